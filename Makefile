@@ -1,0 +1,49 @@
+# Everything starts here. `make demo` and `make test` need only python3 (3.11 or newer) and make.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+SOURCES := common curator party parley benchmarks tests
+
+.PHONY: help install dev demo test test-all check format protos clean
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+
+install: .venv/.installed ## .venv with the command .venv/bin/parley
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "parley needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing parley and its pinned dependencies into .venv ..."
+	PIP_CONSTRAINT=constraints.txt $(PIP_INSTALL) -e .
+	@touch $@
+
+dev: .venv/.dev
+.venv/.dev: .venv/.installed
+	@echo "installing the development tools into .venv ..."
+	PIP_CONSTRAINT=constraints.txt $(PIP_INSTALL) -e '.[dev,bench]'
+	@touch $@
+
+demo: .venv/.installed ## the main job, on data the project makes itself
+	$(BIN)/parley demo --out demo-release
+
+test: .venv/.dev ## all tests but the slow ones
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-all: .venv/.dev ## all tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: .venv/.dev ## format, lint, types, import contracts, generated code
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev ## let ruff format and fix
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+clean: ## remove what make made
+	rm -rf .venv demo-release build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The pure library both services stand on: values in, values out."""

@@ -1,0 +1,1 @@
+"""Secure aggregation: Paillier, packing, sums, envelopes and identities."""

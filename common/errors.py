@@ -1,0 +1,21 @@
+"""The families of errors. Every message says what happened, where, and what to do about it."""
+
+
+class ParleyError(Exception):
+    """Base of every error this project raises on purpose. Raise one of the families below."""
+
+
+class LocalError(ParleyError):
+    """We, or the code that calls us, did something wrong: a misuse, never the peer's fault."""
+
+
+class InputError(LocalError):
+    """What the user handed in cannot be used: a file, a schema, a table, an option."""
+
+
+class RemoteProtocolError(ParleyError):
+    """A peer sent something that the protocol does not allow here. Our state did not change."""
+
+
+class PolicyError(ParleyError):
+    """Refused on purpose: a budget, a cap, or the owner's policy does not allow it."""

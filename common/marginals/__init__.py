@@ -1,0 +1,1 @@
+"""Counting: integer marginals of encoded rows, additive over chunks of rows."""

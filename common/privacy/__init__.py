@@ -1,0 +1,1 @@
+"""Randomness, noise, sensitivities, budgets and the accountant."""

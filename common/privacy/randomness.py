@@ -1,0 +1,125 @@
+"""Where every random bit comes from.
+
+A mechanism never makes randomness: it is handed a `RandomSource`. There are two. `OsRandomSource`
+is the only one a service can have: an AES-256-CTR keystream whose key comes from the operating
+system's generator and is replaced after every 2^32 bytes. `SeededRandomSource` repeats itself, for
+tests and experiments; whatever used it is not private, and `private` says so all the way into the
+privacy statement.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+
+_REKEY_AFTER_BYTES = 1 << 32
+_ZEROS = bytes(1 << 16)
+
+
+class RandomSource(Protocol):
+    """A stream of independent uniform bits."""
+
+    @property
+    def private(self) -> bool:
+        """Whether what this source protects is protected: false for a seeded source."""
+
+    def random_bytes(self, count: int) -> bytes:
+        """The next `count` bytes."""
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` uniform 64-bit words."""
+
+
+class _Keystream:
+    """AES-256-CTR under one key, from counter zero."""
+
+    def __init__(self, key: bytes) -> None:
+        self._encryptor: CipherContext = Cipher(
+            algorithms.AES256(key), modes.CTR(bytes(16))
+        ).encryptor()
+
+    def read(self, count: int) -> bytes:
+        if count <= len(_ZEROS):
+            return self._encryptor.update(_ZEROS[:count])
+        return self._encryptor.update(bytes(count))
+
+
+class OsRandomSource:
+    """The operating system's generator, stretched by AES-256-CTR: for every release."""
+
+    private = True
+
+    def __init__(self) -> None:
+        self._rekey()
+
+    def _rekey(self) -> None:
+        self._stream = _Keystream(os.urandom(32))
+        self._left = _REKEY_AFTER_BYTES
+        self._owner = os.getpid()
+
+    def random_bytes(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        # A forked child must not repeat its parent's stream.
+        if count > self._left or self._owner != os.getpid():
+            self._rekey()
+        self._left -= count
+        return self._stream.read(count)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` uniform 64-bit words."""
+        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
+
+    def __reduce__(self) -> str:
+        """A copy in another process would repeat the stream."""
+        raise LocalError("a random source is not copied; make a new one where it is needed")
+
+
+class SeededRandomSource:
+    """A stream that repeats for the same seed. NOT PRIVATE: tests and experiments only."""
+
+    private = False
+
+    def __init__(self, seed: int | str) -> None:
+        key = hashlib.sha256(b"parley seeded source\0" + str(seed).encode()).digest()
+        self._stream = _Keystream(key)
+
+    def random_bytes(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        return self._stream.read(count)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` uniform 64-bit words."""
+        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
+
+
+def below(bound: int, source: RandomSource) -> int:
+    """A uniform integer in 0..bound-1, exactly, for a bound of any size."""
+    if bound < 1:
+        raise LocalError(f"there is no integer in 0..{bound - 1}")
+    bits = (bound - 1).bit_length()
+    length = (bits + 7) // 8
+    while True:  # each try succeeds with probability above one half
+        value = int.from_bytes(source.random_bytes(length), "little") & ((1 << bits) - 1)
+        if value < bound:
+            return value
+
+
+def permutation(count: int, source: RandomSource) -> list[int]:
+    """A uniform permutation of 0..count-1 (Fisher-Yates)."""
+    order = list(range(count))
+    for last in range(count - 1, 0, -1):
+        chosen = below(last + 1, source)
+        order[last], order[chosen] = order[chosen], order[last]
+    return order
+
+
+def uniforms(count: int, source: RandomSource) -> NDArray[np.float64]:
+    """Uniform doubles in [0, 1) on a grid of 2^-53: to sample released models, not for noise."""
+    return (source.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,0 +1,1 @@
+"""Public domains: what a table may contain, agreed before any data is touched."""

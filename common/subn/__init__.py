@@ -1,0 +1,1 @@
+"""DP-SUBN's decisions as pure functions."""

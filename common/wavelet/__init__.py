@@ -1,0 +1,1 @@
+"""Privelet: range counts under differential privacy by wavelet transforms."""

@@ -1,0 +1,1 @@
+"""The front door: the public Python API and the `parley` command."""

@@ -1,0 +1,16 @@
+"""What every test may ask for."""
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The public research tables; a test that needs them is skipped, visibly, without them."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip("the research tables (../shared/data) are not on this machine")
+    return folder
