@@ -8,6 +8,7 @@ of them afterwards, exactly, since counts are integers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ AttributeSet = tuple[int, ...]
 CACHED_CELLS = 1 << 13
 """64 KiB of totals: a table that still counts at the speed of a small one."""
 
+_SMALLEST_GROWTH = 2  # an attribute has at least two values, or it is not worth looking for
 _MOST_SETS = 1 << 12  # covering takes time quadratic in the sets; beyond, they are counted as asked
 
 
@@ -39,7 +41,9 @@ def cover(sets: Sequence[AttributeSet], sizes: Sequence[int]) -> dict[AttributeS
     for seed in order:
         if not uncovered[seed]:
             continue
-        chosen = _grown(belongs[seed].copy(), belongs[uncovered], np.asarray(sizes, dtype=float))
+        chosen = belongs[seed].copy()
+        if math.prod(sizes[a] for a in wanted[seed]) * _SMALLEST_GROWTH <= CACHED_CELLS:
+            chosen = _grown(chosen, belongs[uncovered], np.asarray(sizes, dtype=float))
         inside = uncovered & ~(belongs & ~chosen).any(axis=1)
         home = tuple(int(attribute) for attribute in np.flatnonzero(chosen))
         homes.update((wanted[int(place)], home) for place in np.flatnonzero(inside))

@@ -91,6 +91,15 @@ def test_chunks_add_up_to_the_whole(request, cuts):
     assert_same_tables(count_chunks(chunks, sets), count(codes, sets))
 
 
+def test_many_tables_of_bits_among_other_attributes_agree_with_a_dictionary(way):
+    codes = random_codes(70, [2, 5, 2, 2, 300, 2])
+    sets = [*itertools.permutations((5, 0, 3, 2), 3), (2,), (), (0, 5)]
+    assert_same_tables(count(codes, sets), [dictionary_count(codes, s) for s in sets])
+    tables = count(codes, sets)
+    tables[0][...] = 0
+    assert tables[1].any()
+
+
 def test_the_order_of_the_axes_is_the_order_asked_for(way):
     codes = random_codes(50, [2, 3, 5])
     forward, backward = count(codes, [(0, 1, 2), (2, 0, 1)])
