@@ -24,22 +24,18 @@ The moduli phe draws would not do: their p - 1 may have small factors in common,
 
 `OwnerBlinder`: for the one who knows p and q. y^p mod p^2 for uniform y modulo p is a uniform n-th
 residue modulo p^2; two of those and Chinese remainders make a uniform n-th residue modulo n^2, the
-distribution of `PowerBlinder` at a fifth of its cost.
+distribution of `PowerBlinder` at a third of its cost.
 
 Known weakness: the table is read at secret places, so a process on the same machine that watches
 the cache may learn about s. Parties run on machines of their own.
 
-Ahead of time, in the background of a service (the factors depend on no data):
+Factors depend on no data, so a service makes them ahead of time, in the background. A blinder and
+its source belong to one thread: the background has its own, and hands over what it made.
 
-    executor = ThreadPoolExecutor(max_workers=1)
     pool = Pool(FixedBaseBlinder(public_key, OsRandomSource()))
-    executor.submit(pool.refill, 5_000)
-
-and with a core to spare, in another process, which has its own table and source:
-
-    executor = ProcessPoolExecutor(max_workers=1)
+    executor = ProcessPoolExecutor(max_workers=1)  # the table's products hold Python's lock
     executor.submit(fresh_factors, public_key, 5_000).add_done_callback(
-        lambda done: pool.put(done.result())
+        lambda made: pool.put(made.result())
     )
 """
 
@@ -162,7 +158,8 @@ class OwnerBlinder:
 class Pool:
     """Factors made ahead of time; when they run out, the blinder makes the rest on the spot.
 
-    One thread may refill while another takes: `deque` appends and pops are atomic.
+    Other threads may `put` at any time, since a deque's extensions and pops are atomic; `refill`
+    and `factors` use the blinder and belong to one thread.
     """
 
     def __init__(self, blinder: Blinder) -> None:

@@ -91,7 +91,7 @@ class PublicKey:
         if not 1 < self.h < self.n_squared - 1 or jacobi(self.h, self.n) != 1:
             raise RemoteProtocolError(
                 "the blinding base of the Paillier key is not usable: it must be invertible, "
-                "of Jacobi symbol one, and not a root of unity"
+                "of Jacobi symbol one, and neither 1 nor -1"
             )
 
     @property

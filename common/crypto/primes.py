@@ -18,7 +18,8 @@ from gmpy2 import is_prime, mpz
 
 from common.privacy.randomness import RandomSource
 
-# BPSW and 16 Miller-Rabin rounds in GMP: a random composite passes with probability below 2^-128.
+# In GMP: Baillie-PSW and 16 rounds of Miller-Rabin, which a random composite of 500 bits or more
+# passes with probability far below 2^-128 [Damgard, Landrock, Pomerance, Math. Comp. 61, 1993].
 _ROUNDS = 40
 
 
