@@ -265,8 +265,7 @@ class PrivateKey:
 
         Args:
             ciphertexts: checked ciphertexts under this key.
-            executor: threads to spread the work over; gmpy2 works outside Python's lock here, so
-                two threads are twice as fast as one.
+            executor: threads to spread the work over, which gmpy2 does outside Python's lock.
         """
         p, q = mpz(self._key.p), mpz(self._key.q)
         halves = [(p, mpz(self._key.hp)), (q, mpz(self._key.hq))]
