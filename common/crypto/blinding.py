@@ -26,6 +26,11 @@ The moduli phe draws would not do: their p - 1 may have small factors in common,
 residue modulo p^2; two of those and Chinese remainders make a uniform n-th residue modulo n^2, the
 distribution of `PowerBlinder` at a third of its cost.
 
+What h^s does not hide: the key's OWNER decrypts, and then sees the n-th residue that is left. h^s
+is not uniform to somebody who knows p and q, or chose h. That matters for one thing only, a power
+of the owner's own ciphertext, E(u)^eta: its residue tells about eta even where u = 0. Such a
+product goes to the owner only after blinding with a factor of `PowerBlinder`, uniform to all.
+
 Known weakness: the table is read at secret places, so a process on the same machine that watches
 the cache may learn about s. Parties run on machines of their own.
 

@@ -68,7 +68,8 @@ class PublicKey:
     """The modulus n and the blinding base h, an n-th residue modulo n^2.
 
     A holder of the public key cannot check that h was chosen well, and need not: h protects
-    ciphertexts from everybody except the key's owner, who can decrypt them anyway.
+    plaintexts from everybody except the key's owner, who can decrypt them anyway. What else is to
+    be hidden from the owner must not depend on h; blinding.py says when that is.
 
     Raises:
         RemoteProtocolError: for values that no honest owner would publish.
