@@ -2,16 +2,19 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
 
 from common.marginals import kernels
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 def test_importing_the_room_does_not_load_numba():
     code = "import sys, common.marginals; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 def test_a_small_request_does_not_load_numba():
@@ -23,7 +26,7 @@ table, = count(Codes.from_columns([np.array([0, 1, 1])], [2]), [(0,)])
 assert table.tolist() == [1, 2]
 sys.exit('numba' in sys.modules)
 """
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 def test_a_read_only_installation_compiles_without_a_cache(monkeypatch):

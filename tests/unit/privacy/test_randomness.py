@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from common.privacy.randomness import (
     uniforms,
 )
 
+ROOT = Path(__file__).resolve().parents[3]
 CANNOT_FLAKE = 1e-9
 
 
@@ -81,6 +83,7 @@ def test_a_forked_child_does_not_repeat_its_parent(forgetful, different):
         capture_output=True,
         text=True,
         check=True,
+        cwd=ROOT,
     )
     assert int(done.stdout) == different
 
