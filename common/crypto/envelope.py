@@ -20,14 +20,13 @@ Layout: version (1), length of header (2), header, signature (64), HPKE cipherte
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from common.crypto.framing import frame, unframe
-from common.crypto.identity import SIGNATURE_BYTES, Identity, PublicIdentity
+from common.crypto.identity import SIGNATURE_BYTES, Identity, Member, PublicIdentity
 from common.errors import LocalError, RemoteProtocolError
 
 STUDY_DIGEST_BYTES = 32
@@ -130,19 +129,8 @@ def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: 
 class Mailbox:
     """One party's envelopes of one round: numbered as they leave, accepted in order and once."""
 
-    def __init__(
-        self,
-        *,
-        study: bytes,
-        round_: int,
-        name: str,
-        identity: Identity,
-        roster: Mapping[str, PublicIdentity],
-    ) -> None:
-        if roster.get(name) != identity.public:
-            raise LocalError(f"the study's roster pins another identity for {name!r}")
-        self._study, self._round, self._name = study, round_, name
-        self._identity, self._roster = identity, roster
+    def __init__(self, member: Member, *, study: bytes, round_: int) -> None:
+        self._member, self._study, self._round = member, study, round_
         self._sent: dict[tuple[str, str], int] = {}
         self._received: dict[tuple[str, str], int] = {}
 
@@ -154,11 +142,14 @@ class Mailbox:
             round=self._round,
             step=step,
             sequence=sequence,
-            sender=self._name,
+            sender=self._member.name,
             recipient=recipient,
         )
         envelope = seal(
-            plaintext, route, sender=self._identity, recipient=_known(self._roster, recipient)
+            plaintext,
+            route,
+            sender=self._member.identity,
+            recipient=self._member.peer(recipient),
         )
         self._sent[recipient, step] = sequence + 1
         return envelope
@@ -172,19 +163,13 @@ class Mailbox:
             step=step,
             sequence=sequence,
             sender=sender,
-            recipient=self._name,
+            recipient=self._member.name,
         )
         plaintext = unseal(
-            envelope, route, sender=_known(self._roster, sender), recipient=self._identity
+            envelope, route, sender=self._member.peer(sender), recipient=self._member.identity
         )
         self._received[sender, step] = sequence + 1
         return plaintext
-
-
-def _known(roster: Mapping[str, PublicIdentity], name: str) -> PublicIdentity:
-    if name not in roster:
-        raise LocalError(f"{name!r} is not in the study's roster: {', '.join(sorted(roster))}")
-    return roster[name]
 
 
 def _context(header: bytes, sender: PublicIdentity, recipient: PublicIdentity) -> bytes:

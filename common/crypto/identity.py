@@ -18,6 +18,7 @@ file (`common.crypto.keyfile`), whose mode is 0600.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -164,6 +165,26 @@ class Identity:
 
     def __reduce__(self) -> NoReturn:
         raise LocalError("an identity's secret keys are not pickled or copied")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A party taking part in a study: its name, its keys, and everybody's pinned identities."""
+
+    name: str
+    identity: Identity
+    roster: Mapping[str, PublicIdentity]
+
+    def __post_init__(self) -> None:
+        if self.roster.get(self.name) != self.identity.public:
+            raise LocalError(f"the study's roster pins another identity for {self.name!r}")
+
+    def peer(self, name: str) -> PublicIdentity:
+        """The pinned identity of another party."""
+        if name not in self.roster:
+            known = ", ".join(sorted(self.roster))
+            raise LocalError(f"{name!r} is not in the study's roster: {known}")
+        return self.roster[name]
 
 
 def normal_fingerprint(text: str) -> str:

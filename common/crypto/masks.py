@@ -19,8 +19,6 @@ different vectors; `PartySum` answers each chunk once, and a party's journal rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -28,7 +26,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.crypto.identity import Identity, PublicIdentity
+from common.crypto.identity import Member, PublicIdentity
 from common.errors import LocalError
 
 _AES_BLOCK_BYTES = 16
@@ -43,29 +41,20 @@ class PairwiseMasks:
         self._signed_keys = [(-1, key) for key in before] + [(1, key) for key in after]
 
     @classmethod
-    def agree(
-        cls,
-        *,
-        plan_digest: bytes,
-        order: tuple[str, ...],
-        name: str,
-        identity: Identity,
-        roster: Mapping[str, PublicIdentity],
-    ) -> PairwiseMasks:
-        """The masks of party `name` among the parties of `order`."""
-        missing = [peer for peer in order if peer not in roster]
-        if missing or name not in order:
-            raise LocalError(f"not in this sum's roster: {', '.join(missing) or name}")
-        own = order.index(name)
+    def agree(cls, member: Member, *, plan_digest: bytes, order: tuple[str, ...]) -> PairwiseMasks:
+        """The masks of one member among the parties of `order`, for the plan of this digest."""
+        if member.name not in order:
+            raise LocalError(f"{member.name!r} takes no part in a sum of {', '.join(order)}")
+        own = order.index(member.name)
         keys = [
             _pair_key(
-                identity.agree(roster[peer]),
+                member.identity.agree(member.peer(peer)),
                 plan_digest,
-                first=roster[min(name, peer, key=order.index)],
-                second=roster[max(name, peer, key=order.index)],
+                first=member.peer(order[min(own, place)]),
+                second=member.peer(order[max(own, place)]),
             )
-            for peer in order
-            if peer != name
+            for place, peer in enumerate(order)
+            if place != own
         ]
         return cls(before=keys[:own], after=keys[own:])
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from common.crypto.envelope import EnvelopeError, Mailbox, Refusal, Route, seal, unseal
 from common.crypto.framing import frame, unframe
-from common.crypto.identity import Identity
+from common.crypto.identity import Identity, Member
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 
@@ -15,10 +15,9 @@ ROSTER = {name: person.public for name, person in PEOPLE.items()}
 FIELDS = st.lists(st.binary() | st.text() | st.integers(min_value=0))
 
 
-def mailbox(name, *, study=STUDY, round_=1, roster=None):
-    return Mailbox(
-        study=study, round_=round_, name=name, identity=PEOPLE[name], roster=roster or ROSTER
-    )
+def mailbox(name, *, study=STUDY, round_=1):
+    member = Member(name=name, identity=PEOPLE[name], roster=ROSTER)
+    return Mailbox(member, study=study, round_=round_)
 
 
 def refusal(box, sender, envelope, step="ring"):
@@ -122,9 +121,9 @@ def test_only_the_recipient_can_open():
         unseal(envelope, route(), sender=ROSTER["ada"], recipient=PEOPLE["cyd"])
 
 
-def test_a_mailbox_of_an_identity_the_study_does_not_pin_is_refused():
+def test_a_member_whose_identity_the_study_does_not_pin_is_refused():
     with pytest.raises(LocalError, match="pins another identity"):
-        mailbox("ada", roster={**ROSTER, "ada": ROSTER["ben"]})
+        Member(name="ada", identity=PEOPLE["ben"], roster=ROSTER)
 
 
 def test_writing_to_a_stranger_is_refused():
