@@ -31,10 +31,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from gmpy2 import gcd, invert, mpz, powmod
-
 from numpy.typing import NDArray
 
 from common.crypto.envelope import Mailbox

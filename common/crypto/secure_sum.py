@@ -13,12 +13,12 @@ What each adversary learns, or can do:
 - One party: nothing. If the sum is published, a party can subtract the share it drew: with
   one-share noise it then has the exact sum in one case of K; with distributed noise the shares of
   the others, at least one whole discrete Laplace, stay.
-- Curator and any parties together, with masks: the total of the others, with the others' noise. With
-  one-share noise that noise is there only if the share used is one of theirs.
+- Curator and any parties together, with masks: the total of the others, with the others' noise.
+  With one-share noise that noise is there only if the share used is one of theirs.
 - A curator that selects no share, E(0) everywhere: one-share: detected, the selector's proof fails
   (`one_share` says what it takes for granted); distributed and masked: harmless, it has no say.
-- A party that sends garbage: refused where it is no ciphertext or does not decode, otherwise a wrong
-  sum. Nobody learns more from it; a sum is as right as its parties are honest.
+- A party that sends garbage: refused where it is no ciphertext or does not decode, otherwise a
+  wrong sum. Nobody learns more from it; a sum is as right as its parties are honest.
 
 Each sum that is run is a release: a curator may claim that a finished one has failed. So whoever
 runs a sum again charges the budget again.
