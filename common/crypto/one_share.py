@@ -123,22 +123,24 @@ def make_selector(
         source: the place, the ciphertexts' randomness and the proofs' come from it.
     """
     chosen = below(parties, source)
-    bits = [int(place == chosen) for place in range(parties)]
-    return prove_selector(key, bits, context=context, source=source)
+    entries = [int(place == chosen) for place in range(parties)]
+    return prove_selector(key, entries, context=context, source=source)
 
 
 def prove_selector(
-    key: PublicKey, bits: Sequence[int], *, context: bytes, source: RandomSource
+    key: PublicKey, entries: Sequence[int], *, context: bytes, source: RandomSource
 ) -> Selector:
-    """Encrypts bits and proves what is true of them; what is false fails to verify."""
-    roots = [_unit(key, source) for _ in bits]
+    """Encrypts the entries and claims that they are one-hot; a false claim does not verify."""
+    roots = [_unit(key, source) for _ in entries]
     ciphertexts = [
-        (bit * key.n + 1) * powmod(root, key.n, key.n_squared) % key.n_squared
-        for bit, root in zip(bits, roots, strict=True)
+        (entry * key.n + 1) * powmod(root, key.n, key.n_squared) % key.n_squared
+        for entry, root in zip(entries, roots, strict=True)
     ]
     proofs = [
-        _prove_bit(key, (bit, root, ciphertext), frame((context, place)), source)
-        for place, (bit, root, ciphertext) in enumerate(zip(bits, roots, ciphertexts, strict=True))
+        _prove_bit(key, (int(entry == 1), root, ciphertext), frame((context, place)), source)
+        for place, (entry, root, ciphertext) in enumerate(
+            zip(entries, roots, ciphertexts, strict=True)
+        )
     ]
     product = mpz(1)
     for root in roots:

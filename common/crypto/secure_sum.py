@@ -212,6 +212,7 @@ def run_secure_sum(
     *,
     source: RandomSource,
     private_key: PrivateKey | None = None,
+    blinder: Blinder | None = None,
     curator_view: list[SumMessage] | None = None,
 ) -> NDArray[np.int64]:
     """The whole protocol in one process: K parties, the curator, and the relay between them.
@@ -222,6 +223,7 @@ def run_secure_sum(
         identities: for each party its keys.
         source: everybody's randomness; in a deployment each has its own.
         private_key: the curator's, for `Aggregation.PAILLIER`.
+        blinder: shared by the parties; made here if absent.
         curator_view: if given, every message that passes through the curator is appended.
     """
     roster = {name: identity.public for name, identity in identities.items()}
@@ -230,7 +232,8 @@ def run_secure_sum(
     }
     curator = SumCurator(plan, private_key=private_key, source=source)
     selections = _agree_on_selections(plan, members, curator.selector, source)
-    blinder = None if plan.public_key is None else _default_blinder(plan, source)
+    if plan.public_key is not None and blinder is None:
+        blinder = _default_blinder(plan, source)
     parties = {
         name: SumParty(
             plan,
