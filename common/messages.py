@@ -11,8 +11,10 @@ party each derive it from the study and the results published so far, and compar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, fields
 
+from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
 
 DIGEST_BYTES = 32
@@ -122,3 +124,16 @@ ToParty = (
     StudyOpened | StepOpened | EnvelopeRelayed | ResultPublished | StudyFinished | StudyAborted
 )
 ToCurator = EnvelopePosted | ShareSubmitted | ChoiceSubmitted | PartyRefused
+Message = ToParty | ToCurator
+
+
+def message_digest(message: Message) -> bytes:
+    """SHA-256 of a message: by it a duplicate is recognised."""
+    values = (getattr(message, field.name) for field in fields(message))
+    return hashlib.sha256(frame((type(message).__name__, *values))).digest()
+
+
+def message_bytes(message: Message) -> int:
+    """How many bytes of content a message carries."""
+    values = (getattr(message, field.name) for field in fields(message))
+    return sum(len(value) for value in values if isinstance(value, bytes | str))

@@ -72,7 +72,8 @@ def _pick(rng: np.random.Generator, weights: NDArray[np.float64]) -> NDArray[np.
     """One index per row of non-negative weights."""
     ladder = np.cumsum(weights, axis=1)
     height = rng.random(len(weights)) * ladder[:, -1]
-    return (height[:, None] >= ladder).sum(axis=1).clip(max=weights.shape[1] - 1)
+    below = (height[:, None] >= ladder).sum(axis=1)
+    return np.asarray(np.minimum(below, weights.shape[1] - 1), dtype=np.int64)
 
 
 def _education(
@@ -122,7 +123,7 @@ def _income(
     pay = np.array([16, 22, 21, 22, 20, 26, 33, 34, 45, 55, 3, 15])[occupation] * 1000.0
     raised = pay * (0.75 + 0.08 * education) * (1 + 0.006 * np.clip(age - 25, 0, 30))
     income = raised * rng.lognormal(0.0, 0.25, len(age)) * (age >= 16)
-    return np.clip(income, 0, 149_999).astype(np.int64)
+    return np.asarray(np.clip(income, 0, 149_999), dtype=np.int64)
 
 
 def _housing(

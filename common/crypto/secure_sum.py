@@ -132,6 +132,11 @@ class SumParty:
                 plan, name=member.name, values=values, noise=noise, masks=masks
             )
 
+    @property
+    def finished(self) -> bool:
+        """Whether this party has contributed every chunk."""
+        return self._next_chunk == self._plan.chunks
+
     def prepare(self) -> None:
         """Do ahead what does not depend on the other parties; optional."""
         self._contributor.prepare()
@@ -151,7 +156,7 @@ class SumParty:
                 f"{self._name!r} got a partial product from {message.sender!r} to "
                 f"{message.recipient!r}; in this ring it expects one from {predecessor!r}"
             )
-        if self._next_chunk == self._plan.chunks:
+        if self.finished:
             raise RemoteProtocolError(f"{self._name!r} has contributed every chunk already")
         return self._advance(self._mailbox.open(message.sender, self._step, message.envelope))
 

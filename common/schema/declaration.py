@@ -64,6 +64,15 @@ def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
         raise InputError(f"not valid TOML: {error}") from None
     except RecursionError:
         raise InputError("not valid: nested too deeply") from None
+    return read(document)
+
+
+def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
+    """The attributes and the ignored columns of a parsed schema.
+
+    Raises:
+        InputError: naming the attribute and what is wrong with it.
+    """
     _refuse_unknown(document, ("attribute", "ignore"))
     tables = document.get("attribute", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
