@@ -27,9 +27,10 @@ _SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def arrow_column(column: object) -> pa.Array:
     """Any column as one Arrow array; nothing is copied where the memory allows it."""
     if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        return arrow_column(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     if isinstance(column, pa.Array):
-        return column
+        # Few of Arrow's functions know the newer layout of text.
+        return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
     try:
         array = pa.array(column, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
@@ -37,9 +38,7 @@ def arrow_column(column: object) -> pa.Array:
         codes, distinct = pd.factorize(np.asarray(column, dtype=object))
         words = pa.array([str(value) for value in distinct], type=pa.string())
         array = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), words)
-    if isinstance(array, pa.ChunkedArray):
-        return arrow_column(array)
-    return array
+    return arrow_column(array)
 
 
 def real_numbers(
@@ -155,9 +154,7 @@ def as_text(array: pa.Array) -> pa.Array:
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds text."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def null_mask(array: pa.Array) -> Mask | None:

@@ -44,7 +44,9 @@ class Proposal:
     def to_toml(self) -> str:
         """The draft as a file, with the warning and the notes as comments at its head."""
         head = [f"# {line}" for line in WARNING.splitlines()]
-        head += [f"# * {note}" for note in self.notes]
+        for note in self.notes:  # names come from the table, and may hold line breaks
+            printable = "".join(c if c.isprintable() else " " for c in note)
+            head.append(f"# * {printable}")
         return "\n".join([*head, "", self.schema.to_toml()])
 
 
@@ -101,17 +103,17 @@ def _propose(name: str, array: pa.Array, notes: list[str]) -> Attribute | _Leave
     array = array.drop_null()
     if len(array) == 0:
         return _Leave("every cell is empty")
-    if len(array.unique()) == 1 and not missing:
-        return _Leave("every row has the same value")
     if is_text(array.type):
         array = _dates_of(array)
-    for accepts, propose in _PROPOSERS:
-        if accepts(array.type):
-            try:
-                return propose(_Column(name, array, missing), notes)
-            except InputError as error:
-                return _Leave(str(error))
-    return _Leave(f"columns of type {array.type} are not supported")
+    propose = next((propose for accepts, propose in _PROPOSERS if accepts(array.type)), None)
+    if propose is None:
+        return _Leave(f"columns of type {array.type} are not supported")
+    if len(array.unique()) == 1 and not missing:
+        return _Leave("every row has the same value")
+    try:
+        return propose(_Column(name, array, missing), notes)
+    except InputError as error:
+        return _Leave(str(error))
 
 
 def _dates_of(array: pa.Array) -> pa.Array:

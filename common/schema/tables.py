@@ -152,6 +152,8 @@ def _header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
         _, names = next(_records(path, delimiter), (1, []))
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
+    except csv.Error as error:
+        raise InputError(f"{path}: the header cannot be read: {error}") from None
     if not names:
         raise InputError(f"{path}: the file is empty; a header line is needed")
     if len(names) == 1 and (schema is None or len(schema.names) > 1):

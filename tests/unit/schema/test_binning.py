@@ -56,6 +56,17 @@ def test_the_fast_real_path_equals_a_search_of_the_edges(low, width, bins, fract
     np.testing.assert_array_equal(assigned, expected)
 
 
+@given(WHOLE_RANGES, st.integers(1, 200), st.lists(st.floats(0, 1), max_size=30))
+def test_the_fast_whole_path_equals_a_search_of_the_starts(ends, bins, fractions):
+    low, high = ends
+    binning = Binning.equal_width(low, high, min(bins, high - low + 1), whole=True)
+    near = [binning.first, binning.last, binning.last - 1, binning.first + 1]
+    inner = np.array([low + int(f * (high - low)) for f in fractions], dtype=np.int64)
+    points = np.clip(np.concatenate([*near, inner]), low, high)
+    expected = np.searchsorted(binning.first, points, side="right") - 1
+    np.testing.assert_array_equal(binning.assign(points)[0], expected)
+
+
 def test_listed_edges_start_their_bin_and_the_last_closes_it():
     whole = Binning.from_edges([0, 18, 65, 120], whole=True)
     assert whole.assign(np.array([0, 17, 18, 64, 65, 120]))[0].tolist() == [0, 0, 1, 1, 2, 2]
