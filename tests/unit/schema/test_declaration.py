@@ -141,7 +141,9 @@ def test_a_hierarchy_over_bins_names_their_numbers():
         (one("kind = 'integer'\nmin = 3\nmax = 3"), "2 to 65,536 values, not 1"),
         (one("kind = 'integer'\nmin = 0\nmax = 100_000\nbins = 70_000"), "70,000: use fewer"),
         (one("kind = 'integer'\nmin = 0\nmax = 3\nbins = 2.0"), "bins: must be a whole number"),
-        (one("kind = 'integer'\nmin = 0\nedges = [0, 1, 2]"), "edges: already say what min says"),
+        (one("kind = 'integer'\nbins = 2\nedges = [0, 1, 2]"), "leave bins out"),
+        (one("kind = 'integer'\nmin = 1\nedges = [0, 1, 2]"), "leave the range"),
+        (one("kind = 'integer'\nmax = 1\nedges = [0, 1, 2]"), "leave the range"),
         (one("kind = 'integer'\nedges = 3"), "edges: must be a list"),
         (one("kind = 'integer'\nedges = [0, 1.5, 3]"), "edges: 1.5 is not a whole number"),
         (one("kind = 'real'\nmin = 'x'\nmax = 2"), "min: 'x' is not a number"),
@@ -289,3 +291,14 @@ def test_a_schema_file_is_loaded_and_named_in_errors(tmp_path):
 def test_an_unknown_name_is_refused_with_the_nearest_known_one():
     with pytest.raises(InputError, match="did you mean 'workclass'"):
         Schema.from_toml(EXAMPLE).position("workclas")
+
+
+@pytest.mark.parametrize("range_given", ["", "min = 0\n", "max = 90\n", "min = 0\nmax = 90\n"])
+def test_edges_may_repeat_the_range(range_given):
+    schema = Schema.from_toml(one(f"kind = 'integer'\n{range_given}edges = [0, 18, 65, 90]"))
+    assert schema.attributes[0].labels == ("0..17", "18..64", "65..90")
+
+
+def test_the_range_adds_the_outer_edges():
+    schema = Schema.from_toml(one("kind = 'integer'\nmin = 0\nmax = 90\nedges = [18, 65]"))
+    assert schema.attributes[0].labels == ("0..17", "18..64", "65..90")
