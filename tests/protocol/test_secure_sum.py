@@ -107,6 +107,33 @@ def test_ten_thousand_packed_random_sums_are_exact_to_the_last_unit(
         assert np.array_equal(total, sum(vectors.values()))
 
 
+def test_chunks_are_pipelined(private_key, blinder, identities):
+    """The curator has the first chunk before the first party has let go of the second."""
+    plan = make_plan(
+        3,
+        aggregation=Aggregation.PAILLIER,
+        private_key=private_key,
+        cells=300,
+        chunk_ciphertexts=1,
+    )
+    roster = {name: identity.public for name, identity in identities.items()}
+    first, second, third = (
+        SumParty(
+            plan,
+            Member(name=name, identity=identities[name], roster=roster),
+            np.ones(300, dtype=np.int64),
+            source=SeededRandomSource(name),
+            blinder=blinder,
+        )
+        for name in plan.parties
+    )
+    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
+    for message in first.begin():
+        curator.accept(third.receive(second.receive(message)))
+    assert plan.chunks > 1
+    assert np.array_equal(curator.total(), np.full(300, 3))
+
+
 def laplace_fit(noise, scale):
     """The p-value of a chi-square test against discrete Laplace noise of this scale."""
     decay = np.exp(-1 / scale)
