@@ -190,20 +190,8 @@ def secure_sums(bench: Bench) -> list[Figure]:
     pool.refill(SUM_TURNS * PARTIES * bench.packing.plaintexts_for(CELLS))
 
     def run(aggregation: Aggregation, noise: Noise, by: Blinder | None = None) -> None:
-        is_ring = aggregation is Aggregation.PAILLIER
-        plan = SumPlan(
-            study=bytes(32),
-            round=1,
-            parties=tuple(identities),
-            limits=(ROWS // PARTIES,) * PARTIES,
-            cells=CELLS,
-            noise=noise,
-            noise_scale=NOISE_SCALE,
-            aggregation=aggregation,
-            public_key=bench.public_key if is_ring else None,
-        )
         run_secure_sum(
-            plan,
+            _sum_plan(bench, tuple(identities), aggregation, noise),
             vectors,
             identities,
             source=OsRandomSource(),
@@ -237,6 +225,22 @@ def secure_sums(bench: Bench) -> list[Figure]:
         )
         for key, what, ours, peer, target in sums
     ]
+
+
+def _sum_plan(
+    bench: Bench, parties: tuple[str, ...], aggregation: Aggregation, noise: Noise
+) -> SumPlan:
+    return SumPlan(
+        study=bytes(32),
+        round=1,
+        parties=parties,
+        limits=(ROWS // PARTIES,) * PARTIES,
+        cells=CELLS,
+        noise=noise,
+        noise_scale=NOISE_SCALE,
+        aggregation=aggregation,
+        public_key=bench.public_key if aggregation is Aggregation.PAILLIER else None,
+    )
 
 
 def _naive_sum(bench: Bench, cells: int) -> list[int]:

@@ -238,10 +238,7 @@ def run_secure_sum(
         blinder: shared by the parties; made here if absent.
         curator_view: if given, every message that passes through the curator is appended.
     """
-    roster = {name: identity.public for name, identity in identities.items()}
-    members = {
-        name: Member(name=name, identity=identities[name], roster=roster) for name in plan.parties
-    }
+    members = _members(plan, identities)
     curator = SumCurator(plan, private_key=private_key, source=source)
     selections = _agree_on_selections(plan, members, curator.selector, source)
     if plan.public_key is not None and blinder is None:
@@ -273,6 +270,13 @@ def run_secure_sum(
             case _:
                 assert_never(message)
     return curator.total()
+
+
+def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, Member]:
+    roster = {name: identity.public for name, identity in identities.items()}
+    return {
+        name: Member(name=name, identity=identities[name], roster=roster) for name in plan.parties
+    }
 
 
 def _agree_on_selections(
