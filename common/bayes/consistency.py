@@ -6,7 +6,14 @@ weights inverse to their variance, and each table is moved onto the average by t
 (an equal share for every cell summed). The shared sub-tables are closed under intersection, so a
 later step changes none of the sums that an earlier one has settled.
 
+Averages can be negative. Each table is then projected onto the tables of non-negative cells that
+add up to the number of rows, the nearest one in Euclidean distance: clipping at zero alone would
+leave the noise of empty cells in, all of it upwards. Projecting disturbs the agreement a little, so
+both steps are done twice; more rounds change nothing that can be measured.
+
 Both papers name this improvement and leave it out ([Zhang17], footnote 1).
+
+[Duchi08] Duchi, Shalev-Shwartz, Singer, Chandra: Efficient projections onto the l1-ball.
 """
 
 from __future__ import annotations
@@ -22,13 +29,47 @@ from common.bayes.domain import Domain, View
 _MOST_OVERLAPS = 4096  # beyond, further overlaps are left as they are: still valid, less smooth
 
 
+_ROUNDS = 2
+
+
+def consistent_tables(
+    tables: Tables, domain: Domain, *, rows: int
+) -> dict[Family, NDArray[np.float64]]:
+    """The tables, non-negative, adding up to `rows`, and agreeing (nearly) where they overlap.
+
+    Args:
+        tables: noisy counts by family, all with noise of the same scale.
+        domain: the public domains.
+        rows: the public number of rows.
+    """
+    current: dict[Family, NDArray[np.float64]] = {
+        family: np.asarray(table, dtype=np.float64) for family, table in tables.items()
+    }
+    for _ in range(_ROUNDS):
+        agreed = reconcile(current, domain, rows=rows)
+        current = {family: project(table, total=rows) for family, table in agreed.items()}
+    return current
+
+
+def project(table: NDArray[np.float64], *, total: float) -> NDArray[np.float64]:
+    """The nearest table with non-negative cells that add up to `total` (above zero).
+
+    The projection onto a simplex lowers every cell by the same amount and clips at zero; sorting
+    finds the amount [Duchi08, Fig. 1].
+    """
+    falling = np.sort(table, axis=None)[::-1]
+    lowering = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
+    last = np.flatnonzero(falling > lowering)[-1]
+    return np.maximum(table - lowering[last], 0.0)
+
+
 def reconcile(tables: Tables, domain: Domain, *, rows: int) -> dict[Family, NDArray[np.float64]]:
     """The tables, moved to agree on every shared sub-table and on the public number of rows.
 
     The cells are real numbers, and may be negative; each table keeps its shape.
 
     Args:
-        tables: noisy counts by family, all with noise of the same scale.
+        tables: counts by family, all with noise of the same scale.
         domain: the public domains.
         rows: the public number of rows, which every table must add up to.
     """

@@ -25,73 +25,66 @@ The knapsack has `excess` <= n/2 states, and only columns with both counts posit
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
+from common.marginals.kernels import compiled
 
 
 def doubled_maximum_joint_scores(tables: NDArray[np.int64]) -> NDArray[np.int64]:
     """2 n F(X, P) of many tables of shape (tables, 2, |P|), exactly; between -n and 0."""
     if tables.ndim != 3 or tables.shape[1] != 2:
         raise LocalError(f"score F needs a binary child; these tables have shape {tables.shape}")
-    narrow = np.ascontiguousarray(tables, dtype=np.int32)
-    result = np.empty(len(tables), dtype=np.int64)
-    _score_all(narrow, result)
+    rows = tables.sum(axis=(1, 2))
+    covered = 2 * tables.max(axis=1).sum(axis=1)
+    for side in range(2):
+        mine, other = tables[:, side], tables[:, 1 - side]
+        majority = mine >= other  # a tie may stand on either side
+        own = np.where(majority, mine, 0).sum(axis=1)
+        over = 2 * own > rows
+        gains = np.zeros(int(over.sum()), dtype=np.int64)
+        compiled(_fill_doubled_gains)(
+            np.where(majority, mine, 0)[over].astype(np.int32),
+            np.where(majority, other, 0)[over].astype(np.int32),
+            (2 * own - rows)[over],
+            gains,
+        )
+        rest = np.where(majority, 0, other).sum(axis=1)
+        covered[over] = (rows + 2 * rest)[over] + gains
+    result: NDArray[np.int64] = covered - 2 * rows
     return result
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
-def _score_all(tables: NDArray[np.int32], result: NDArray[np.int64]) -> None:
-    """Fill `result` with 2 n F, table by table."""
-    columns = tables.shape[2]
-    weights = np.empty(columns, dtype=np.int32)
-    values = np.empty(columns, dtype=np.int32)
-    for t in range(tables.shape[0]):
-        rows = np.int64(0)
-        for p in range(columns):
-            rows += tables[t, 0, p] + tables[t, 1, p]
-        covered = np.int64(-1)
-        for side in range(2):
-            mine, other = tables[t, side], tables[t, 1 - side]
-            own, rest, items = np.int64(0), np.int64(0), 0
-            for p in range(columns):
-                if mine[p] >= other[p]:  # a tie may stand on either side
-                    own += mine[p]
-                    if other[p] > 0:
-                        weights[items], values[items] = mine[p], other[p]
-                        items += 1
-                else:
-                    rest += other[p]
-            if 2 * own > rows:
-                moved = _doubled_gain(weights[:items], values[:items], 2 * own - rows)
-                covered = rows + 2 * rest + moved
-                break
-            covered = 2 * (own + rest)
-        result[t] = covered - 2 * rows
+def _fill_doubled_gains(
+    weights: NDArray[np.int32],
+    values: NDArray[np.int32],
+    excesses: NDArray[np.int64],
+    gains: NDArray[np.int64],
+) -> None:
+    """Twice the best knapsack value less the overshoot, per table; an excess is twice a capacity.
 
-
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
-def _doubled_gain(weights: NDArray[np.int32], values: NDArray[np.int32], excess: int) -> int:
-    """Twice the best knapsack value, less the overshoot; `excess` is twice the capacity."""
-    capacity = excess // 2
-    best = np.zeros(capacity + 1, dtype=np.int32)  # best[w]: largest value of weight at most w
-    scratch = np.zeros(capacity + 1, dtype=np.int32)
-    overshoot = np.int64(0)
-    for item in range(len(weights)):
-        weight, value = weights[item], values[item]
-        # The loops run over slices from zero because only then do they compile to vector code.
-        first = max(capacity + 1 - weight, 0)  # from here on the item overshoots
-        tail = best[first:]
-        reach = np.int32(-2147483648)
-        for w in range(len(tail)):
-            reach = max(reach, np.int32(tail[w] - np.int32(w)))
-        overshoot = max(overshoot, 2 * (np.int64(reach) - first + value - weight) + excess)
-        if weight <= capacity:
-            scratch[:weight] = best[:weight]
-            without, shorter, out = best[weight:], best[:first], scratch[weight:]
-            for w in range(len(out)):
-                out[w] = max(without[w], np.int32(shorter[w] + value))
-            best, scratch = scratch, best
-    return max(2 * np.int64(best[capacity]), overshoot)
+    The inner loops run over slices from zero because only then do they compile to vector code.
+    """
+    for table in range(len(excesses)):
+        capacity = excesses[table] // 2
+        best = np.zeros(capacity + 1, dtype=np.int32)  # largest value of weight at most w
+        scratch = np.zeros(capacity + 1, dtype=np.int32)
+        overshoot = np.int64(0)
+        for weight, value in zip(weights[table], values[table]):  # noqa: B905 (numba knows no strict)
+            if value == 0:
+                continue
+            first = max(capacity + 1 - weight, 0)  # from here on the item overshoots
+            tail = best[first:]
+            reach = np.int32(-2147483648)
+            for w in range(len(tail)):
+                reach = max(reach, np.int32(tail[w] - np.int32(w)))
+            beyond = 2 * (np.int64(reach) - first + value - weight) + excesses[table]
+            overshoot = max(overshoot, beyond)
+            if weight <= capacity:
+                scratch[:weight] = best[:weight]
+                without, shorter, out = best[weight:], best[:first], scratch[weight:]
+                for w in range(len(out)):
+                    out[w] = max(without[w], np.int32(shorter[w] + value))
+                best, scratch = scratch, best
+        gains[table] = max(2 * np.int64(best[capacity]), overshoot)

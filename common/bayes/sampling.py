@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +11,7 @@ from common.bayes.conditionals import Conditional, cumulative
 from common.bayes.domain import Domain
 from common.bayes.network import Network
 from common.errors import InputError, LocalError
+from common.marginals.kernels import compiled
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.codes import Codes, concatenate
 
@@ -68,12 +68,11 @@ def _block(
             configuration *= domain.size(view)
             configuration += groups
         drawn = np.empty(rows, dtype=np.intp)
-        _invert(table, configuration, uniforms(rows, source), drawn)
+        compiled(_invert)(table, configuration, uniforms(rows, source), drawn)
         columns[pair.child] = drawn
     return Codes.from_columns([columns[a] for a in range(domain.width)], domain.sizes)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
 def _invert(
     sums: NDArray[np.float64],
     configuration: NDArray[np.intp],
