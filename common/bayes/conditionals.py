@@ -37,7 +37,9 @@ def needed_families(network: Network) -> list[Family]:
     return [f for f in families if not any(f is not g and contains(g, f) for g in families)]
 
 
-def sum_out(table: NDArray[np.float64], axes: Family, wanted: Family, domain: Domain) -> NDArray[np.float64]:
+def sum_out(
+    table: NDArray[np.float64], axes: Family, wanted: Family, domain: Domain
+) -> NDArray[np.float64]:
     """The table over `wanted`, a part of `axes` at the same or coarser levels."""
     if not contains(axes, wanted):
         raise LocalError(f"a table over {axes} says nothing about {wanted}")

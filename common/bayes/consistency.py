@@ -60,7 +60,8 @@ def project(table: NDArray[np.float64], *, total: float) -> NDArray[np.float64]:
     falling = np.sort(table, axis=None)[::-1]
     lowering = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     last = np.flatnonzero(falling > lowering)[-1]
-    return np.maximum(table - lowering[last], 0.0)
+    nearest: NDArray[np.float64] = np.maximum(table - lowering[last], 0.0)
+    return nearest
 
 
 def reconcile(tables: Tables, domain: Domain, *, rows: int) -> dict[Family, NDArray[np.float64]]:
@@ -74,11 +75,10 @@ def reconcile(tables: Tables, domain: Domain, *, rows: int) -> dict[Family, NDAr
         rows: the public number of rows, which every table must add up to.
     """
     settled = {
-        family: np.asarray(table, dtype=np.float64).ravel().copy()
-        for family, table in tables.items()
+        family: np.asarray(table, dtype=np.float64).ravel() for family, table in tables.items()
     }
-    for table in settled.values():
-        table += (rows - table.sum()) / len(table)
+    for family, table in settled.items():
+        settled[family] = table + (rows - table.sum()) / len(table)
     for overlap in overlaps(list(settled), domain):
         if overlap:
             _settle(settled, overlap, domain)

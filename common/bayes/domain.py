@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.schema.codes import Codes, code_dtype
+from common.schema.codes import CodeColumn, Codes, code_dtype
 
 LevelMap = NDArray[np.intp]  # group of every value
 
@@ -50,7 +51,7 @@ class Domain:
         for attribute, maps in enumerate(self.levels):
             if not maps or not np.array_equal(maps[0], np.arange(len(maps[0]))):
                 raise LocalError(f"attribute {attribute}: level 0 must keep every value apart")
-            for finer, coarser in zip(maps, maps[1:], strict=False):
+            for finer, coarser in pairwise(maps):
                 _check_nested(attribute, finer, coarser)
 
     @classmethod
@@ -107,16 +108,14 @@ class Domain:
         """Every attribute at every level: one column per view, in the order of `views`."""
         if codes.sizes != self.sizes:
             raise LocalError(f"the rows have domains {codes.sizes}, not {self.sizes}")
-        columns: list[NDArray[np.unsignedinteger[Any]]] = []
-        sizes = []
+        columns: list[CodeColumn] = []
         for view in self.views:
-            size = self.size(view)
             column = codes.columns[view.attribute]
             if view.level:
-                column = self.levels[view.attribute][view.level].astype(code_dtype(size))[column]
+                groups = self.levels[view.attribute][view.level]
+                column = np.ascontiguousarray(groups[column], dtype=code_dtype(self.size(view)))
             columns.append(column)
-            sizes.append(size)
-        return Codes(tuple(columns), tuple(sizes))
+        return Codes(tuple(columns), self.shape(self.views))
 
 
 def _check_nested(attribute: int, finer: LevelMap, coarser: LevelMap) -> None:

@@ -11,8 +11,8 @@ is met exactly once, when all but one of its members have been placed, so no tab
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -21,20 +21,12 @@ from numpy.typing import NDArray
 from common.bayes.constraints import Constraints
 from common.bayes.domain import View
 from common.bayes.network import Network, Pair
-from common.bayes.scores import Score, mutual_information_error, scores
-from common.bayes.selection import Scores, Select, score_sensitivity
+from common.bayes.scores import Score, Scores, mutual_information_error, scores
+from common.bayes.selection import Select, score_sensitivity
 from common.errors import LocalError
 
 PositionSets = NDArray[np.intp]  # (sets, attributes per set)
 CountSets = Callable[[PositionSets], NDArray[np.int64]]  # -> (sets, cells), first attribute major
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """The parent sets that one child may still get, with their scores."""
-
-    parents: PositionSets
-    scores: Scores
 
 
 def learn_binary_network(
@@ -64,97 +56,118 @@ def learn_binary_network(
     """
     if not 1 <= degree < attributes:
         raise LocalError(f"a network of {attributes} attributes cannot have degree {degree}")
-    wishes = constraints or Constraints()
     error = Fraction(0)
     if score is Score.MUTUAL_INFORMATION:
         error = Fraction(mutual_information_error(rows=rows, cells=2 ** (degree + 1)))
     bound = score_sensitivity(score, rows=rows, binary=True, printed=printed_sensitivity)
+    frontier = _Frontier(count, attributes, degree, score, constraints or Constraints())
+    frontier.place(root)
     pairs = [Pair(root)]
-    placed = [root]
-    known: dict[int, _Candidates] = {}
-    while len(placed) < attributes:
-        _update(known, placed, count, score, degree, wishes, attributes)
-        omega = _offered(known, score)
-        joined: Scores = np.concatenate([known[child].scores for child in omega])
-        chosen = select(joined, sensitivity=bound, score_error=error)
-        for child in omega:
-            if chosen < len(known[child].parents):
-                break
-            chosen -= len(known[child].parents)
-        parents = sorted(int(p) for p in known.pop(child).parents[chosen])
-        pairs.append(Pair(child, tuple(View(p) for p in parents)))
-        placed.append(child)
+    while len(pairs) < attributes:
+        chosen = select(frontier.scores(), sensitivity=bound, score_error=error)
+        pairs.append(frontier.pair(chosen))
+        frontier.place(pairs[-1].child)
     return Network(tuple(pairs))
 
 
-def _offered(known: dict[int, _Candidates], score: Score) -> list[int]:
-    """The children offered in this round, ascending.
+class _Frontier:
+    """The candidates of the next draw: parent sets and their scores, child by child."""
 
-    An empty parent set has the LARGEST score F there is, so an attribute that forbidden edges leave
-    without parents would always win: with F it waits until no other is left.
-    """
-    children = sorted(known)
-    if score is Score.MAXIMUM_JOINT:
-        children = [c for c in children if known[c].parents.shape[1]] or children
-    return children
+    def __init__(
+        self,
+        count: CountSets,
+        attributes: int,
+        degree: int,
+        score: Score,
+        constraints: Constraints,
+    ) -> None:
+        self._count = count
+        self._degree = degree
+        self._score = score
+        self._constraints = constraints
+        self._waiting = set(range(attributes))
+        self._placed: list[int] = []
+        self._parents: dict[int, PositionSets] = {}
+        self._scores: dict[int, Scores] = {}
+
+    def scores(self) -> Scores:
+        """The scores of all candidates, child by child."""
+        return np.concatenate([self._scores[child] for child in self._offered()])
+
+    def pair(self, chosen: int) -> Pair:
+        """The candidate at a position of `scores`."""
+        for child in self._offered():
+            if chosen < len(self._parents[child]):
+                parents = sorted(int(parent) for parent in self._parents[child][chosen])
+                return Pair(child, tuple(View(parent) for parent in parents))
+            chosen -= len(self._parents[child])
+        raise LocalError("the draw chose a candidate that is not there")
+
+    def place(self, attribute: int) -> None:
+        """Make an attribute a possible parent, and score the parent sets it opens."""
+        self._placed.append(attribute)
+        self._waiting.discard(attribute)
+        self._parents.pop(attribute, None)
+        self._scores.pop(attribute, None)
+        fresh: dict[int, PositionSets] = {}
+        for child in sorted(self._waiting):
+            sets = self._new_sets(child, attribute)
+            if sets is not None:
+                fresh[child] = sets
+        self._add(fresh)
+
+    def _offered(self) -> list[int]:
+        """The children of this round, ascending.
+
+        An empty parent set has the LARGEST score F there is, so an attribute that forbidden edges
+        leave without parents would always win: with F it waits until no other is left.
+        """
+        children = sorted(self._parents)
+        if self._score is Score.MAXIMUM_JOINT:
+            children = [c for c in children if self._parents[c].shape[1]] or children
+        return children
+
+    def _new_sets(self, child: int, newest: int) -> PositionSets | None:
+        """The parent sets that `newest` opens for a child; forgets those it makes too small."""
+        pool = self._constraints.pool(child, self._placed)
+        known = self._parents.get(child)
+        if pool is None or (known is not None and newest not in pool):
+            return None
+        must = self._constraints.required_parents(child)
+        size = max(min(self._degree, len(pool)), len(must))
+        if known is not None and known.shape[1] == size:
+            if len(must) == size:
+                return None
+            must.append(newest)
+        else:
+            self._parents.pop(child, None)
+            self._scores.pop(child, None)
+        return _supersets(tuple(must), tuple(p for p in pool if p not in must), size)
+
+    def _add(self, fresh: dict[int, PositionSets]) -> None:
+        """Score new parent sets; sets of the same length are counted together."""
+        for width in sorted({sets.shape[1] for sets in fresh.values()}):
+            children = [child for child, sets in fresh.items() if sets.shape[1] == width]
+            families = np.vstack([np.insert(fresh[c], 0, c, axis=1) for c in children])
+            tables = self._count(families).reshape(len(families), 2, 2**width)
+            values = scores(self._score, tables)
+            start = 0
+            for child in children:
+                end = start + len(fresh[child])
+                self._append(child, fresh[child], values[start:end])
+                start = end
+
+    def _append(self, child: int, sets: PositionSets, values: Scores) -> None:
+        if child in self._parents:
+            self._parents[child] = np.concatenate([self._parents[child], sets])
+            self._scores[child] = np.concatenate([self._scores[child], values])
+        else:
+            self._parents[child], self._scores[child] = sets, values
 
 
-def _update(
-    known: dict[int, _Candidates],
-    placed: list[int],
-    count: CountSets,
-    score: Score,
-    degree: int,
-    wishes: Constraints,
-    attributes: int,
-) -> None:
-    """Score the parent sets that the attribute placed last makes possible."""
-    fresh: dict[int, PositionSets] = {}
-    combined: dict[tuple[tuple[int, ...], int | None], PositionSets] = {}
-    for child in set(range(attributes)) - set(placed):
-        pool = wishes.pool(child, placed)
-        newest = placed[-1]
-        if pool is None or (child in known and newest not in pool):
-            continue
-        required = wishes.required_parents(child)
-        size = max(min(degree, len(pool)), len(required))
-        grown = child in known and known[child].parents.shape[1] == size
-        if grown and len(required) == size:
-            continue
-        must = [*required, newest] if grown else required
-        free = tuple(p for p in pool if p not in must)
-        key = (free, tuple(must), size)
-        if key not in combined:
-            combined[key] = _supersets(must, free, size)
-        fresh[child] = combined[key]
-        if not grown:
-            known.pop(child, None)
-    for child, sets, values in _score_all(fresh, count, score):
-        if child in known:
-            sets = np.concatenate([known[child].parents, sets])
-            values = np.concatenate([known[child].scores, values])
-        known[child] = _Candidates(sets, values)
-
-
-def _supersets(must: list[int], free: tuple[int, ...], size: int) -> PositionSets:
+@lru_cache(maxsize=4)  # in a round, most children have the same possible parents
+def _supersets(must: tuple[int, ...], free: tuple[int, ...], size: int) -> PositionSets:
     """All sets of `size` attributes that contain `must`, the rest from `free`."""
     rest = list(combinations(free, size - len(must)))
     chosen = np.array(rest, dtype=np.intp).reshape(len(rest), size - len(must))
     return np.hstack([np.tile(np.array(must, dtype=np.intp), (len(rest), 1)), chosen])
-
-
-def _score_all(
-    fresh: dict[int, PositionSets], count: CountSets, score: Score
-) -> list[tuple[int, PositionSets, Scores]]:
-    """The scores of new parent sets; sets of the same length are counted together."""
-    result: list[tuple[int, PositionSets, Scores]] = []
-    for width in sorted({sets.shape[1] for sets in fresh.values()}):
-        children = [child for child, sets in fresh.items() if sets.shape[1] == width]
-        families = np.vstack(
-            [np.insert(fresh[child], 0, child, axis=1) for child in children]
-        )
-        values = scores(score, count(families).reshape(len(families), 2, 2**width))
-        ends = np.cumsum([len(fresh[child]) for child in children])
-        parts = np.split(values, ends[:-1])
-        result += [(c, fresh[c], part) for c, part in zip(children, parts, strict=True)]
-    return result

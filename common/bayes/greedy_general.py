@@ -1,8 +1,8 @@
 """GreedyBayes on attributes of any size: maximal parent sets per child [Zhang17, Alg. 4].
 
 Each round offers every attribute not yet placed with each of its maximal parent sets: the sets, of
-possibly generalised parents, that fill a table up to the useful size. An attribute so large that not
-even its own histogram is useful is offered without parents.
+possibly generalised parents, that fill a table up to the useful size. An attribute so large that
+not even its own histogram is useful is offered without parents.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from common.bayes.constraints import Constraints
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
 from common.bayes.parent_sets import ParentSet, TooManyParentSetsError, maximal_parent_sets
-from common.bayes.scores import Score, mutual_information_error, scores
-from common.bayes.selection import Scores, Select, score_sensitivity
+from common.bayes.scores import Score, Scores, mutual_information_error, scores
+from common.bayes.selection import Select, score_sensitivity
 from common.errors import LocalError
 
 CountFamilies = Callable[[Sequence[tuple[View, ...]]], list[NDArray[np.int64]]]
@@ -91,9 +91,7 @@ def candidates(
     return omega
 
 
-def affordable_cells(
-    domain: Domain, cells: int, constraints: Constraints, max_sets: int
-) -> int:
+def affordable_cells(domain: Domain, cells: int, constraints: Constraints, max_sets: int) -> int:
     """`cells`, halved until no attribute has more than `max_sets` maximal parent sets.
 
     A public rule for wide tables with fine hierarchies, whose candidates grow exponentially.
@@ -125,9 +123,7 @@ def has_choice(domain: Domain, cells: int, constraints: Constraints) -> bool:
     )
 
 
-def _fitting(
-    sets: list[ParentSet], required: list[int], domain: Domain
-) -> list[ParentSet]:
+def _fitting(sets: list[ParentSet], required: list[int], domain: Domain) -> list[ParentSet]:
     """The sets that hold every required parent; if none does, those alone at their coarsest.
 
     A set that is maximal among those with the required parents is maximal among all, so nothing is

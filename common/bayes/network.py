@@ -108,7 +108,10 @@ class Network:
         try:
             return cls(
                 tuple(
-                    Pair(int(entry["child"]), tuple(View(int(a), int(v)) for a, v in entry["parents"]))
+                    Pair(
+                        int(entry["child"]),
+                        tuple(View(int(a), int(v)) for a, v in entry["parents"]),
+                    )
                     for entry in document
                 )
             )

@@ -7,7 +7,7 @@ published.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
@@ -57,7 +57,7 @@ class PrivBayesOptions:
     score: Score | None = None
     beta: Fraction = Fraction(3, 10)
     theta: Fraction = Fraction(4)
-    constraints: Constraints = Constraints()
+    constraints: Constraints = field(default_factory=Constraints)
     network: Network | None = None
     consistency: bool = True
     printed_sensitivity: bool = False

@@ -26,7 +26,8 @@ from common.bayes.greedy_general import learn_general_network
 from common.bayes.model import PrivBayesModel
 from common.bayes.network import Network
 from common.bayes.plan import Encoding, Plan, PrivBayesOptions, make_plan
-from common.bayes.selection import Scores, draw_root
+from common.bayes.scores import Scores
+from common.bayes.selection import draw_root
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
 from common.privacy.accountant import Accountant, Release
@@ -76,7 +77,12 @@ def fit_privbayes(
         )
         network = _learn(plan, expanded, wishes, select, source)
     tables = release_tables(
-        expanded, network, epsilon=plan.table_epsilon, source=source, accountant=accountant, party=party
+        expanded,
+        network,
+        epsilon=plan.table_epsilon,
+        source=source,
+        accountant=accountant,
+        party=party,
     )
     return PrivBayesModel(plan, network, tables, wishes.consistency, source.private)
 

@@ -79,7 +79,7 @@ def _invert(
     points: NDArray[np.float64],
     drawn: NDArray[np.intp],
 ) -> None:
-    """drawn = the first value whose running sum passes the point, in the row of the parents."""
+    """Draw the first value whose running sum passes the point, in the row of the parents."""
     for row in range(len(points)):
         line = sums[configuration[row]]
         low, high = 0, len(line) - 1

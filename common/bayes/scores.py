@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from common.bayes.maximum_joint import doubled_maximum_joint_scores
 from common.errors import LocalError
 
+Scores = NDArray[np.int64] | NDArray[np.float64]
 CountTables = NDArray[np.int64]  # (tables, |X|, |P|)
 _MAX_ROWS = 2**31 - 1  # n^2 must fit into 63 bits
 
@@ -35,7 +36,7 @@ class Score(StrEnum):
     INDEPENDENCE = "R"
 
 
-def scores(score: Score, tables: CountTables) -> NDArray[np.int64] | NDArray[np.float64]:
+def scores(score: Score, tables: CountTables) -> Scores:
     """The score of every table, in the units of this module (n I, 2 n F or n^2 R)."""
     if tables.ndim != 3:
         raise LocalError(f"expected tables of shape (tables, |X|, |P|), got {tables.shape}")
@@ -51,7 +52,9 @@ def scores(score: Score, tables: CountTables) -> NDArray[np.int64] | NDArray[np.
 
 
 def mutual_information(tables: CountTables) -> NDArray[np.float64]:
-    """n I(X, P) in bits [Zhang17, Eq. 5]: sum c log c - sum c_x log c_x - sum c_p log c_p + n log n.
+    """Mutual information times the number of rows, n I(X, P), in bits [Zhang17, Eq. 5].
+
+    n I = sum c log c - sum c_x log c_x - sum c_p log c_p + n log n, with 0 log 0 = 0.
 
     Each c log c is looked up once per distinct count, so equal tables have equal scores.
     """
@@ -78,7 +81,7 @@ def mutual_information_error(*, rows: int, cells: int) -> float:
 
 
 def independence_distance(tables: CountTables) -> NDArray[np.int64]:
-    """n^2 R(X, P) = 1/2 sum |n c_xp - c_x c_p|, exactly [Zhang17, Eq. 11].
+    """The score n^2 R(X, P) = 1/2 sum |n c_xp - c_x c_p|, exactly [Zhang17, Eq. 11].
 
     The differences add up to zero, so their absolute values have an even sum.
     """
@@ -89,6 +92,6 @@ def independence_distance(tables: CountTables) -> NDArray[np.int64]:
 
 
 def _weighted_logs(rows: int) -> NDArray[np.float64]:
-    """c log2 c for c = 0..rows, with 0 log 0 = 0."""
+    """The values c log2 c for c = 0..rows, with 0 log 0 = 0."""
     counts = np.arange(rows + 1, dtype=np.float64)
     return counts * np.log2(np.maximum(counts, 1.0))

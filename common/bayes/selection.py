@@ -7,15 +7,12 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.bayes.constraints import Constraints
-from common.bayes.scores import Score
+from common.bayes.scores import Score, Scores
 from common.errors import LocalError
 from common.privacy import sensitivity
 from common.privacy.randomness import RandomSource, below
-
-Scores = NDArray[np.int64] | NDArray[np.float64]
 
 
 class Select(Protocol):

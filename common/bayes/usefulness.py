@@ -16,7 +16,7 @@ def usefulness(*, rows: int, attributes: int, degree: int, epsilon: Fraction) ->
     """U(k) = n eps2 / ((d-k) 2^(k+2)): binary attributes, d-k released tables [Zhang17, L. 4.8]."""
     if not 0 <= degree < attributes:
         raise LocalError(f"a degree is in 0..{attributes - 1}, not {degree}")
-    return Fraction(rows) * epsilon / ((attributes - degree) * 2 ** (degree + 2))
+    return Fraction(rows) * epsilon / ((attributes - degree) << (degree + 2))
 
 
 def choose_degree(*, rows: int, attributes: int, epsilon: Fraction, theta: Fraction) -> int:
