@@ -86,8 +86,8 @@ def candidates(
             memo[key] = maximal_parent_sets(
                 domain, pool, key[1], max_parents=constraints.max_parents
             )
-        required = constraints.required_parents(child)
-        omega += [Pair(child, parents) for parents in _fitting(memo[key], required, domain)]
+        least = least_parents(domain, child, constraints)
+        omega += [Pair(child, parents) for parents in _fitting(memo[key], least)]
     return omega
 
 
@@ -114,26 +114,29 @@ def affordable_cells(domain: Domain, cells: int, constraints: Constraints, max_s
 
 
 def has_choice(domain: Domain, cells: int, constraints: Constraints) -> bool:
-    """Whether any attribute, given all others, could have parents: otherwise nothing is learnt."""
+    """Whether any attribute, given all others, could have more than its required parents."""
     everything = range(domain.width)
     return any(
-        pair.parents
+        pair.parents != least_parents(domain, child, constraints)
         for child in everything
         for pair in candidates(domain, [a for a in everything if a != child], cells, constraints)
     )
 
 
-def _fitting(sets: list[ParentSet], required: list[int], domain: Domain) -> list[ParentSet]:
-    """The sets that hold every required parent; if none does, those alone at their coarsest.
+def least_parents(domain: Domain, child: int, constraints: Constraints) -> ParentSet:
+    """The required parents of an attribute and no others, at their coarsest."""
+    required = constraints.required_parents(child)
+    return tuple(View(parent, domain.height(parent) - 1) for parent in required)
+
+
+def _fitting(sets: list[ParentSet], least: ParentSet) -> list[ParentSet]:
+    """The sets that hold every required parent; if none does, the required parents alone.
 
     A set that is maximal among those with the required parents is maximal among all, so nothing is
     missed. A required parent outranks usefulness: the user asked for it.
     """
-    if not required:
-        return sets or [()]
-    wanted = set(required)
-    kept = [views for views in sets if wanted <= {view.attribute for view in views}]
-    return kept or [tuple(View(p, domain.height(p) - 1) for p in required)]
+    wanted = {view.attribute for view in least}
+    return [s for s in sets if wanted <= {view.attribute for view in s}] or [least]
 
 
 def _is_binary(pair: Pair, domain: Domain) -> bool:

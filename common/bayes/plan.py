@@ -12,8 +12,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from common.bayes.constraints import Constraints
-from common.bayes.domain import Domain, View
-from common.bayes.greedy_general import affordable_cells, has_choice
+from common.bayes.domain import Domain
+from common.bayes.greedy_general import affordable_cells, has_choice, least_parents
 from common.bayes.network import Network
 from common.bayes.scores import Score
 from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
@@ -193,11 +193,5 @@ def _forced(
     ):
         return None
     return Network.from_parents(
-        {
-            child: [
-                View(parent, variables.height(parent) - 1)
-                for parent in constraints.required_parents(child)
-            ]
-            for child in range(variables.width)
-        }
+        {child: least_parents(variables, child, constraints) for child in range(variables.width)}
     )
