@@ -144,7 +144,9 @@ def error_rate(train: Codes, test: Codes, target: Target) -> float:
     truth = positive(test.columns[column])
     if answers.all() or not answers.any():  # nothing to learn: the only class is the answer
         return float((truth != answers[0]).mean())
-    machine = SGDClassifier(loss="hinge", alpha=1.0 / train.rows, random_state=0, max_iter=50, tol=1e-3)
+    machine = SGDClassifier(
+        loss="hinge", alpha=1.0 / train.rows, random_state=0, max_iter=50, tol=1e-3
+    )
     machine.fit(_one_hot(train, column), answers)
     return float((machine.predict(_one_hot(test, column)) != truth).mean())
 
@@ -190,7 +192,9 @@ def measure_classification(dataset: Dataset, runs: int) -> list[Classification]:
 
 def show_utility(console: Console, results: Sequence[Utility]) -> None:
     """One line per table and epsilon."""
-    table = Table("table", "eps", "order", "plain", "consistent", "reference", "verdict", "fit + sample")
+    table = Table(
+        "table", "eps", "order", "plain", "consistent", "reference", "verdict", "fit + sample"
+    )
     for each in results:
         for place, order in enumerate(each.orders):
             good = each.consistent[place] <= each.reference[place]
@@ -210,7 +214,9 @@ def show_utility(console: Console, results: Sequence[Utility]) -> None:
 
 def show_classification(console: Console, results: Sequence[Classification]) -> None:
     """One line per task, a column per epsilon."""
-    table = Table("table", "task", *(f"eps {float(e):g}" for e in EPSILONS), "real rows", "majority")
+    table = Table(
+        "table", "task", *(f"eps {float(e):g}" for e in EPSILONS), "real rows", "majority"
+    )
     for key in dict.fromkeys((each.dataset, each.task) for each in results):
         lines = [each for each in results if (each.dataset, each.task) == key]
         rates = [f"{each.synthetic:.3f}" for each in lines]
@@ -259,7 +265,9 @@ def _draw_rates(panel: Any, results: Sequence[Any]) -> None:  # noqa: ANN401 (an
 def main() -> None:
     """Measure, print, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=3, help="runs per table and epsilon (papers: 100)")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="runs per table and epsilon (papers: 100)"
+    )
     parser.add_argument("--no-peers", action="store_true", help="do not install and time the peers")
     arguments = parser.parse_args()
     console = Console()
@@ -269,9 +277,7 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     utility = [each for dataset in datasets for each in measure_utility(dataset, arguments.runs)]
     show_utility(console, utility)
-    classification = [
-        each for dataset in datasets for each in measure_classification(dataset, 1)
-    ]
+    classification = [each for dataset in datasets for each in measure_classification(dataset, 1)]
     show_classification(console, classification)
     peers = [] if arguments.no_peers else compare_with_peers(console, datasets, fit, distance)
     document = {

@@ -55,7 +55,11 @@ _GROUPS: Mapping[str, Sequence[Any]] = {
             "Farming-fishing",
         ),
     ),
-    "relationship": (("Husband", "Wife"), ("Own-child", "Other-relative"), ("Not-in-family", "Unmarried")),
+    "relationship": (
+        ("Husband", "Wife"),
+        ("Own-child", "Other-relative"),
+        ("Not-in-family", "Unmarried"),
+    ),
 }
 _POST_SECONDARY = {"Bachelors", "Assoc-acdm", "Assoc-voc", "Masters", "Prof-school", "Doctorate"}
 
