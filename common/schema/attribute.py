@@ -1,0 +1,258 @@
+"""One attribute of a table: its name, its kind, and the public list of what it may contain.
+
+Codes are laid out the same way for every kind: first the listed values or the bins, in order, then
+`other` (if declared), then `missing` (if declared). So an interval of an ordered attribute is an
+interval of codes, and never contains the two special ones.
+
+    >>> age = Attribute("age", "integer", Binning.equal_width(0, 80, 8, whole=True), missing=True)
+    >>> age.size, age.labels[0], age.labels[8]
+    (9, '0..10', '(missing)')
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InputError, LocalError
+from common.schema.binning import Binning
+from common.schema.codes import code_dtype
+from common.schema.hierarchy import Hierarchy, Node, binary_tree, leaf
+
+ListedKind = Literal["categorical", "ordinal", "boolean"]
+BinnedKind = Literal["integer", "real", "date", "datetime"]
+Kind = Literal["categorical", "ordinal", "integer", "real", "boolean", "date", "datetime"]
+KINDS: tuple[str, ...] = get_args(Kind)
+BINNED_KINDS: tuple[str, ...] = get_args(BinnedKind)
+
+MAX_SIZE = 1 << 16
+OTHER_LABEL = "(other)"
+MISSING_LABEL = "(missing)"
+
+_EPOCH_DAY = dt.date(1970, 1, 1)
+_EPOCH = dt.datetime(1970, 1, 1)  # datetimes here carry no zone
+
+Values = tuple[str, ...] | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The values of an attribute, one code each: all strings or all integers."""
+
+    values: Values
+
+    def __post_init__(self) -> None:
+        """Refuse mixed types and repeated values."""
+        kinds = {type(value) for value in self.values}
+        if not kinds <= {str} and not kinds <= {int} and not kinds <= {bool}:
+            raise InputError("values: must be all strings or all integers")
+        seen: set[object] = set()
+        for value in self.values:
+            if value in seen:
+                raise InputError(f"values: {value!r} is listed twice")
+            seen.add(value)
+
+    @property
+    def count(self) -> int:
+        """The number of values."""
+        return len(self.values)
+
+    @property
+    def textual(self) -> bool:
+        """Whether the values are strings."""
+        return bool(self.values) and isinstance(self.values[0], str)
+
+
+BOOLEANS = Listed((False, True))
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute and its public domain.
+
+    Attributes:
+        name: the name of the column.
+        kind: what the values are, see `Kind`.
+        domain: the listed values (categorical, ordinal, boolean) or the bins (all other kinds).
+        missing: an empty cell has its own code; without it, an empty cell is refused.
+        other: a value outside the domain has its own code; without it, it is refused.
+        clip: a number outside the range counts as the nearest end of the range.
+        tree: the declared hierarchy over the codes of the values, None if there is none.
+    """
+
+    name: str
+    kind: Kind
+    domain: Listed | Binning
+    missing: bool = False
+    other: bool = False
+    clip: bool = False
+    tree: Node | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse contradictions, domains that say nothing and domains too large to code."""
+        if isinstance(self.domain, Binning) != (self.kind in BINNED_KINDS):
+            raise LocalError(f"attribute {self.name!r}: a {self.kind} cannot have this domain")
+        if not self.name:
+            raise InputError("name: must not be empty")
+        if self.clip and not isinstance(self.domain, Binning):
+            raise InputError(f"clip: only numbers and dates have a range to clip to ({self.kind})")
+        if self.clip and self.other:
+            raise InputError("clip and other: choose one, both say what happens outside the range")
+        if not 2 <= self.size <= MAX_SIZE:
+            raise InputError(
+                f"a domain has 2 to {MAX_SIZE:,} values, not {self.size:,}: "
+                "with one value there is nothing to learn, so leave the attribute out"
+                if self.size < 2
+                else f"a domain has 2 to {MAX_SIZE:,} values, not {self.size:,}: use fewer"
+            )
+        specials = {OTHER_LABEL} if self.other else set()
+        specials |= {MISSING_LABEL} if self.missing else set()
+        if isinstance(self.domain, Listed) and specials & set(self.domain.values):
+            raise InputError(f"values: {', '.join(sorted(specials))} names a special category here")
+        if self.tree is not None and sorted(self.tree.codes()) != list(range(self.domain.count)):
+            raise LocalError(f"attribute {self.name!r}: the tree must hold every value once")
+
+    @property
+    def size(self) -> int:
+        """The number of codes, special ones included."""
+        return self.domain.count + self.other + self.missing
+
+    @property
+    def value_count(self) -> int:
+        """The number of codes that are values or bins: they come first."""
+        return self.domain.count
+
+    @property
+    def other_code(self) -> int | None:
+        """The code of every value outside the domain; None where they are refused."""
+        return self.domain.count if self.other else None
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of an empty cell; None where empty cells are refused."""
+        return self.domain.count + self.other if self.missing else None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether an interval of values means something."""
+        return self.kind == "ordinal" or self.kind in BINNED_KINDS
+
+    @property
+    def code_type(self) -> type[np.uint8] | type[np.uint16]:
+        """The type of this attribute's codes."""
+        return code_dtype(self.size)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What to show for each code."""
+        labels = list(self._value_labels())
+        labels += [OTHER_LABEL] if self.other else []
+        labels += [MISSING_LABEL] if self.missing else []
+        return tuple(labels)
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The tree over all codes: as declared, else binary for bins, else flat.
+
+        The special codes are children of the root: no declared group speaks for them.
+        """
+        if self.tree is not None:
+            tree = self.tree
+        elif isinstance(self.domain, Binning) and self.domain.count > 1:
+            tree = binary_tree(self.labels[: self.domain.count])
+        else:
+            return Hierarchy.flat(self.labels)
+        specials = tuple(
+            leaf(self.labels[code], code) for code in range(self.domain.count, self.size)
+        )
+        if tree.is_leaf:
+            return Hierarchy(Node("", (tree, *specials)))
+        return Hierarchy(Node(tree.label, (*tree.children, *specials)))
+
+    @property
+    def bin_edges(self) -> NDArray[np.int64] | NDArray[np.float64]:
+        """The start of every bin, then the end of the last one.
+
+        Dates count days and datetimes count seconds since 1970-01-01. For whole numbers the start
+        is the first number in the bin; for reals `Binning` says to which bin an edge belongs.
+
+        Raises:
+            LocalError: for an attribute whose values are listed.
+        """
+        if not isinstance(self.domain, Binning):
+            raise LocalError(f"attribute {self.name!r} ({self.kind}) has values, not bins")
+        return np.array(self.domain.edges)
+
+    def code_of(self, value: object) -> int:
+        """The code of one value, as `Schema.encode` would give it.
+
+        Raises:
+            InputError: if the value is outside the domain and the schema refuses that.
+        """
+        from common.schema.encoder import encode_scalar  # the encoder needs this module
+
+        return encode_scalar(self, value)
+
+    def _value_labels(self) -> list[str]:
+        if isinstance(self.domain, Listed):
+            if self.kind == "boolean":
+                return ["false", "true"]
+            return [str(value) for value in self.domain.values]
+        if self.kind == "real":
+            return _real_labels(self.domain)
+        spans = zip(self.domain.first.tolist(), self.domain.last.tolist(), strict=True)
+        shown = [(str(from_number(self.kind, a)), str(from_number(self.kind, b))) for a, b in spans]
+        return [a if a == b else f"{a}..{b}" for a, b in shown]
+
+
+def to_number(kind: str, value: Any) -> float:  # noqa: ANN401  (whatever a TOML file may hold)
+    """A bound or an edge as a number: days for dates, seconds for datetimes.
+
+    Raises:
+        InputError: if the value is not of the kind.
+    """
+    if kind == "integer" and type(value) is int:
+        return value
+    if kind == "real" and type(value) in (int, float):
+        return float(value)
+    if kind == "date" and type(value) is dt.date:
+        return (value - _EPOCH_DAY).days
+    if kind == "datetime" and isinstance(value, dt.datetime):
+        if value.tzinfo is not None:
+            raise InputError(f"{value} has a time zone; write it without one")
+        if value.microsecond:
+            raise InputError(f"{value} has a fraction of a second; whole seconds only")
+        since = value - _EPOCH
+        return since.days * 86_400 + since.seconds
+    expected = {"integer": "a whole number", "real": "a number", "date": "a date (2024-01-31)"}
+    raise InputError(f"{value!r} is not {expected.get(kind, 'a datetime (2024-01-31T12:00:00)')}")
+
+
+def from_number(kind: str, number: float) -> int | float | dt.date | dt.datetime:
+    """The bound or edge that `to_number` turned into this number."""
+    if kind == "date":
+        return _EPOCH_DAY + dt.timedelta(days=number)
+    if kind == "datetime":
+        return _EPOCH + dt.timedelta(seconds=number)
+    return number
+
+
+def _real_labels(domain: Binning) -> list[str]:
+    """Intervals with as few digits as tell every edge from the next."""
+    for digits in range(4, 18):
+        edges = [f"{edge:.{digits}g}" for edge in domain.edges]
+        if len(set(edges)) == len(edges):
+            break
+    last = domain.count - 1
+    labels = []
+    for k, (low, high) in enumerate(itertools.pairwise(edges)):
+        opening = "(" if domain.equal and k > 0 else "["
+        closing = "]" if domain.equal or k == last else ")"
+        labels.append(f"{opening}{low}, {high}{closing}")
+    return labels

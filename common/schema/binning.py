@@ -1,0 +1,197 @@
+"""Cutting a public range into bins, and drawing numbers from a bin.
+
+Equal bins follow the papers' figure (and `pandas.cut`): a value on an inner edge belongs to the bin
+below it, so the bins of 0..80 in steps of ten are 0..10, 11..20, ..., 71..80 and both ends of the
+range are inside. Listed edges follow what a reader of `edges = [0, 18, 65, 120]` expects (and
+`numpy.histogram`): every edge starts a bin, 0..17, 18..64, 65..120, and the last closes the last.
+
+Whole-number kinds (integer, date as days, datetime as seconds since 1970) are cut exactly, by
+integer arithmetic, and no bin is empty. Real edges are correctly rounded, so that two machines
+agree on every value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from common.schema.codes import code_dtype
+
+Numbers = NDArray[Any]  # int64 for whole-number bins, float64 for real ones
+
+DEFAULT_BINS = 16
+MAX_BINS = 1 << 16
+_LARGEST = 1 << 53  # whole numbers up to here survive a detour through double precision
+_TABLE_LIMIT = 1 << 20  # ranges up to this many whole numbers are looked up instead of searched
+_BLOCK = 1 << 15  # rows per block: what a block touches stays in the cache
+
+
+@dataclass(frozen=True)
+class Binning:
+    """A public range cut into bins 0..count-1.
+
+    Attributes:
+        edges: the ends of the range and every inner edge, increasing; all integers or all floats.
+        equal: whether the bins are equally wide (the edge rule differs, see the module).
+    """
+
+    edges: tuple[int, ...] | tuple[float, ...]
+    equal: bool
+
+    @classmethod
+    def equal_width(cls, low: float, high: float, bins: int | None, *, whole: bool) -> Binning:
+        """Bins of the same width; 16 of them, or one per whole number, unless told otherwise.
+
+        Raises:
+            InputError: for an empty range, no bins, or more bins than the range has numbers.
+        """
+        _check_ends(low, high, whole=whole)
+        available = int(high) - int(low) + 1 if whole else MAX_BINS
+        bins = min(DEFAULT_BINS, available) if bins is None else bins
+        if bins < 1:
+            raise InputError(f"bins = {bins}: at least 1 is needed")
+        if bins > available:
+            raise InputError(f"bins = {bins}: the range has only {available:,} values to share out")
+        start, width = Fraction(low), Fraction(high) - Fraction(low)
+        exact = [start + width * k / bins for k in range(bins + 1)]
+        if whole:
+            # An inner edge belongs to the bin below, so the bin above starts at the next integer.
+            inner = [edge.numerator // edge.denominator + 1 for edge in exact[1:-1]]
+            return cls((int(low), *inner, int(high)), equal=True)
+        edges = tuple(float(edge) for edge in exact)
+        if any(after <= before for before, after in itertools.pairwise(edges)):
+            raise InputError(f"bins = {bins}: too many to tell apart in a range this narrow")
+        return cls(edges, equal=True)
+
+    @classmethod
+    def from_edges(cls, edges: Sequence[float], *, whole: bool) -> Binning:
+        """Bins that start at the listed edges; the last edge closes the last bin."""
+        if len(edges) < 2:
+            raise InputError("edges: at least 2 are needed, the start and the end of the range")
+        if any(after <= before for before, after in itertools.pairwise(edges)):
+            raise InputError("edges: must be strictly increasing")
+        if len(edges) - 1 > MAX_BINS:
+            raise InputError(f"edges: more than {MAX_BINS:,} bins")
+        _check_ends(edges[0], edges[-1], whole=whole)
+        if whole:
+            return cls(tuple(int(edge) for edge in edges), equal=False)
+        return cls(tuple(float(edge) for edge in edges), equal=False)
+
+    @property
+    def count(self) -> int:
+        """The number of bins."""
+        return len(self.edges) - 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether the bins hold whole numbers."""
+        return isinstance(self.edges[0], int)
+
+    @property
+    def low(self) -> float:
+        """The smallest number of the range."""
+        return self.edges[0]
+
+    @property
+    def high(self) -> float:
+        """The largest number of the range."""
+        return self.edges[-1]
+
+    @cached_property
+    def first(self) -> NDArray[Any]:
+        """The smallest number of each bin."""
+        if self.whole:
+            return np.array(self.edges[:-1], dtype=np.int64)
+        starts = np.array(self.edges[:-1], dtype=np.float64)
+        if self.equal:
+            starts[1:] = np.nextafter(starts[1:], np.inf)
+        return starts
+
+    @cached_property
+    def last(self) -> NDArray[Any]:
+        """The largest number of each bin."""
+        if self.whole:
+            starts = np.array(self.edges, dtype=np.int64)
+            return np.append(starts[1:-1] - 1, starts[-1])
+        ends = np.array(self.edges[1:], dtype=np.float64)
+        if not self.equal:
+            ends[:-1] = np.nextafter(ends[:-1], -np.inf)
+        return ends
+
+    def assign(self, numbers: Numbers) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """The bin of every number, and which numbers are outside the range (None: not one is).
+
+        A number outside gets the bin nearest to it. The numbers are int64 for whole-number bins,
+        float64 without NaN otherwise.
+        """
+        if len(numbers) == 0:
+            return np.empty(0, dtype=code_dtype(self.count)), None
+        outside = None
+        if numbers.min() < self.low or numbers.max() > self.high:
+            outside = (numbers < self.low) | (numbers > self.high)
+            numbers = np.clip(numbers, self.low, self.high)
+        if self.whole and self.high - self.low < _TABLE_LIMIT:
+            return self._table.take(numbers - int(self.low)), outside
+        bins = np.empty(len(numbers), dtype=code_dtype(self.count))
+        for start in range(0, len(numbers), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            bins[block] = self._search(numbers[block])
+        return bins, outside
+
+    @cached_property
+    def _table(self) -> NDArray[np.unsignedinteger[Any]]:
+        """The bin of every whole number of a short range."""
+        widths = self.last - self.first + 1
+        return np.repeat(np.arange(self.count, dtype=code_dtype(self.count)), widths)
+
+    def _search(self, numbers: Numbers) -> NDArray[np.intp]:
+        """The bins of a block of numbers inside the range."""
+        if self.whole or not self.equal:
+            return np.searchsorted(self.first, numbers, side="right") - 1
+        # Equal real bins: the quotient is at most one bin off, and one comparison each way against
+        # the published ends makes it exact. Three times as fast as a search.
+        guess = ((numbers - self.low) * (self.count / (self.high - self.low))).astype(np.intp)
+        np.minimum(guess, self.count - 1, out=guess)
+        guess -= numbers < self.first[guess]
+        guess += numbers > self.last[guess]
+        return guess
+
+    def draw(self, bins: NDArray[np.integer[Any]], uniforms: NDArray[np.float64]) -> Numbers:
+        """A number inside each bin, from uniforms in [0, 1): equally likely over the bin."""
+        first, last = self.first[bins], self.last[bins]
+        if self.whole:
+            # The product may round up to the width itself, hence the minimum.
+            steps = (uniforms * (last - first + 1)).astype(np.int64)
+            drawn: Numbers = np.minimum(first + steps, last)
+        else:
+            drawn = np.clip(first + uniforms * (last - first), first, last)
+        return drawn
+
+    def centre(self, bins: NDArray[np.integer[Any]]) -> Numbers:
+        """The middle of each bin (of an even number of integers, the lower of the middle two)."""
+        if self.whole:
+            middles: Numbers = self.first + (self.last - self.first) // 2
+        else:
+            edges = np.array(self.edges)
+            middles = np.clip((edges[:-1] + edges[1:]) / 2, self.first, self.last)
+        chosen: Numbers = middles[bins]
+        return chosen
+
+
+def _check_ends(low: float, high: float, *, whole: bool) -> None:
+    """Refuse ends that are not finite, not in order, or beyond what doubles count exactly."""
+    if whole and max(abs(low), abs(high)) > _LARGEST:
+        raise InputError(f"the range {low}..{high} passes 2^53, the largest supported")
+    if not math.isfinite(high - low):
+        raise InputError(f"the range {low}..{high} is not finite")
+    if low > high or (low == high and not whole):
+        raise InputError(f"the range {low}..{high} is empty: min must be below max")

@@ -1,0 +1,278 @@
+"""schema.toml: reading it with errors that name the file and the attribute, and writing it.
+
+    [[attribute]]
+    name = "age"
+    kind = "integer"            # categorical | ordinal | integer | real | boolean | date | datetime
+    min = 17                    # the public range; TOML dates for date and datetime
+    max = 90
+    bins = 16                   # equal bins (default 16, or one per whole number if fewer) ...
+    # edges = [17, 30, 65, 90]  # ... or listed edges instead of min, max and bins
+    clip = true                 # numbers outside count as the nearest end; default: refuse
+
+    [[attribute]]
+    name = "workclass"
+    kind = "categorical"        # ordinal: the same, in order
+    values = ["Private", "Self-employed", "Federal", "State", "Local"]
+    missing = true              # an explicit category for empty cells; default: refuse
+    other = true                # an explicit category for values outside; default: refuse
+    hierarchy = { Private = ["Private", "Self-employed"], State = ["Federal", "State", "Local"] }
+
+A hierarchy is made of tables (named groups) and arrays (their members), nested to any depth; its
+leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
+A top-level `ignore = ["id"]` names columns that a table may have and that are never read.
+Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from common.errors import InputError
+from common.schema.attribute import (
+    BINNED_KINDS,
+    BOOLEANS,
+    KINDS,
+    Attribute,
+    Listed,
+    from_number,
+    to_number,
+)
+from common.schema.binning import Binning
+from common.schema.hierarchy import Node, leaf
+
+MAX_DEPTH = 100  # nesting of a hierarchy
+_COMMON = ("name", "kind", "missing", "other", "hierarchy")
+_LISTED = (*_COMMON, "values")
+_BINNED = (*_COMMON, "min", "max", "bins", "edges", "clip")
+
+
+def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
+    """The attributes and the ignored columns of a schema file's text.
+
+    Raises:
+        InputError: naming the attribute and what is wrong with it.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not valid TOML: {error}") from None
+    except RecursionError:
+        raise InputError("not valid: nested too deeply") from None
+    _refuse_unknown(document, ("attribute", "ignore"))
+    tables = document.get("attribute", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError("attributes are written as [[attribute]] tables, with double brackets")
+    ignore = document.get("ignore", [])
+    if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
+        raise InputError('ignore: must be a list of column names, such as ["id"]')
+    attributes = tuple(_attribute(table, number) for number, table in enumerate(tables, start=1))
+    return attributes, tuple(ignore)
+
+
+def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
+    name = table.get("name")
+    if not isinstance(name, str) or not name:
+        raise InputError(f'attribute {number}: name: a text is needed, such as name = "age"')
+    try:
+        kind = table.get("kind")
+        if kind not in KINDS:
+            raise InputError(
+                f"kind: {'missing' if kind is None else repr(kind)}; "
+                f"must be one of {', '.join(KINDS)}{_suggest(kind, KINDS)}"
+            )
+        _refuse_unknown(table, _BINNED if kind in BINNED_KINDS else _LISTED)
+        domain = _binning(kind, table) if kind in BINNED_KINDS else _listed(kind, table)
+        return Attribute(
+            name=name,
+            kind=kind,
+            domain=domain,
+            missing=_flag(table, "missing"),
+            other=_flag(table, "other"),
+            clip=_flag(table, "clip"),
+            tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
+        )
+    except InputError as error:
+        raise InputError(f"attribute {name!r}: {error}") from None
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise InputError(
+                f"unknown key {key!r}{_suggest(key, known)}; known here: {', '.join(known)}"
+            )
+
+
+def _suggest(word: object, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(str(word), known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    flag = table.get(key, False)
+    if not isinstance(flag, bool):
+        raise InputError(f"{key}: must be true or false, not {flag!r}")
+    return flag
+
+
+def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
+    if kind == "boolean":
+        if "values" in table:
+            raise InputError("values: a boolean has false and true, nothing to list")
+        return BOOLEANS
+    values = table.get("values")
+    if not isinstance(values, list) or not values:
+        raise InputError(
+            f"values: a {kind} attribute lists its values, such as values = ['a', 'b']"
+        )
+    for value in values:
+        if type(value) not in (str, int):
+            raise InputError(f"values: {value!r} is neither a string nor an integer")
+        if value == "":
+            raise InputError("values: an empty cell is not a value; write missing = true instead")
+        if isinstance(value, int) and abs(value) > 1 << 53:
+            raise InputError(f"values: {value} passes 2^53; write it as a string")
+    return Listed(tuple(values))
+
+
+def _binning(kind: str, table: Mapping[str, Any]) -> Binning:
+    whole = kind != "real"
+    if "edges" in table:
+        clash = [key for key in ("min", "max", "bins") if key in table]
+        if clash:
+            raise InputError(f"edges: already say what {' and '.join(clash)} says; keep one")
+        edges = table["edges"]
+        if not isinstance(edges, list):
+            raise InputError("edges: must be a list")
+        return Binning.from_edges([_number(kind, "edges", edge) for edge in edges], whole=whole)
+    for key in ("min", "max"):
+        if key not in table:
+            raise InputError(f"{key}: missing; the public range is needed (min and max, or edges)")
+    bins = table.get("bins")
+    if bins is not None and type(bins) is not int:
+        raise InputError(f"bins: must be a whole number, not {bins!r}")
+    low, high = (_number(kind, key, table[key]) for key in ("min", "max"))
+    return Binning.equal_width(low, high, bins, whole=whole)
+
+
+def _number(kind: str, key: str, value: object) -> float:
+    try:
+        return to_number(kind, value)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from None
+
+
+def _leaf_codes(domain: Listed | Binning) -> dict[str | int, int]:
+    if isinstance(domain, Listed):
+        values: Sequence[str | int] = domain.values
+        return {value: code for code, value in enumerate(values)}
+    return {code: code for code in range(domain.count)}
+
+
+def _tree(declared: object, codes: Mapping[str | int, int]) -> Node:
+    """The declared groups as a tree over codes; every value must be there, once."""
+    if not isinstance(declared, dict | list):
+        raise InputError("hierarchy: must be a table of groups, such as { North = ['a', 'b'] }")
+    seen: set[int] = set()
+    tree = _node("", declared, codes, seen, depth=0)
+    absent = [repr(value) for value, code in codes.items() if code not in seen]
+    if absent:
+        more = ", ..." if len(absent) > 5 else ""
+        raise InputError(f"hierarchy: no group has the value {', '.join(absent[:5])}{more}")
+    return tree
+
+
+def _node(
+    label: str, declared: object, codes: Mapping[str | int, int], seen: set[int], depth: int
+) -> Node:
+    if depth > MAX_DEPTH:
+        raise InputError(f"hierarchy: nested more than {MAX_DEPTH} deep")
+    if isinstance(declared, dict | list):
+        members: Iterable[tuple[str, object]]
+        members = declared.items() if isinstance(declared, dict) else (("", m) for m in declared)
+        children = tuple(_node(key, member, codes, seen, depth + 1) for key, member in members)
+        if not children:
+            raise InputError(f"hierarchy: the group {label!r} is empty")
+        return Node(label or " | ".join(child.label for child in children), children)
+    # True == 1 in Python, and must not pass for the value 1.
+    code = None if isinstance(declared, bool) else codes.get(declared)  # type: ignore[call-overload]
+    if code is None:
+        raise InputError(
+            f"hierarchy: {declared!r} is not a value of the attribute"
+            f"{_suggest(declared, [str(value) for value in codes])}"
+        )
+    if code in seen:
+        raise InputError(f"hierarchy: the value {declared!r} is in two groups")
+    seen.add(code)
+    return leaf(str(declared), code)
+
+
+def write(attributes: Sequence[Attribute], ignore: Sequence[str]) -> str:
+    """The text that `parse` reads back as the same schema; equal schemas give equal texts."""
+    blocks = [f"ignore = {_toml(list(ignore))}\n"] if ignore else []
+    blocks += [_block(attribute) for attribute in attributes]
+    return "\n".join(blocks)
+
+
+def _block(attribute: Attribute) -> str:
+    domain = attribute.domain
+    entries: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind}
+    if isinstance(domain, Binning):
+        if domain.equal:
+            entries["min"] = from_number(attribute.kind, domain.low)
+            entries["max"] = from_number(attribute.kind, domain.high)
+            entries["bins"] = domain.count
+        else:
+            entries["edges"] = [from_number(attribute.kind, edge) for edge in domain.edges]
+    elif attribute.kind != "boolean":
+        entries["values"] = list(domain.values)
+    for flag in ("missing", "other", "clip"):
+        if getattr(attribute, flag):
+            entries[flag] = True
+    if attribute.tree is not None:
+        entries["hierarchy"] = _declared(attribute.tree, domain)
+    lines = [f"{key} = {_toml(value)}" for key, value in entries.items()]
+    return "\n".join(["[[attribute]]", *lines, ""])
+
+
+def _declared(node: Node, domain: Listed | Binning) -> Any:  # noqa: ANN401  (nested TOML)
+    """A tree as nested tables and arrays; a group is named wherever its name is its own."""
+    if node.code is not None:
+        return domain.values[node.code] if isinstance(domain, Listed) else node.code
+    unnamed = [child.is_leaf or child.label == _joined(child) for child in node.children]
+    labels = {child.label for child in node.children}
+    if any(unnamed) or len(labels) < len(node.children):
+        return [
+            _declared(child, domain)
+            if child.is_leaf or child.label == _joined(child)
+            else {child.label: _declared(child, domain)}
+            for child in node.children
+        ]
+    return {child.label: _declared(child, domain) for child in node.children}
+
+
+def _joined(node: Node) -> str:
+    return " | ".join(child.label for child in node.children)
+
+
+def _toml(value: Any) -> str:  # noqa: ANN401  (any TOML value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, except that TOML also wants DEL escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, dt.date):  # datetimes are dates
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{value} cannot be written")
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_toml(key)} = {_toml(item)}' for key, item in value.items())} }}"
+    return repr(value)

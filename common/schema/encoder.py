@@ -1,0 +1,190 @@
+"""From a column of values to codes, without a Python loop over the rows.
+
+Every column goes through Arrow, which reads pandas and numpy memory in place and hashes strings
+fast; whole numbers go through a lookup table; a dictionary-encoded (categorical) column is encoded
+once per distinct value.
+
+A column becomes three vectors: codes, which cells are empty, which cells are outside the domain.
+`_settle` then applies what the schema says about the last two, or raises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from common.schema.attribute import Attribute, Listed
+from common.schema.binning import Binning
+from common.schema.codes import CodeColumn, code_dtype
+from common.schema.columns import (
+    Mask,
+    arrow_column,
+    as_text,
+    either,
+    excluding,
+    null_mask,
+    real_numbers,
+    whole_numbers,
+)
+from common.schema.refusals import RowNumbers, empty_cells, outside_cells
+
+_TABLE_LIMIT = 1 << 16  # listed integers spread over less than this are looked up
+_BOOLEAN_WORDS = {
+    **dict.fromkeys(("false", "f", "no", "n", "0", "0.0"), 0),
+    **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Codes of the values; where `empty` or `outside` is set, the code means nothing yet."""
+
+    codes: NDArray[Any]
+    empty: Mask | None = None
+    outside: Mask | None = None
+
+
+def encode_column(
+    attribute: Attribute, column: object, *, where: str, row_numbers: RowNumbers
+) -> CodeColumn:
+    """The codes of a column.
+
+    Args:
+        attribute: what the column may contain.
+        column: a pandas Series, or an Arrow array, chunked or not.
+        where: the name of the table, for errors.
+        row_numbers: from positions in the column to the row numbers the user knows.
+
+    Raises:
+        InputError: naming the first cells that the schema refuses.
+    """
+    try:
+        array = arrow_column(column)
+        return _settle(attribute, _encode(attribute, array), array, row_numbers)
+    except InputError as error:
+        raise InputError(f"{where}: attribute {attribute.name!r}: {error}") from None
+
+
+def encode_scalar(attribute: Attribute, value: object) -> int:
+    """The code of one value."""
+    cell = pd.Series([value], dtype=object)
+    codes = encode_column(attribute, cell, where="value", row_numbers=lambda rows: rows)
+    return int(codes[0])
+
+
+def _encode(attribute: Attribute, array: pa.Array) -> Encoded:
+    if pa.types.is_null(array.type):
+        nothing = np.zeros(len(array), dtype=np.uint8)
+        return Encoded(nothing, empty=np.ones(len(array), dtype=bool))
+    if pa.types.is_dictionary(array.type):
+        return _encode_dictionary(attribute, array)
+    empty = null_mask(array)
+    if isinstance(attribute.domain, Binning):
+        return _encode_binned(attribute, attribute.domain, array, empty)
+    if attribute.kind == "boolean":
+        return _encode_booleans(array, empty)
+    if attribute.domain.textual:
+        return _encode_words(attribute.domain, as_text(array), empty)
+    return _encode_integers(attribute.domain, array, empty)
+
+
+def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encoded:
+    """Encode the distinct values, then look the rows up."""
+    words = _encode(attribute, array.dictionary)
+    empty = null_mask(array)
+    rows = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    if len(array.dictionary) == 0:
+        return Encoded(np.zeros(len(array), dtype=np.uint8), empty=empty)
+    if words.empty is not None:
+        empty = words.empty[rows] if empty is None else empty | words.empty[rows]
+    outside = None if words.outside is None else words.outside[rows]
+    return Encoded(words.codes.take(rows), empty, excluding(outside, empty))
+
+
+def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
+    found = pc.index_in(array, value_set=pa.array(domain.values, type=array.type))
+    codes = found.fill_null(0).to_numpy(zero_copy_only=False)
+    unknown = null_mask(found)
+    return Encoded(codes.astype(code_dtype(domain.count)), empty, excluding(unknown, empty))
+
+
+def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
+    if pa.types.is_boolean(array.type):
+        codes = (
+            array.fill_null(pa.scalar(value=False)).to_numpy(zero_copy_only=False).view(np.uint8)
+        )
+        return Encoded(codes, empty)
+    text = as_text(array).dictionary_encode()
+    words = [_BOOLEAN_WORDS.get(word.strip().lower(), -1) for word in text.dictionary.to_pylist()]
+    codes = np.array([*words, -1], dtype=np.int8).take(
+        text.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    )
+    return Encoded(np.maximum(codes, 0).view(np.uint8), empty, excluding(codes < 0, empty))
+
+
+def _encode_integers(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
+    numbers, empty, outside = whole_numbers("integer", array, empty)
+    values = np.array(domain.values, dtype=np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low < _TABLE_LIMIT:
+        table = np.full(high - low + 3, domain.count, dtype=np.int32)
+        table[values - low + 1] = np.arange(domain.count)
+        found = table.take(np.clip(numbers, low - 1, high + 1) - (low - 1))
+    else:
+        order = np.argsort(values)
+        nearest = np.minimum(np.searchsorted(values[order], numbers), domain.count - 1)
+        found = np.where(values[order][nearest] == numbers, order[nearest], domain.count)
+    unknown = found == domain.count
+    codes = np.where(unknown, 0, found).astype(code_dtype(domain.count))
+    return Encoded(codes, empty, excluding(either(unknown, outside), empty))
+
+
+def _encode_binned(
+    attribute: Attribute, domain: Binning, array: pa.Array, empty: Mask | None
+) -> Encoded:
+    numbers: NDArray[Any]
+    if domain.whole:
+        numbers, empty, wrong = whole_numbers(attribute.kind, array, empty)
+    else:
+        numbers, empty, wrong = real_numbers(array, empty)
+    absent = either(empty, wrong)
+    if absent is not None:  # cells without a number must not look like numbers out of range
+        numbers = np.where(absent, numbers.dtype.type(domain.low), numbers)
+    codes, outside = domain.assign(numbers)
+    return Encoded(codes, empty, either(wrong, None if attribute.clip else outside))
+
+
+def _settle(
+    attribute: Attribute, encoded: Encoded, array: pa.Array, row_numbers: RowNumbers
+) -> CodeColumn:
+    """Give empty cells and cells outside the domain their codes, or refuse them."""
+    codes = encoded.codes.astype(attribute.code_type, copy=False)
+    empty, outside = encoded.empty, encoded.outside
+    if empty is not None and attribute.missing_code is None and _holds_no_other(attribute):
+        outside, empty = either(outside, empty), None
+    for mask, code, refuse in (
+        (empty, attribute.missing_code, empty_cells),
+        (outside, attribute.other_code, outside_cells),
+    ):
+        if mask is None or not mask.any():
+            continue
+        if code is None:
+            raise refuse(attribute, array, mask, row_numbers)
+        codes = np.where(mask, attribute.code_type(code), codes)
+    return np.ascontiguousarray(codes)
+
+
+def _holds_no_other(attribute: Attribute) -> bool:
+    """Whether a decoded `other` is an empty cell, so that an empty cell must encode as `other`.
+
+    Numbers, dates and booleans cannot hold the label "(other)".
+    """
+    textual = isinstance(attribute.domain, Listed) and attribute.domain.textual
+    return attribute.other and not textual

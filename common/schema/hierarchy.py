@@ -1,0 +1,170 @@
+"""Hierarchies over the codes of an attribute: trees for Privelet, nested partitions for PrivBayes.
+
+A hierarchy is public, like the domain: it comes from knowledge of the subject, never from the data.
+It is offered in two forms, because its two users read it differently:
+
+* `root`, the tree with unary nodes contracted. Privelet's nominal transform divides by fan-out - 1
+  and pays for every level, so a node with a single child must not be there.
+* `levels`, maps from code to group, finest first. PrivBayes generalises a parent attribute to one
+  level of the tree; leaves of unequal depth are padded so that every level is a partition. The root
+  is left out (one group says nothing), and sizes strictly decrease.
+
+    >>> tree = Node("", (Node("low", (leaf("a", 0), leaf("b", 1))), leaf("c", 2)))
+    >>> [level.tolist() for level in Hierarchy(tree).levels]
+    [[0, 1, 2], [0, 0, 1]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a tree: a leaf has a `code` and no children, a group has children and no code."""
+
+    label: str
+    children: tuple[Node, ...] = ()
+    code: int | None = None
+
+    def __post_init__(self) -> None:
+        """A node is a leaf or a group, never both and never neither."""
+        if (self.code is None) != bool(self.children):
+            raise LocalError(f"node {self.label!r}: a leaf has a code, a group has children")
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this node stands for one code."""
+        return self.code is not None
+
+    def codes(self) -> list[int]:
+        """The codes of the leaves below (or at) this node, from left to right."""
+        if self.code is not None:
+            return [self.code]
+        return [code for child in self.children for code in child.codes()]
+
+    def depth(self) -> int:
+        """The number of levels, counting this node's and the deepest leaf's."""
+        return 1 + max((child.depth() for child in self.children), default=0)
+
+
+def leaf(label: str, code: int) -> Node:
+    """The leaf of one code."""
+    return Node(label, code=code)
+
+
+def contract(node: Node) -> Node:
+    """The same tree without unary nodes: an only child takes the place of its parent."""
+    while len(node.children) == 1:
+        node = node.children[0]
+    if node.is_leaf:
+        return node
+    return Node(node.label, tuple(contract(child) for child in node.children))
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A rooted tree whose leaves are the codes 0..size-1, each exactly once.
+
+    Args:
+        tree: the tree as declared; it may contain unary nodes and leaves of unequal depth.
+    """
+
+    tree: Node
+
+    def __post_init__(self) -> None:
+        """Refuse a tree that misses or repeats a code."""
+        codes = self.tree.codes()
+        if sorted(codes) != list(range(len(codes))):
+            raise LocalError("the leaves of a hierarchy are the codes 0..size-1, each once")
+
+    @classmethod
+    def flat(cls, labels: Sequence[str]) -> Hierarchy:
+        """No structure: every code hangs under the root."""
+        return cls(Node("", tuple(leaf(label, code) for code, label in enumerate(labels))))
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return len(self.levels[0])
+
+    @cached_property
+    def root(self) -> Node:
+        """The tree with unary nodes contracted."""
+        return contract(self.tree)
+
+    @cached_property
+    def height(self) -> int:
+        """Levels of `root`, counting both the root and the deepest leaves (a flat tree has 2)."""
+        return self.root.depth()
+
+    @cached_property
+    def levels(self) -> tuple[NDArray[np.intp], ...]:
+        """Code to group, finest (the identity) first; the root is omitted."""
+        return self._partitions[0]
+
+    @cached_property
+    def level_sizes(self) -> tuple[int, ...]:
+        """The number of groups of each level."""
+        return tuple(len(labels) for labels in self.level_labels)
+
+    @cached_property
+    def level_labels(self) -> tuple[tuple[str, ...], ...]:
+        """The name of each group of each level."""
+        return self._partitions[1]
+
+    @cached_property
+    def _partitions(
+        self,
+    ) -> tuple[tuple[NDArray[np.intp], ...], tuple[tuple[str, ...], ...]]:
+        size = len(self.tree.codes())
+        by_code: list[str] = [""] * size
+        maps: list[NDArray[np.intp]] = []
+        labels: list[tuple[str, ...]] = []
+        cut = list(self.tree.children) if self.tree.children else [self.tree]
+        while True:  # one round per depth: the cut below the root, then below that, ...
+            if len(cut) > (len(labels[-1]) if labels else 1):
+                groups = np.empty(size, dtype=np.intp)
+                for group, node in enumerate(cut):
+                    groups[node.codes()] = group
+                maps.append(groups)
+                labels.append(tuple(node.label for node in cut))
+            if all(node.is_leaf for node in cut):
+                break
+            # A leaf stays in every deeper cut: that is the padding.
+            cut = [below for node in cut for below in (node.children or (node,))]
+        for node in cut:
+            by_code[node.codes()[0]] = node.label
+        # The finest cut is the leaves in tree order; its groups must be numbered by code.
+        maps[-1:] = [np.arange(size, dtype=np.intp)]
+        labels[-1:] = [tuple(by_code)]
+        return tuple(reversed(maps)), tuple(reversed(labels))
+
+
+def binary_tree(labels: Sequence[str]) -> Node:
+    """The binary tree over consecutive bins: group k of level l holds the bins with bin >> l = k.
+
+    [Zhang17, Sec. 5.1]: a continuous attribute of b bins gets a tree of height ceil(log2 b).
+    """
+    nodes = [leaf(label, code) for code, label in enumerate(labels)]
+    while len(nodes) > 1:
+        pairs = [tuple(nodes[start : start + 2]) for start in range(0, len(nodes), 2)]
+        nodes = [Node(_span(pair), pair) for pair in pairs]
+    return nodes[0]
+
+
+def _span(nodes: tuple[Node, ...]) -> str:
+    """A name for neighbouring bins: the first one's and the last one's."""
+    first, last = nodes[0], nodes[-1]
+    while first.children:
+        first = first.children[0]
+    while last.children:
+        last = last.children[-1]
+    return first.label if first is last else f"{first.label} to {last.label}"

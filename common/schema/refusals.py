@@ -1,0 +1,80 @@
+"""What to tell an owner whose table holds cells that the schema refuses.
+
+The messages show cells of the table: they are for the owner's own terminal, and never leave it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from common.errors import InputError
+from common.schema.attribute import Attribute
+from common.schema.binning import Binning
+from common.schema.columns import Mask
+
+RowNumbers = Callable[[Sequence[int]], Sequence[int]]
+
+SHOWN = 5  # offending cells named in an error
+
+
+def empty_cells(
+    attribute: Attribute, array: pa.Array, mask: Mask, row_numbers: RowNumbers
+) -> InputError:
+    """The refusal of empty cells."""
+    first = np.flatnonzero(mask)[:SHOWN].tolist()
+    rows = ", ".join(f"{number:,}" for number in row_numbers(first))
+    return InputError(
+        f"{_cells(mask)} empty (row {rows}{_more(mask)}); "
+        "fill them, or allow them with missing = true in the schema"
+    )
+
+
+def outside_cells(
+    attribute: Attribute, array: pa.Array, mask: Mask, row_numbers: RowNumbers
+) -> InputError:
+    """The refusal of cells outside the domain."""
+    first = np.flatnonzero(mask)[:SHOWN].tolist()
+    cells = [
+        f"row {number:,}: {_shown(array[position].as_py())}"
+        for position, number in zip(first, row_numbers(first), strict=True)
+    ]
+    if isinstance(attribute.domain, Binning):
+        remedy = "other = true (a category of its own) or clip = true (the nearest end)"
+    else:
+        remedy = "other = true (a category of its own)"
+    return InputError(
+        f"{_cells(mask)} outside the domain {describe(attribute)}: {'; '.join(cells)}"
+        f"{_more(mask)}. Correct them, or allow them in the schema with {remedy}"
+    )
+
+
+def describe(attribute: Attribute) -> str:
+    """The domain in a few words."""
+    if isinstance(attribute.domain, Binning):
+        low, high = attribute.labels[0], attribute.labels[attribute.value_count - 1]
+        if attribute.kind == "real":
+            return f"{attribute.domain.low}..{attribute.domain.high}"
+        return f"{low.partition('..')[0]}..{high.rpartition('..')[2]} ({attribute.kind})"
+    values = [repr(value) for value in attribute.domain.values]
+    listed = ", ".join(values[:8])
+    return f"{{{listed}, ... {len(values)} values}}" if len(values) > 8 else f"{{{listed}}}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dt.date):
+        return str(value)
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _cells(mask: Mask) -> str:
+    count = int(mask.sum())
+    return f"{count:,} cells are" if count > 1 else "1 cell is"
+
+
+def _more(mask: Mask) -> str:
+    return ", ..." if int(mask.sum()) > SHOWN else ""

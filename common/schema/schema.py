@@ -1,0 +1,229 @@
+"""The schema: what a table may contain, agreed between the parties before any data is touched.
+
+    >>> schema = Schema.from_toml('''
+    ... [[attribute]]
+    ... name = "sex"
+    ... kind = "categorical"
+    ... values = ["F", "M"]
+    ... ''')
+    >>> schema.encode(pd.DataFrame({"sex": ["M", "F", "M"]})).columns[0].tolist()
+    [1, 0, 1]
+
+Nothing here is private: a schema is published with the synthetic table. What is in it must come
+from public knowledge; `infer` proposes one from data, for its owner to review.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from common.errors import InputError, LocalError
+from common.schema import declaration
+from common.schema.attribute import Attribute
+from common.schema.codes import Codes
+from common.schema.decoder import NumberChoice, WordSource, decode_column, shape_like
+from common.schema.encoder import encode_column
+from common.schema.refusals import RowNumbers
+
+_DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a table, in order.
+
+    Attributes:
+        attributes: at least one, no two of the same name.
+        ignore: columns that a table may have and that are never read (an owner's own matter).
+    """
+
+    attributes: tuple[Attribute, ...]
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a schema without attributes, and a name that is used twice."""
+        if not self.attributes:
+            raise InputError("the schema has no attributes; write at least one [[attribute]]")
+        for name, times in Counter(self.names + self.ignore).items():
+            if times > 1:
+                raise InputError(f"the name {name!r} is used {times} times; names are unique")
+
+    @classmethod
+    def load(cls, path: Path | str) -> Schema:
+        """The schema in a file.
+
+        Raises:
+            InputError: naming the file, the attribute and what is wrong.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
+        return cls.from_toml(text, where=str(path))
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str = "schema") -> Schema:
+        """The schema in a text; `where` names it in errors."""
+        try:
+            return cls(*declaration.parse(text))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+    def to_toml(self) -> str:
+        """The canonical text of this schema: equal schemas give equal texts."""
+        return declaration.write(self.attributes, self.ignore)
+
+    def digest(self) -> str:
+        """SHA-256 of the attributes' canonical text: two parties with the same digest agree.
+
+        Ignored columns are not in it: they are never read, and may differ between owners.
+        """
+        text = declaration.write(self.attributes, ())
+        return hashlib.sha256(_DIGEST_PREFIX + text.encode()).hexdigest()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of codes of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    def position(self, name: str) -> int:
+        """The position of the attribute of that name.
+
+        Raises:
+            InputError: if there is none.
+        """
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise InputError(f"no attribute is called {name!r}{_near(name, self.names)}") from None
+
+    def encode(
+        self,
+        table: pd.DataFrame | pa.Table,
+        *,
+        where: str = "table",
+        row_numbers: RowNumbers | None = None,
+    ) -> Codes:
+        """The table as codes, columns in the order of the schema.
+
+        Args:
+            table: its columns may be in any order.
+            where: the name of the table, for errors.
+            row_numbers: from positions to row numbers, for errors; rows count from 0 without it,
+                as in pandas.
+
+        Raises:
+            InputError: for a missing, unknown or repeated column, a table without rows, and cells
+                that the schema refuses, the first five named with their rows.
+        """
+        columns = (
+            [str(name) for name in table.columns]
+            if isinstance(table, pd.DataFrame)
+            else table.column_names
+        )
+        self.check_columns(columns, where=where)
+        if len(table) == 0:
+            raise InputError(f"{where}: the table has no rows")
+        numbers = row_numbers if row_numbers is not None else _positions
+        codes = tuple(
+            encode_column(
+                attribute,
+                _column(table, columns.index(attribute.name)),
+                where=where,
+                row_numbers=numbers,
+            )
+            for attribute in self.attributes
+        )
+        return Codes(codes, self.sizes)
+
+    def check_columns(self, columns: Sequence[str], *, where: str) -> None:
+        """Refuse repeated, missing and unknown columns.
+
+        Raises:
+            InputError: naming them all.
+        """
+        repeated = [name for name, times in Counter(columns).items() if times > 1]
+        if repeated:
+            raise InputError(f"{where}: duplicate column {_quoted(repeated)}; names are unique")
+        missing = [name for name in self.names if name not in columns]
+        unknown = [name for name in columns if name not in self.names + self.ignore]
+        if missing:
+            raise InputError(
+                f"{where}: missing column {_quoted(missing)}{_near(missing[0], unknown)}; "
+                f"the table has {_quoted(columns)}"
+            )
+        if unknown:
+            raise InputError(
+                f"{where}: unknown column {_quoted(unknown)}; remove it, declare it as an "
+                f"attribute, or write ignore = [{_quoted(unknown)}] at the top of the schema"
+            )
+
+    def decode(
+        self,
+        codes: Codes,
+        source: WordSource,
+        numbers: NumberChoice = "uniform",
+        like: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """The codes as a table of values that `encode` would give the same codes.
+
+        Args:
+            codes: columns in the order of the schema.
+            source: randomness to place numbers inside their bin; unused for "centre".
+            numbers: "uniform" in the bin, or always its "centre".
+            like: a table whose column order and column types the result takes over; it may have
+                columns that are not in the schema, they are left out.
+        """
+        if codes.sizes != self.sizes:
+            raise LocalError(f"codes of domains {codes.sizes} are not of this schema {self.sizes}")
+        columns = {
+            attribute.name: decode_column(attribute, column, source, numbers)
+            for attribute, column in zip(self.attributes, codes.columns, strict=True)
+        }
+        if like is None:
+            return pd.DataFrame(columns)
+        order = [str(name) for name in like.columns]
+        if not set(self.names) <= set(order):
+            raise LocalError("the template table does not have every attribute of the schema")
+        return pd.DataFrame(
+            {
+                name: shape_like(columns[name], like.iloc[:, at])
+                for at, name in enumerate(order)
+                if name in columns
+            }
+        )
+
+
+def _positions(rows: Sequence[int]) -> Sequence[int]:
+    return rows
+
+
+def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401
+    return table.iloc[:, position] if isinstance(table, pd.DataFrame) else table.column(position)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = ", ".join(f'"{name}"' for name in names[:8])
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > 8 else shown
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,0 +1,215 @@
+"""What this owner has spent, on what, and when: durable, append-only and tamper-evident.
+
+One SQLite file. A charge is one transaction that is on disk (fsync) when `charge` returns, so the
+shell charges first and sends afterwards. Charging the same step of the same study again is
+recognised and costs nothing: the answer was drawn once, and asked again it is the same answer.
+
+Entries are chained: each carries the SHA-256 of its own content and of the entry before it, so a
+changed, removed or reordered entry breaks the chain from there on, and `verify` says where. Whoever
+can rewrite the whole file can rewrite the whole chain; so note `head` down elsewhere now and then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from common.errors import InputError, LocalError, PolicyError
+
+_EMPTY_HEAD = "0" * 64
+_TABLES = """
+CREATE TABLE IF NOT EXISTS entry (
+    number INTEGER PRIMARY KEY,
+    study TEXT NOT NULL,
+    study_name TEXT NOT NULL,
+    step TEXT NOT NULL,
+    mechanism TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    charged_at TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    UNIQUE (study, step)
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """One step of one study, and what it costs this party's rows."""
+
+    study: str
+    study_name: str
+    step: str
+    mechanism: str
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A charge as it stands in the ledger."""
+
+    number: int
+    charge: Charge
+    charged_at: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """The most this owner spends: on one study, and over all studies together."""
+
+    per_study: Fraction
+    in_total: Fraction
+
+
+class Ledger:
+    """The ledger in one file; open it in one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            # Autocommit; transactions are begun explicitly, and take the write lock at once.
+            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(_TABLES)
+        except sqlite3.Error as error:
+            raise InputError(f"cannot open the ledger {path}: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise LocalError(
+                f"the ledger {self._path} could not be written ({error}); nothing was charged and "
+                "nothing was sent"
+            ) from error
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+
+    def charge(self, charge: Charge, caps: Caps, charged_at: str) -> bool:
+        """Charge a step, durably; false if it was charged before (at the same price).
+
+        Raises:
+            PolicyError: a cap would be passed. Nothing is charged.
+            LocalError: the file cannot be written, or the step was charged at another price.
+        """
+        if charge.epsilon < 0:
+            raise LocalError(f"a charge is not negative: {charge.epsilon}")
+        with self._writing():
+            earlier = self._db.execute(
+                "SELECT epsilon FROM entry WHERE study = ? AND step = ?",
+                (charge.study, charge.step),
+            ).fetchone()
+            if earlier is not None:
+                if Fraction(earlier[0]) != charge.epsilon:
+                    raise LocalError(
+                        f"step {charge.step!r} of study {charge.study_name!r} was charged "
+                        f"{earlier[0]} before and would now be charged {charge.epsilon}"
+                    )
+                return False
+            self._refuse_overspending(charge, caps)
+            self._append(charge, charged_at)
+        return True
+
+    def _refuse_overspending(self, charge: Charge, caps: Caps) -> None:
+        for what, spent, cap in (
+            (f"study {charge.study_name!r}", self.spent(charge.study), caps.per_study),
+            ("all studies together", self.spent(), caps.in_total),
+        ):
+            if spent + charge.epsilon > cap:
+                raise PolicyError(
+                    f"step {charge.step!r} costs epsilon {charge.epsilon}; with {spent} already "
+                    f"spent on {what} that passes the owner's cap of {cap}"
+                )
+
+    def _append(self, charge: Charge, charged_at: str) -> None:
+        number = self._db.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM entry").fetchone()[0]
+        digest = _digest(self.head(), number, charge, charged_at)
+        self._db.execute(
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number, charge.study, charge.study_name, charge.step, charge.mechanism,
+                str(charge.epsilon), charged_at, digest,
+            ),
+        )  # fmt: skip
+
+    def spent(self, study: str | None = None) -> Fraction:
+        """Epsilon spent on one study, or on all of them."""
+        return sum(
+            (e.charge.epsilon for e in self.entries() if study in (None, e.charge.study)),
+            Fraction(0),
+        )
+
+    def spent_by_study(self) -> Mapping[str, Fraction]:
+        """Epsilon spent, by the study's digest."""
+        result: dict[str, Fraction] = {}
+        for entry in self.entries():
+            key = entry.charge.study
+            result[key] = result.get(key, Fraction(0)) + entry.charge.epsilon
+        return result
+
+    def entries(self) -> list[Entry]:
+        """Everything charged, oldest first."""
+        rows = self._db.execute(
+            "SELECT number, study, study_name, step, mechanism, epsilon, charged_at, digest "
+            "FROM entry ORDER BY number"
+        ).fetchall()
+        return [
+            Entry(
+                number=row[0],
+                charge=Charge(
+                    study=row[1],
+                    study_name=row[2],
+                    step=row[3],
+                    mechanism=row[4],
+                    epsilon=Fraction(row[5]),
+                ),
+                charged_at=row[6],
+                digest=row[7],
+            )
+            for row in rows
+        ]
+
+    def head(self) -> str:
+        """The digest of the newest entry: it stands for the whole ledger up to here."""
+        row = self._db.execute("SELECT digest FROM entry ORDER BY number DESC LIMIT 1").fetchone()
+        return _EMPTY_HEAD if row is None else str(row[0])
+
+    def verify(self) -> None:
+        """Recompute the chain.
+
+        Raises:
+            LocalError: an entry was changed, removed or moved; the message names the first one.
+        """
+        head = _EMPTY_HEAD
+        for position, entry in enumerate(self.entries(), start=1):
+            expected = _digest(head, position, entry.charge, entry.charged_at)
+            if entry.number != position or entry.digest != expected:
+                raise LocalError(
+                    f"the ledger {self._path} was tampered with: entry {position} does not match "
+                    "its digest. Restore it from a backup and find out who could write to it"
+                )
+            head = entry.digest
+
+
+def _digest(head: str, number: int, charge: Charge, charged_at: str) -> str:
+    content = [
+        head, number, charge.study, charge.study_name, charge.step, charge.mechanism,
+        str(charge.epsilon), charged_at,
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
