@@ -42,9 +42,7 @@ def prefix_sums(cells: NDArray[np.float64]) -> NDArray[np.float64]:
     return sums
 
 
-def range_sums(
-    sums: NDArray[np.float64], reaches: Sequence[Reach]
-) -> NDArray[np.float64]:
+def range_sums(sums: NDArray[np.float64], reaches: Sequence[Reach]) -> NDArray[np.float64]:
     """The sum of the cells of each box, from prefix sums: O(2^d) per box."""
     flat = sums.reshape(-1)
     strides = [math.prod(sums.shape[axis + 1 :]) for axis in range(sums.ndim)]

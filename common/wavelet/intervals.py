@@ -4,8 +4,8 @@ Such a sum lies between a single Laplace draw (heavy tails) and a normal one (ma
 normal interval would be too short and Chebyshev's twice too long. What is known exactly is
 the variance and the fourth cumulant. The interval is that of the law which has both and which holds
 the two ends and every sum of equal parts exactly: the symmetric variance gamma law, a normal draw
-whose variance is gamma distributed with shape 3 / (excess kurtosis). Half a count is added on
-either side, since noise on integers moves in steps of at most one.
+whose variance is gamma distributed with shape 3 / (excess kurtosis). One count is added on either
+side: the noise moves in steps of at most one, which matters only where there is hardly any noise.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def half_widths(
         raise InputError(f"a confidence lies between 0 and 1, like 0.95; not {confidence}")
     excess = np.clip(fourth_cumulant / variance**2, 0.0, LAPLACE_KURTOSIS)
     quantile = np.interp(excess, _GRID, _quantiles(confidence))
-    return quantile * np.sqrt(variance) + 0.5
+    return quantile * np.sqrt(variance) + 1.0
 
 
 @lru_cache(maxsize=32)

@@ -63,7 +63,7 @@ def noisy_cells(
         block[...] = 0
         block[index] = exact[part]
         transform(block, plan.transformed)
-        _add_noise(block, plan, sampler, source)
+        add_noise(block, plan, sampler, source)
         perturbed = _as_floats(block)
         if shrinkage is not None:
             shrinkage.apply(perturbed)
@@ -112,10 +112,11 @@ def _along(block: NDArray[Any], number: int) -> NDArray[Any]:
     return block.reshape(math.prod(shape[:number]), shape[number], -1)
 
 
-def _add_noise(
-    block: NDArray[np.int64], plan: Plan, sampler: Sampler, source: RandomSource
-) -> None:
-    """Add one independent draw to every coefficient, padding included."""
+def add_noise(block: NDArray[np.int64], plan: Plan, sampler: Sampler, source: RandomSource) -> None:
+    """Add one independent draw to every integer coefficient, padding included, in place.
+
+    The padding's coefficients decide what the released cells are, so they are released too.
+    """
     for scale, where in plan.noise_classes:
         for piece in _pieces((slice(0, len(block)), *where)):
             target = block[_index(piece)]

@@ -72,7 +72,9 @@ def inverse(coefficients: NDArray[np.float64], tree: Tree) -> None:
 
 def bands(tree: Tree) -> tuple[slice, ...]:
     """The positions of each level; the base is level 1."""
-    return tuple(slice(a, b) for a, b in zip(tree.level_starts, tree.level_starts[1:], strict=False))
+    return tuple(
+        slice(a, b) for a, b in zip(tree.level_starts, tree.level_starts[1:], strict=False)
+    )
 
 
 def moments(

@@ -140,7 +140,9 @@ class Plan:
     @property
     def variance_bound(self) -> Fraction:
         """No query's noise variance is above this [Xiao11, Eq. 7]."""
-        return 2 * self.scale**2 * math.prod((a.variance_bound for a in self.axes), start=Fraction(1))
+        return (
+            2 * self.scale**2 * math.prod((a.variance_bound for a in self.axes), start=Fraction(1))
+        )
 
     @cached_property
     def noise_classes(self) -> tuple[tuple[Fraction, tuple[Positions, ...]], ...]:

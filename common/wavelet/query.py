@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NamedTuple, NoReturn, TypeAlias
 
 from common.errors import InputError
 
@@ -33,8 +32,7 @@ _TOKEN = re.compile(
 _COMPARISONS: dict[str, Operator] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word, a quoted word or a symbol, and where it starts."""
 
     text: str
@@ -42,8 +40,7 @@ class Token:
     kind: Literal["word", "quoted", "symbol", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(NamedTuple):
     """What is asked of one attribute; `..` has two ends, either of which may be open."""
 
     name: Token
@@ -68,15 +65,16 @@ def tokenise(query: str) -> list[Token]:
     """The words of a query and an end mark."""
     tokens = []
     for match in _TOKEN.finditer(query):
-        kind = match.lastgroup
-        text = match[kind] if kind else ""
-        start = match.start(kind) if kind else 0
-        if kind == "bad":
-            refuse(query, start, "a quote is opened here and never closed")
-        if kind == "quoted":
+        kind = match.lastgroup or "bad"
+        text, start = match[kind], match.start(kind)
+        if kind == "word":
+            tokens.append(Token(text, start, "word"))
+        elif kind == "symbol":
+            tokens.append(Token(text, start, "symbol"))
+        elif kind == "quoted":
             tokens.append(Token(text[1:-1].replace(text[0] * 2, text[0]), start, "quoted"))
         else:
-            tokens.append(Token(text, start, "word" if kind == "word" else "symbol"))
+            refuse(query, start, "a quote is opened here and never closed")
     tokens.append(Token("", len(query.rstrip()), "end"))
     return tokens
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +34,14 @@ class AttributeVocabulary:
         position = np.empty(attribute.size, dtype=np.intp)
         position[leaf_codes] = np.arange(attribute.size)
         self.values: dict[str, Interval] = {
-            label: (int(p), int(p) + 1)
-            for label, p in zip(attribute.labels, position, strict=True)
+            label: (int(p), int(p) + 1) for label, p in zip(attribute.labels, position, strict=True)
         }
         self.groups: dict[str, Interval] = {}
         if attribute.tree is not None:
-            self._collect(attribute.tree, position)
+            # With special codes beside it, the tree's own root is not a node of the hierarchy.
+            whole = attribute.size == attribute.value_count
+            for node in (attribute.tree,) if whole else attribute.tree.children:
+                self._collect(node, position)
         domain = attribute.domain
         if isinstance(domain, Binning):
             firsts, lasts = domain.first, domain.last
@@ -152,16 +153,13 @@ class AttributeVocabulary:
         kind = self.attribute.kind
         try:
             if kind == "integer":
-                exact = Fraction(token.text)
-                if exact.denominator != 1:
-                    raise ValueError
-                return int(exact)
+                return int(token.text)
             if kind == "real":
                 return float(token.text)
             if kind == "date":
                 return to_number(kind, dt.date.fromisoformat(token.text))
             return to_number(kind, dt.datetime.fromisoformat(token.text))
-        except (ValueError, ZeroDivisionError):
+        except ValueError:
             examples = {"integer": "20", "real": "0.5", "date": "2024-01-31"}
             example = examples.get(kind, "2024-01-31T12:00:00")
             refuse(query, token.start, f"{self.attribute.name!r} is asked for like {example} here")
