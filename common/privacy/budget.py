@@ -1,0 +1,52 @@
+"""Privacy budgets as exact fractions: nothing is lost or gained in splitting and adding up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from common.errors import InputError, LocalError
+
+
+def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
+    """The positive, finite budget that was written, exactly: 0.1, "0.1" and "1/10" are all 1/10.
+
+    A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
+
+    Raises:
+        InputError: not a number, not finite, or not above zero.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, float):
+            value = repr(float(value))
+        epsilon = Fraction(value.strip() if isinstance(value, str) else value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
+        raise InputError(
+            f"epsilon {value!r} is not a number: write it like 0.5, 1e-2 or 1/3"
+        ) from error
+    if epsilon <= 0:
+        raise InputError(f"epsilon {value!r} must be above zero")
+    return epsilon
+
+
+def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:
+    """Parts of `total` in proportion to `weights`; they add up to `total` exactly.
+
+    Raises:
+        LocalError: no weights, a negative one, or all of them zero.
+    """
+    exact = [Fraction(weight) for weight in weights]
+    whole = sum(exact, Fraction(0))
+    if whole <= 0 or min(exact) < 0:
+        raise LocalError(f"cannot split a budget by the weights {list(weights)}")
+    return [total * weight / whole for weight in exact]
+
+
+def up_to_float(value: Fraction) -> float:
+    """The smallest double that is not below `value`: a cost is never shown as less than it is."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

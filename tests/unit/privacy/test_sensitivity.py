@@ -1,0 +1,175 @@
+"""Every sensitivity against all neighbouring tables of small size, with oracles of its own."""
+
+import math
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from common.errors import LocalError
+from common.privacy import sensitivity
+
+SHAPES = [((2, 2), 20), ((2, 3), 10), ((2, 4), 7), ((3, 3), 7), ((3, 4), 5)]
+SMALL = [(shape, rows) for shape, most in SHAPES for rows in range(1, most + 1)]
+
+
+def all_tables(shape: tuple[int, int], rows: int) -> np.ndarray:
+    """All (tables, cells) of `rows` rows, by stars and bars."""
+    cells = math.prod(shape)
+    bars = np.array(list(combinations(range(rows + cells - 1), cells - 1)))
+    edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, rows + cells - 1)))
+    return np.diff(edges, axis=1) - 1
+
+
+def largest_change(shape: tuple[int, int], rows: int, score) -> float:
+    """The largest change of a score over all pairs of tables that differ in one replaced row."""
+    tables = all_tables(shape, rows)
+    weights = (rows + 1) ** np.arange(tables.shape[1])
+    keys = tables @ weights
+    order = np.argsort(keys)
+    scores = score(tables.reshape(-1, *shape), rows)[order]
+    keys = keys[order]
+    largest = 0.0
+    for left, right in product(range(tables.shape[1]), repeat=2):
+        has_row = tables[order][:, left] > 0
+        moved = keys[has_row] - weights[left] + weights[right]
+        found = np.searchsorted(keys, moved)
+        if has_row.any():
+            largest = max(largest, float(np.abs(scores[found] - scores[has_row]).max()))
+    return largest
+
+
+def plog(counts):
+    return np.where(counts > 0, counts * np.log2(np.maximum(counts, 1)), 0.0)
+
+
+def information(tables, rows):
+    return (
+        plog(tables).sum((1, 2))
+        - plog(tables.sum(2)).sum(1)
+        - plog(tables.sum(1)).sum(1)
+        + rows * np.log2(rows)
+    )
+
+
+def total_variation(tables, rows):
+    outer = tables.sum(2)[:, :, None] * tables.sum(1)[:, None, :]
+    return np.abs(rows * tables - outer).sum((1, 2)) / (2 * rows)
+
+
+def score_f(tables, rows):
+    patterns = np.array(list(product([0, 1], repeat=tables.shape[2])))
+    first = tables[:, 0] @ patterns.T
+    second = tables[:, 1] @ (1 - patterns).T
+    return (np.minimum(first, rows / 2) + np.minimum(second, rows / 2)).max(1) - rows
+
+
+def normalised_information(tables, rows):
+    entropy = np.log2(rows) - plog(tables.sum(2)).sum(1) / rows
+    other = np.log2(rows) - plog(tables.sum(1)).sum(1) / rows
+    smaller = np.minimum(entropy, other)
+    informed = information(tables, rows) / np.maximum(smaller, 1e-12)
+    return np.where(smaller > 1e-9, informed, 0.0)
+
+
+@pytest.mark.parametrize(("shape", "rows"), SMALL)
+def test_mutual_information_never_moves_further_than_its_lemma(shape, rows):
+    binary = min(shape) == 2
+    bound = float(sensitivity.mutual_information(rows, binary=binary))
+    largest = largest_change(shape, rows, information)
+    assert largest <= bound + 1e-9
+    # In a 2x2 table as in every binary one the bound is attained; in general for odd n.
+    if binary or (rows % 2 == 1 and rows > 1):
+        assert largest == pytest.approx(bound, abs=1e-9)
+
+
+@pytest.mark.parametrize(("shape", "rows"), [case for case in SMALL if case[0][0] == 2])
+def test_score_f_moves_by_exactly_one(shape, rows):
+    largest = largest_change(shape, rows, score_f)
+    assert largest <= sensitivity.score_f(rows)
+    assert largest == 1 or rows == 1
+
+
+@pytest.mark.parametrize(("shape", "rows"), SMALL)
+def test_score_r_never_moves_further_than_its_bound(shape, rows):
+    binary = min(shape) == 2
+    bound = sensitivity.score_r(rows, binary=binary)
+    largest = largest_change(shape, rows, total_variation)
+    assert largest <= bound + 1e-9
+    assert bound <= sensitivity.score_r(rows, binary=binary, printed=True)
+    if binary:
+        assert largest == pytest.approx(float(bound), abs=1e-9)
+
+
+def test_score_r_of_general_tables_comes_close_to_three():
+    """The family with c(x2, p2) = 1 and both margins sqrt(n): the general bound is tight."""
+    side, rows = 1000, 10**6
+    before = np.array([[[rows - 2 * side + 1, side - 1], [side - 1, 1]]])
+    # The one row of (x2, p2) becomes a row of values of its own.
+    before = np.pad(before, ((0, 0), (0, 1), (0, 1)))
+    after = before.copy()
+    after[0, 1, 1] -= 1
+    after[0, 2, 2] += 1
+    moved = np.abs(total_variation(before, rows) - total_variation(after, rows))
+    assert 2.99 < moved <= 3
+
+
+@pytest.mark.parametrize(
+    ("score", "bound"),
+    [
+        (information, lambda rows: math.log(2) * sensitivity.mutual_information(rows, binary=True)),
+        (lambda tables, rows: 2 * total_variation(tables, rows), lambda rows: 3),
+        (
+            normalised_information,
+            lambda rows: sensitivity.mutual_information(rows, binary=True) / rows,
+        ),
+    ],
+    ids=["natural-logarithm bound", "distance without its half", "normalised information"],
+)
+def test_the_brute_force_catches_the_usual_mistakes(score, bound):
+    assert any(
+        largest_change((2, 2), rows, score) > float(bound(rows)) + 1e-9 for rows in range(4, 13)
+    )
+
+
+@pytest.mark.parametrize("sets", [[(0,)], [(0,), (1,)], [(0, 1), (0,), (1,)]])
+def test_histograms_together_move_by_two_each(sets):
+    rows = list(product(range(2), range(3)))
+    largest = 0
+    for old, new in product(rows, repeat=2):
+        moved = 0
+        for attributes in sets:
+            before = tuple(old[a] for a in attributes)
+            after = tuple(new[a] for a in attributes)
+            moved += 2 * (before != after)
+        largest = max(largest, moved)
+    assert largest == sensitivity.histograms(len(sets))
+
+
+def test_a_distance_to_a_public_table_moves_by_one():
+    rows, reference = 5, np.array([2.5, 0.5, 1.25, 0.75])
+
+    def distance(tables, rows):
+        return np.abs(tables.reshape(len(tables), -1) - reference).sum(1) / 2
+
+    assert largest_change((2, 2), rows, distance) == sensitivity.distance_to_reference(1)
+    assert sensitivity.distance_to_reference(105) == 105
+
+
+def test_mutual_information_is_rounded_up_by_almost_nothing():
+    exact = Fraction(2)  # n = 2, binary: log 2 + log 2
+    bound = sensitivity.mutual_information(2, binary=True)
+    assert exact <= bound < exact + Fraction(1, 10**30)
+
+
+def test_a_table_without_rows_has_no_sensitivity():
+    for call in (
+        lambda: sensitivity.mutual_information(0, binary=True),
+        lambda: sensitivity.score_f(0),
+        lambda: sensitivity.score_r(0, binary=False),
+        lambda: sensitivity.histograms(-1),
+        lambda: sensitivity.distance_to_reference(-1),
+    ):
+        with pytest.raises(LocalError):
+            call()
