@@ -1,15 +1,15 @@
 """Range counts from prefix sums, each with the exact variance of its noise.
 
-A range count is a signed sum of 2^d entries of the d-dimensional prefix sums. Its noise is a weighted
-sum of independent draws, and the weights factorise over the axes; so do the sums of their squares and
-fourth powers, which give the exact variance and fourth cumulant whatever the data is.
+A range count is a signed sum of 2^d entries of the d-dimensional prefix sums. Its noise is a
+weighted sum of independent draws, and the weights factorise over the axes; so do the sums of their
+squares and fourth powers, which give the exact variance and fourth cumulant whatever the data is.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -80,7 +80,7 @@ class NoiseLaw:
 
 
 def _shaped(
-    values: "map[float]", multipliers: NDArray[np.float64], power: int
+    values: Iterable[float], multipliers: NDArray[np.float64], power: int
 ) -> NDArray[np.float64]:
     """Moments of weighted coefficients from those of integer ones."""
     return np.array(list(values)).reshape(multipliers.shape) / multipliers**power

@@ -174,7 +174,7 @@ class UntransformedAxis(Axis):
     def inverse(self, values: NDArray[np.float64]) -> None:
         """Nothing to do."""
 
-    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:  # noqa: ARG002
+    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:
         """Each cell of the range counts once."""
         length = (high - low).astype(np.float64)[:, None]
         return Reach(low, high, length, length)
@@ -336,7 +336,7 @@ class NominalAxis(Axis):
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return nominal.moments(self.tree, self.classes)
 
-    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:  # noqa: ARG002
+    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:
         """The ranges must be nodes of the hierarchy."""
         keys, order = self._by_interval
         wanted = low.astype(np.intp) * (self.size + 1) + high

@@ -53,7 +53,7 @@ def half_widths(
 
 @lru_cache(maxsize=32)
 def _quantiles(confidence: float) -> NDArray[np.float64]:
-    """|x| not passed with the given probability, for unit variance and each kurtosis of the grid."""
+    """The |x| not passed with this probability, for unit variance and each kurtosis of the grid."""
     shapes = LAPLACE_KURTOSIS / _GRID[1:, None]
     middles = (np.arange(_NODES) + 0.5) / _NODES
     spread = np.sqrt(2 * special.gammaincinv(shapes, middles) / shapes)

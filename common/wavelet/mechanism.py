@@ -4,8 +4,8 @@ Privacy: the integer coefficients c~ are released with independent discrete Lapl
 t(c~) = lambda * multiplier(c~). Replacing a row changes two cells by one; by the generalised
 sensitivity (see `Plan.sensitivity`) each of them changes sum |change of c~| / t(c~) by at most
 sensitivity / lambda, together 2 * sensitivity / lambda = epsilon. All that follows the noise
-(thresholding, mean subtraction, the inverse) reads noisy coefficients only and costs nothing. Until the
-noise is added every number is an integer.
+(thresholding, mean subtraction, the inverse) reads noisy coefficients only and costs nothing.
+Until the noise is added every number is an integer.
 
 Memory: one matrix, which holds the counts first and the noisy cells afterwards, and one slab.
 """

@@ -6,19 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from common.errors import LocalError
+from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.wavelet.domain import axes_of
 from common.wavelet.mechanism import noisy_cells
-from common.wavelet.plan import MAX_CELLS, RULES, Method, Plan, Rule, make_plan
+from common.wavelet.plan import MAX_CELLS, Method, Plan, Rule, make_plan
 from common.wavelet.release import RangeRelease
 
 
@@ -31,12 +30,14 @@ def plan_privelet(
     max_cells: int = MAX_CELLS,
 ) -> Plan:
     """What `privelet` would do, from public facts alone; see there."""
-    named: Rule | list[int]
-    if isinstance(untransformed, str):
-        named = untransformed
+    rule: Rule | list[int]
+    if untransformed == "exact" or untransformed == "bound":
+        rule = untransformed
+    elif isinstance(untransformed, str):
+        raise InputError(f"unknown rule {untransformed!r}; name attributes in a list, or a rule")
     else:
-        named = [schema.position(name) for name in untransformed]
-    plan = make_plan(axes_of(schema), parse_epsilon(epsilon), method, named)
+        rule = [schema.position(name) for name in untransformed]
+    plan = make_plan(axes_of(schema), parse_epsilon(epsilon), method, rule)
     plan.check_size(schema.names, max_cells)
     return plan
 

@@ -24,7 +24,6 @@ from common.wavelet.axes import Axis, Positions, UntransformedAxis
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]
 METHODS: tuple[Method, ...] = ("basic", "privelet", "privelet+", "privelet*")
-RULES: tuple[Rule, ...] = ("exact", "bound")
 
 MAX_CELLS = 1 << 27  # one gibibyte of counts
 SLAB_COEFFICIENTS = 1 << 20  # coefficients worked on at once, unless one sub-matrix has more
@@ -188,8 +187,8 @@ class Plan:
         largest = multiplier * (rows + 64 * self.scale)
         if largest > _LARGEST_INTEGER or multiplier * self.scale > LARGEST_SCALE:
             raise InputError(
-                f"epsilon {float(self.epsilon):g} is too small for this domain: the noise, of scale "
-                f"{float(self.scale):.3g}, would leave the range of exact arithmetic"
+                f"epsilon {float(self.epsilon):g} is too small for this domain: the noise, of "
+                f"scale {float(self.scale):.3g}, would leave the range of exact arithmetic"
             )
 
 
@@ -209,8 +208,6 @@ def make_plan(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
-    if isinstance(untransformed, str) and untransformed not in RULES:
-        raise InputError(f"unknown rule {untransformed!r}; there are {', '.join(RULES)}")
     chosen = []
     for position, axis in enumerate(axes):
         if method == "basic":

@@ -6,8 +6,8 @@
     age in 20..39 and sex = Female and country in Europe
     income >= 50000 and occupation = 'Farm worker'
 
-Ranges include both ends. Names and values with spaces, or with any of = < > " ' or two dots, are put
-in single or double quotes; a quote inside is doubled. `and` and `in` may be capitalised.
+Ranges include both ends. Names and values with spaces, or with any of = < > " ' or two dots, are
+put in single or double quotes; a quote inside is doubled. `and` and `in` may be capitalised.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     RangeCount(value=1204.5, standard_deviation=31.2, low=1142.7, high=1266.3, confidence=0.95)
 
 Answers are unbiased and may be negative or broken; rounding them up to zero would bias every sum.
-Along a padded Haar axis an answer to the last value is the more accurate of two, so adjoining ranges
-need not add up to the last digit of their noise.
+Along a padded Haar axis, a range that reaches the last value is answered in the more accurate of
+two ways, so adjoining ranges there need not add up exactly.
 """
 
 from __future__ import annotations

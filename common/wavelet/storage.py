@@ -1,8 +1,8 @@
 """A release as one file that can be asked without the data.
 
 A zip archive, as numpy's npz files are, so both tools open it: `release.json` says what it is (with
-the schema inside), `cells.npy` holds the noisy counts. The archive carries a checksum of each. It is
-written beside its name and moved there when complete, so a reader never sees half of it.
+the schema inside), `cells.npy` holds the noisy counts. The archive carries a checksum of each. It
+is written beside its name and moved there when complete, so a reader never sees half of it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from common.wavelet.release import RangeRelease
 FORMAT = "parley range release"
 VERSION = 1
 _ABOUT, _CELLS = "release.json", "cells.npy"
+_READ_BYTES = 1 << 20
 _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far below
 
 
@@ -141,14 +142,14 @@ def _cells(archive: zipfile.ZipFile, plan: Plan, path: Path | str) -> NDArray[np
             raise InputError(f"{path}: {_CELLS} is not an array ({error})") from None
         if shape != plan.stored_shape or fortran or dtype != np.dtype("<f8"):
             raise InputError(f"{path}: {_CELLS} has shape {shape}, not {plan.stored_shape}")
-        cells = np.empty(shape)
-        buffer = memoryview(cells.reshape(-1).view(np.uint8))
-        filled = 0
-        while filled < len(buffer):
-            got = member.readinto(buffer[filled : filled + (1 << 20)])
-            if not got:
+        cells = np.empty(shape, dtype=dtype)
+        octets = cells.reshape(-1).view(np.uint8)
+        for start in range(0, len(octets), _READ_BYTES):
+            part = octets[start : start + _READ_BYTES]
+            read = member.read(len(part))
+            if len(read) < len(part):
                 raise EOFError(f"{_CELLS} ends early")
-            filled += got
+            part[:] = np.frombuffer(read, dtype=np.uint8)
         if member.read(1):  # reading to the end also settles the checksum
             raise InputError(f"{path}: {_CELLS} is longer than it says")
     if not np.isfinite(cells).all():

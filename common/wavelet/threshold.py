@@ -25,10 +25,10 @@ def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDAr
 
     With S the band, u its coefficients and s^2 the noise variance, theta solves
     F(theta) = sum max(|u| - theta, 0)^2 = K = sum u^2 - s^2 (|S| - 1), multiplied out from the
-    paper so that a band of one is left as it is. F decreases; K <= 0 means that there is nothing but
-    noise, and theta = max |u| removes all. Figure 8 of the paper, as printed, sorts signed values and
-    compares the wrong way round; this is what it means: with X = |u| sorted downwards, find the i
-    with X_i > theta >= X_{i+1}, for which F is a parabola with a known smaller root.
+    paper so that a band of one is left as it is. F decreases; K <= 0 means that there is nothing
+    but noise, and theta = max |u| removes all. Figure 8 of the paper, as printed, sorts signed
+    values and compares the wrong way round; this is what it means: with X = |u| sorted downwards,
+    find the i with X_i > theta >= X_{i+1}, for which F is a parabola with a known smaller root.
 
     Args:
         coefficients: shape (bands, |S|).

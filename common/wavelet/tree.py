@@ -8,16 +8,17 @@ zero: such nodes are contracted here, which also lowers the height, and with it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
 
-Nested: TypeAlias = Union[int, Sequence["Nested"]]
+Nested: TypeAlias = "int | Sequence[Nested]"
 """A hierarchy written down: a leaf is its code, an inner node the sequence of its children."""
 
 
@@ -139,9 +140,9 @@ def _contracted(node: Nested) -> Nested:
 
 def _check_codes(codes: list[int], size: int) -> None:
     """Refuse a hierarchy whose leaves are not exactly the domain."""
-    seen = set(codes)
+    seen = Counter(codes)
     if len(seen) < len(codes):
-        twice = sorted(code for code in seen if codes.count(code) > 1)
+        twice = sorted(code for code, times in seen.items() if times > 1)
         raise InputError(f"a hierarchy names the codes {twice[:5]} more than once")
     missing = [code for code in range(size) if code not in seen]
     if missing:
@@ -158,7 +159,7 @@ def _leaf_intervals(
     for node in range(len(parent) - 1, 0, -1):
         leaves[parent[node]] += leaves[node]
     low = np.zeros(len(parent), dtype=np.intp)
-    for node in np.flatnonzero(fan_out):
+    for node in np.flatnonzero(fan_out).tolist():
         kids = slice(first_child[node], first_child[node] + fan_out[node])
         low[kids] = low[node] + np.cumsum(leaves[kids]) - leaves[kids]
     return low, low + leaves

@@ -30,7 +30,10 @@ values = ["Female", "Male"]
 name = "country"
 kind = "categorical"
 values = ["France", "New Zealand", "Spain", "Mexico", "USA"]
-hierarchy = { Europe = ["France", "Spain"], America = { Mexico = ["Mexico"], North = ["USA"] }, Oceania = ["New Zealand"] }
+[attribute.hierarchy]
+Europe = ["France", "Spain"]
+America = { Mexico = ["Mexico"], North = ["USA"] }
+Oceania = ["New Zealand"]
 
 [[attribute]]
 name = "school"
@@ -194,7 +197,8 @@ def test_any_text_is_read_or_refused(text):
     try:
         parse(text)
     except InputError as refusal:
-        assert "^" in str(refusal)
+        message = str(refusal)
+        assert "^" in message
 
 
 @given(st.text(min_size=1, max_size=12), st.sampled_from("'\""))

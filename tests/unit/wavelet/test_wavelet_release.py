@@ -117,13 +117,15 @@ def test_the_plan_states_what_was_spent(codes):
 def test_unknown_attributes_and_bad_budgets_are_refused():
     with pytest.raises(InputError, match="agee"):
         plan_privelet(SCHEMA, 1, untransformed=["agee"])
+    with pytest.raises(InputError, match="unknown rule 'best'"):
+        plan_privelet(SCHEMA, 1, untransformed="best")
     for epsilon in (0, -1, "nan", "inf", "much"):
         with pytest.raises(InputError):
             plan_privelet(SCHEMA, epsilon)
 
 
 def test_a_domain_too_large_is_refused_before_the_rows_are_read(codes):
-    with pytest.raises(InputError, match="2,000 cells .*PrivBayes"):
+    with pytest.raises(InputError, match=r"2,000 cells .*PrivBayes"):
         privelet(codes, SCHEMA, 1, SeededRandomSource(0), max_cells=1000)
 
 

@@ -112,7 +112,7 @@ REPEATS = 40_000
 
 
 def _errors(scale_factor, seed):
-    """Errors of the query [1, 7) x group 1 in many independent sub-matrices; its variance is 1026."""
+    """Errors of the query [1, 7) x group 1, of variance 1026, in independent sub-matrices."""
     axes = (alone(REPEATS), haar(8), nominal(FIG3))
     plan = make_plan(axes, Fraction(1), "privelet+", [0])
     assert plan.scale == 24
