@@ -32,7 +32,7 @@ Counts = NDArray[np.int64]
 _BLOCK_ROWS = 1 << 15  # 64 KiB per column: the columns of a block stay in the second-level cache
 _COMPILED_FROM = 1 << 22  # rows x sets; below, bincount is done before numba would be loaded
 _SUBSETS_PER_TABLE = 16  # 64 rows to a word: a subset is counted that much faster than a table
-_PRIVATE_CELLS = 1 << 22  # 32 MiB of totals per thread; beyond, threads share out the sets instead
+_PRIVATE_CELLS = 1 << 20  # 8 MiB of totals per thread; beyond, threads share out the sets instead
 _ONE_EACH = np.zeros(0, dtype=np.int64)  # no weights, for the kernel
 
 
@@ -253,12 +253,13 @@ class _Layout:
         if not self._sets:
             return
         tables = (self._members, self._radices, self._bounds, self._offsets, totals)
-        buffer = np.empty((len(self._used), _BLOCK_ROWS), dtype=np.uint16)
+        buffer = np.empty(len(self._used) * _BLOCK_ROWS, dtype=np.uint16)
         kernel = compiled(add_block)
         stop = min(rows.stop, codes.rows)
         for low in range(rows.start, stop, _BLOCK_ROWS):
             high = min(low + _BLOCK_ROWS, stop)
-            block = buffer[:, : high - low]
+            # Contiguous also where the last block is short, so that one compilation serves all.
+            block = buffer[: len(self._used) * (high - low)].reshape(len(self._used), -1)
             for row, attribute in enumerate(self._used):
                 block[row] = codes.columns[attribute][low:high]
             kernel(block, _ONE_EACH if weights is None else weights[low:high], *tables)

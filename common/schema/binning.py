@@ -155,9 +155,9 @@ class Binning:
 
     def _search(self, numbers: Numbers) -> NDArray[np.intp]:
         """The bins of a block of numbers inside the range."""
-        if self.whole or not self.equal:
+        if not self.equal:
             return np.searchsorted(self.first, numbers, side="right") - 1
-        # Equal real bins: the quotient is at most one bin off, and one comparison each way against
+        # Equal bins: the quotient is at most one bin off, and one comparison each way against
         # the published ends makes it exact. Three times as fast as a search.
         guess = ((numbers - self.low) * (self.count / (self.high - self.low))).astype(np.intp)
         np.minimum(guess, self.count - 1, out=guess)

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.schema.attribute import to_number
 
 Mask = NDArray[np.bool_]
 _SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -28,9 +27,10 @@ _SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def arrow_column(column: object) -> pa.Array:
     """Any column as one Arrow array; nothing is copied where the memory allows it."""
     if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        return arrow_column(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     if isinstance(column, pa.Array):
-        return column
+        # Few of Arrow's functions know the newer layout of text.
+        return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
     try:
         array = pa.array(column, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
@@ -38,16 +38,14 @@ def arrow_column(column: object) -> pa.Array:
         codes, distinct = pd.factorize(np.asarray(column, dtype=object))
         words = pa.array([str(value) for value in distinct], type=pa.string())
         array = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), words)
-    if isinstance(array, pa.ChunkedArray):
-        return arrow_column(array)
-    return array
+    return arrow_column(array)
 
 
 def real_numbers(
     array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.float64], Mask | None, Mask | None]:
     """The numbers of a column, which cells are empty, which are not numbers."""
-    if _is_text(array.type):
+    if is_text(array.type):
         array, wrong = _parsed(array, pa.float64(), float)
     elif pa.types.is_boolean(array.type) or pa.types.is_temporal(array.type):
         raise InputError(f"the column holds {array.type}, not numbers")
@@ -69,7 +67,7 @@ def whole_numbers(
     """The numbers (days, seconds) of a column, which cells are empty, which have none."""
     if kind in ("date", "datetime"):
         return _moments(kind, array, empty)
-    if _is_text(array.type):
+    if is_text(array.type):
         array, wrong = _parsed(array, pa.int64(), _whole)
         return array.fill_null(0).to_numpy(zero_copy_only=False), empty, excluding(wrong, empty)
     if pa.types.is_integer(array.type):
@@ -89,8 +87,8 @@ def _moments(
 ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
     """Days or seconds since 1970, rounded down."""
     wrong = None
-    if _is_text(array.type):
-        array, wrong = _parsed(array, pa.timestamp("s"), _seconds)
+    if is_text(array.type):
+        array, wrong = _parsed(array, pa.timestamp("us"), _moment)
     if pa.types.is_timestamp(array.type):
         if array.type.tz is not None:
             raise InputError(
@@ -131,16 +129,18 @@ def _whole(text: str) -> int | None:
     return int(number) if abs(number) < 2.0**62 and number == int(number) else None
 
 
-def _seconds(text: str) -> int | None:
+def _moment(text: str) -> dt.datetime | None:
+    """A date or datetime without a zone; None if it is not one."""
     try:
-        return int(to_number("datetime", dt.datetime.fromisoformat(text.strip())))
-    except (ValueError, InputError):
+        moment = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
         return None
+    return moment if moment.tzinfo is None else None
 
 
 def as_text(array: pa.Array) -> pa.Array:
     """A column as the text a file would hold."""
-    if _is_text(array.type):
+    if is_text(array.type):
         return array
     if pa.types.is_boolean(array.type):  # as pandas writes them
         return pc.if_else(array, pa.scalar("True"), pa.scalar("False"))
@@ -152,10 +152,9 @@ def as_text(array: pa.Array) -> pa.Array:
     return pc.cast(array, pa.string())
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def null_mask(array: pa.Array) -> Mask | None:

@@ -6,7 +6,7 @@
     min = 17                    # the public range; TOML dates for date and datetime
     max = 90
     bins = 16                   # equal bins (default 16, or one per whole number if fewer) ...
-    # edges = [17, 30, 65, 90]  # ... or listed edges instead of min, max and bins
+    # edges = [17, 30, 65, 90]  # ... or listed edges instead of bins (min and max: optional)
     clip = true                 # numbers outside count as the nearest end; default: refuse
 
     [[attribute]]
@@ -64,6 +64,15 @@ def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
         raise InputError(f"not valid TOML: {error}") from None
     except RecursionError:
         raise InputError("not valid: nested too deeply") from None
+    return read(document)
+
+
+def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
+    """The attributes and the ignored columns of a parsed schema.
+
+    Raises:
+        InputError: naming the attribute and what is wrong with it.
+    """
     _refuse_unknown(document, ("attribute", "ignore"))
     tables = document.get("attribute", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -144,13 +153,7 @@ def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
 def _binning(kind: str, table: Mapping[str, Any]) -> Binning:
     whole = kind != "real"
     if "edges" in table:
-        clash = [key for key in ("min", "max", "bins") if key in table]
-        if clash:
-            raise InputError(f"edges: already say what {' and '.join(clash)} says; keep one")
-        edges = table["edges"]
-        if not isinstance(edges, list):
-            raise InputError("edges: must be a list")
-        return Binning.from_edges([_number(kind, "edges", edge) for edge in edges], whole=whole)
+        return Binning.from_edges(_edges(kind, table), whole=whole)
     for key in ("min", "max"):
         if key not in table:
             raise InputError(f"{key}: missing; the public range is needed (min and max, or edges)")
@@ -159,6 +162,20 @@ def _binning(kind: str, table: Mapping[str, Any]) -> Binning:
         raise InputError(f"bins: must be a whole number, not {bins!r}")
     low, high = (_number(kind, key, table[key]) for key in ("min", "max"))
     return Binning.equal_width(low, high, bins, whole=whole)
+
+
+def _edges(kind: str, table: Mapping[str, Any]) -> list[float]:
+    """The listed edges; min and max may repeat the outer two, or add them."""
+    if "bins" in table:
+        raise InputError("edges: already say where the bins are; leave bins out")
+    if not isinstance(table["edges"], list) or not table["edges"]:
+        raise InputError("edges: must be a list")
+    edges = [_number(kind, "edges", edge) for edge in table["edges"]]
+    low = _number(kind, "min", table["min"]) if "min" in table else edges[0]
+    high = _number(kind, "max", table["max"]) if "max" in table else edges[-1]
+    if low > edges[0] or high < edges[-1]:
+        raise InputError(f"edges: {table['edges']} leave the range from min to max")
+    return [low] * (low < edges[0]) + edges + [high] * (high > edges[-1])
 
 
 def _number(kind: str, key: str, value: object) -> float:

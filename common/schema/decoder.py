@@ -112,6 +112,8 @@ def shape_like(column: pd.Series[Any], template: pd.Series[Any]) -> pd.Series[An
         shaped = column.astype(target)
     except (TypeError, ValueError, OverflowError):
         return column
+    if pd.api.types.is_integer_dtype(column.dtype) and not (shaped == column).all():
+        return column  # too narrow: it wrapped around
     return shaped
 
 

@@ -29,6 +29,7 @@ from common.schema.columns import (
     as_text,
     either,
     excluding,
+    is_text,
     null_mask,
     real_numbers,
     whole_numbers,
@@ -87,12 +88,19 @@ def _encode(attribute: Attribute, array: pa.Array) -> Encoded:
         return _encode_dictionary(attribute, array)
     empty = null_mask(array)
     if isinstance(attribute.domain, Binning):
-        return _encode_binned(attribute, attribute.domain, array, empty)
-    if attribute.kind == "boolean":
-        return _encode_booleans(array, empty)
-    if attribute.domain.textual:
-        return _encode_words(attribute.domain, as_text(array), empty)
-    return _encode_integers(attribute.domain, array, empty)
+        encoded = _encode_binned(attribute, attribute.domain, array, empty)
+    elif attribute.kind == "boolean":
+        encoded = _encode_booleans(array, empty)
+    elif attribute.domain.textual:
+        encoded = _encode_words(attribute.domain, as_text(array), empty)
+    else:
+        encoded = _encode_integers(attribute.domain, array, empty)
+    if encoded.outside is None or not is_text(array.type):
+        return encoded
+    # A text of no characters is an empty cell too; it is never a value.
+    blank = pc.equal(pc.binary_length(array), 0).fill_null(pa.scalar(value=False))
+    blanks: Mask = blank.to_numpy(zero_copy_only=False)
+    return Encoded(encoded.codes, either(encoded.empty, blanks), encoded.outside & ~blanks)
 
 
 def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encoded:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -80,6 +80,11 @@ class Schema:
             return cls(*declaration.parse(text))
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Schema:
+        """The schema in a TOML document that was parsed already, such as a part of a study."""
+        return cls(*declaration.read(document))
 
     def to_toml(self) -> str:
         """The canonical text of this schema: equal schemas give equal texts."""

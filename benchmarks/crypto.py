@@ -1,0 +1,197 @@
+"""Secure aggregation against one phe ciphertext per cell: `python -m benchmarks.crypto`.
+
+Every figure is a ratio of two timings of one run, on one key, ours and the peer's in turn, so that
+a busy machine slows both. A peer that would take minutes is timed on a slice and extrapolated. To
+add a figure, write a function from `Bench` to `Figure`s and name it in `MEASUREMENTS`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import phe
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from common.crypto.blinding import FixedBaseBlinder, Pool, PowerBlinder
+from common.crypto.packing import Packing
+from common.crypto.paillier import Blinder, PrivateKey, PublicKey, generate_key_pair
+from common.privacy.randomness import OsRandomSource
+
+RESULTS = Path(__file__).parent / "results" / "crypto.json"
+CELLS, ROWS, PARTIES, NOISE_SCALE = 20_000, 45_222, 10, Fraction(60)
+TURNS, PEER_SLICE = 5, 20
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the measurements share."""
+
+    private_key: PrivateKey
+    packing: Packing
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def make(cls) -> Bench:
+        """A 2048-bit key and one party's counts for a release of Adult's size."""
+        private_key = generate_key_pair(2048, OsRandomSource())
+        packing = Packing.for_sums(
+            private_key.public_key.plaintext_bits,
+            rows=ROWS,
+            parties=PARTIES,
+            noise_scale=NOISE_SCALE,
+            cells=CELLS,
+        )
+        counts = np.random.default_rng(1).integers(0, ROWS // PARTIES, CELLS)
+        return cls(private_key, packing, counts)
+
+    @property
+    def public_key(self) -> PublicKey:
+        """Of the private key."""
+        return self.private_key.public_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One ratio; with a target, it is one we promise."""
+
+    key: str
+    what: str
+    ours: str
+    peer: str
+    ratio: float
+    target: float | None = None
+    at_most: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Whether the target is met."""
+        if self.target is None:
+            return ""
+        met = self.ratio <= self.target if self.at_most else self.ratio >= self.target
+        return f"{'met' if met else 'MISSED'} ({'<=' if self.at_most else '>='} {self.target:g})"
+
+
+def in_turn(*tasks: Callable[[], object]) -> list[float]:
+    """Median seconds of each task, over turns in which each runs once."""
+    seconds: list[list[float]] = [[] for _ in tasks]
+    for _ in range(TURNS):
+        for task, measured in zip(tasks, seconds, strict=True):
+            start = time.perf_counter()
+            task()
+            measured.append(time.perf_counter() - start)
+    return [statistics.median(measured) for measured in seconds]
+
+
+def packed_encryption(bench: Bench) -> list[Figure]:
+    """Encrypting one party's counts: cells per second and bytes per cell."""
+    key, packing, counts = bench.public_key, bench.packing, bench.counts
+    peer_key = phe.PaillierPublicKey(int(key.n))
+    peer_cells = [int(value) for value in counts[:PEER_SLICE]]
+    source = OsRandomSource()
+    blinder = FixedBaseBlinder(key, source)
+    pool = Pool(blinder)
+
+    def encrypt(by: Blinder) -> bytes:
+        packs = packing.pack(counts, rows=ROWS // PARTIES, shares=0)
+        return key.ciphertexts_to_bytes(key.encrypt(packs, by))
+
+    def peer() -> list[int]:
+        return [peer_key.encrypt(cell).ciphertext(be_secure=False) for cell in peer_cells]
+
+    pool.refill(TURNS * packing.plaintexts_for(CELLS))
+    *ours, theirs = in_turn(
+        lambda: encrypt(blinder),
+        lambda: encrypt(FixedBaseBlinder(key, source)),
+        lambda: encrypt(PowerBlinder(key, source)),
+        lambda: encrypt(pool),
+        peer,
+    )
+    peer_rate = PEER_SLICE / theirs
+    names = {
+        "packed_encrypt_speedup": "encrypt, packed, h^s",
+        "packed_encrypt_with_table_speedup": "encrypt, packed, h^s, making the table first",
+        "packed_encrypt_power_speedup": "encrypt, packed, r^n",
+        "packed_encrypt_pool_speedup": "encrypt, packed, factors made ahead",
+    }
+    figures = [
+        Figure(
+            key=name,
+            what=what,
+            ours=f"{CELLS / seconds:,.0f} cells/s",
+            peer=f"{peer_rate:,.0f} cells/s",
+            ratio=CELLS / seconds / peer_rate,
+            target=500 if name == "packed_encrypt_speedup" else None,
+        )
+        for (name, what), seconds in zip(names.items(), ours, strict=True)
+    ]
+    return [*figures, _bytes_per_cell(len(encrypt(blinder)), bench)]
+
+
+def _bytes_per_cell(sent: int, bench: Bench) -> Figure:
+    return Figure(
+        key="packed_bytes_ratio",
+        what=f"bytes per cell, {bench.packing.slots} slots of {bench.packing.slot_bits} bits",
+        ours=f"{sent / CELLS:.2f}",
+        peer=f"{bench.public_key.ciphertext_bytes}",
+        ratio=sent / CELLS / bench.public_key.ciphertext_bytes,
+        target=1 / 50,
+        at_most=True,
+    )
+
+
+def packed_decryption(bench: Bench) -> list[Figure]:
+    """Decrypting and unpacking a release."""
+    key = bench.public_key
+    peer_public = phe.PaillierPublicKey(int(key.n))
+    peer_key = phe.PaillierPrivateKey(peer_public, *bench.private_key.reveal_factors())
+    peer_cells = [peer_public.encrypt(int(value)) for value in bench.counts[:PEER_SLICE]]
+    packs = bench.packing.pack(bench.counts, rows=ROWS // PARTIES, shares=0)
+    ciphertexts = key.encrypt(packs, FixedBaseBlinder(key, OsRandomSource()))
+    ours, theirs = in_turn(
+        lambda: bench.packing.unpack(bench.private_key.decrypt(ciphertexts), CELLS),
+        lambda: [peer_key.decrypt(cell) for cell in peer_cells],
+    )
+    return [
+        Figure(
+            key="packed_decrypt_speedup",
+            what="decrypt, packed",
+            ours=f"{CELLS / ours:,.0f} cells/s",
+            peer=f"{PEER_SLICE / theirs:,.0f} cells/s",
+            ratio=CELLS / ours / (PEER_SLICE / theirs),
+        )
+    ]
+
+
+MEASUREMENTS: tuple[Callable[[Bench], list[Figure]], ...] = (packed_encryption, packed_decryption)
+
+
+def main() -> None:
+    """Take every measurement, print the table, and keep the figures."""
+    bench = Bench.make()
+    figures = [figure for measure in MEASUREMENTS for figure in measure(bench)]
+    table = Table(
+        title=f"Secure aggregation of {CELLS:,} cells; the peer is one phe ciphertext per cell",
+        caption=f"2048-bit key, {os.cpu_count()} cores, Python {platform.python_version()}",
+    )
+    for heading in ("what", "ours", "peer", "ratio", "target"):
+        table.add_column(heading, justify="left" if heading in ("what", "target") else "right")
+    for each in figures:
+        table.add_row(each.what, each.ours, each.peer, f"{each.ratio:,.4g}", each.verdict)
+    Console(width=120).print(table)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({each.key: each.ratio for each in figures}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

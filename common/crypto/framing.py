@@ -1,0 +1,61 @@
+"""One way to turn fields into bytes that are signed, hashed or used to derive keys.
+
+`frame` is injective: two different lists of fields never give the same bytes, so nothing that is
+bound to a frame can be reinterpreted as bound to another one. Each field is tagged with its kind
+and preceded by its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from common.errors import LocalError
+
+_LENGTH_BYTES = 4
+
+
+def frame(fields: Iterable[bytes | str | int]) -> bytes:
+    """The fields, in order, as unambiguous bytes."""
+    parts: list[bytes] = []
+    for field in fields:
+        match field:
+            case bytes():
+                tag, body = b"b", field
+            case str():
+                tag, body = b"s", field.encode()
+            case int():
+                if field < 0:
+                    raise LocalError(
+                        "a framed integer is a count, a position or a bound: not negative"
+                    )
+                tag, body = b"i", field.to_bytes((field.bit_length() + 7) // 8, "big")
+        parts += [tag, len(body).to_bytes(_LENGTH_BYTES, "big"), body]
+    return b"".join(parts)
+
+
+def unframe(data: bytes) -> list[bytes | str | int]:
+    """The fields of a frame; ValueError if the bytes are not exactly what `frame` writes."""
+    fields = list(_fields(data))
+    if frame(fields) != data:
+        raise ValueError("not the normal form of a frame")
+    return fields
+
+
+def _fields(data: bytes) -> Iterator[bytes | str | int]:
+    start = 0
+    while start < len(data):
+        body_start = start + 1 + _LENGTH_BYTES
+        end = body_start + int.from_bytes(data[start + 1 : body_start], "big")
+        if end > len(data):
+            raise ValueError("the frame is cut short")
+        body = data[body_start:end]
+        match data[start : start + 1]:
+            case b"b":
+                yield body
+            case b"s":
+                yield body.decode()
+            case b"i":
+                yield int.from_bytes(body, "big")
+            case _:
+                raise ValueError("a frame has no field of this kind")
+        start = end

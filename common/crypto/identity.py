@@ -1,0 +1,198 @@
+"""Who a party is: three key pairs, one file, and a fingerprint that can be read aloud.
+
+An identity signs envelopes (Ed25519), opens envelopes (HPKE with the hybrid KEM ML-KEM-768 +
+X25519, so that what the curator relays today cannot be opened by a quantum computer later), and
+agrees on pairwise mask secrets with every other party (X25519). Each job has a key of its own: no
+argument about one use of a key has to be made about another.
+
+The study pins the fingerprint of every party. It is 160 bits of SHA-256 over ALL public keys, in
+Crockford's base 32 (no I, L, O, U), in groups of four:
+
+    4K7Q-0TZM-V2WD-91HX-ENB5-RR3C-Y8GA-6JPS
+
+so somebody who wants to pass for a party needs a second preimage (2^160 work), and two people can
+compare it on the telephone. Nothing here reads or writes files: `identity_file` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey, MLKEM768X25519PublicKey
+
+from common.errors import InputError, LocalError, RemoteProtocolError
+from common.privacy.randomness import RandomSource
+
+SIGNATURE_BYTES = 64
+_VERSION = b"\x01"
+_CURVE_BYTES = 32
+_MLKEM_SEED_BYTES = 64
+_MLKEM_PUBLIC_BYTES = 1184
+_PUBLIC_BYTES = 1 + 3 * _CURVE_BYTES + _MLKEM_PUBLIC_BYTES
+_SECRET_BYTES = 1 + 3 * _CURVE_BYTES + _MLKEM_SEED_BYTES
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_FINGERPRINT_CHARACTERS = 32
+_GROUP = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PublicIdentity:
+    """What the others know of a party: its public keys, as one versioned string of bytes."""
+
+    encoded: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.encoded) != _PUBLIC_BYTES or self.encoded[:1] != _VERSION:
+            raise InputError(
+                f"not a public identity: expected {_PUBLIC_BYTES} bytes of version "
+                f"{_VERSION[0]}, got {len(self.encoded)}; ask the owner to export it again"
+            )
+        try:
+            MLKEM768PublicKey.from_public_bytes(self._part(3))
+        except ValueError as error:
+            raise InputError("not a public identity: its ML-KEM-768 key is malformed") from error
+
+    def _part(self, index: int) -> bytes:
+        start = 1 + index * _CURVE_BYTES
+        return self.encoded[start : start + _CURVE_BYTES] if index < 3 else self.encoded[start:]
+
+    @property
+    def fingerprint(self) -> str:
+        """160 bits of SHA-256 over every public key, in eight groups of four characters."""
+        digest = hashlib.sha256(b"parley identity\0" + self.encoded).digest()
+        number = int.from_bytes(digest, "big") >> (256 - 5 * _FINGERPRINT_CHARACTERS)
+        letters = [
+            _CROCKFORD[(number >> (5 * place)) & 31]
+            for place in reversed(range(_FINGERPRINT_CHARACTERS))
+        ]
+        groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
+        return "-".join("".join(letters[start : start + _GROUP]) for start in groups)
+
+    def require_fingerprint(self, pinned: str) -> None:
+        """Raise unless this is the identity that the study pins."""
+        if normal_fingerprint(pinned) != self.fingerprint:
+            raise RemoteProtocolError(
+                f"the identity offered has fingerprint {self.fingerprint}, "
+                f"the study pins {pinned}: somebody is not who the study says"
+            )
+
+    def verify(self, signature: bytes, message: bytes) -> None:
+        """Raise `InvalidSignature` unless this identity signed the message."""
+        try:
+            key = Ed25519PublicKey.from_public_bytes(self._part(0))
+        except ValueError as error:
+            raise InvalidSignature from error
+        key.verify(signature, message)
+
+    @property
+    def agreement_key(self) -> X25519PublicKey:
+        """The key that pairwise secrets are agreed with."""
+        return X25519PublicKey.from_public_bytes(self._part(1))
+
+    @property
+    def sealing_key(self) -> MLKEM768X25519PublicKey:
+        """The key that envelopes to this party are sealed with."""
+        return MLKEM768X25519PublicKey(
+            MLKEM768PublicKey.from_public_bytes(self._part(3)),
+            X25519PublicKey.from_public_bytes(self._part(2)),
+        )
+
+
+class Identity:
+    """A party's own keys. Never printed, pickled or logged."""
+
+    __slots__ = ("_agreement", "_opening", "_seed", "_signing", "public")
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) != _SECRET_BYTES or secret[:1] != _VERSION:
+            raise InputError(
+                f"not an identity key: expected {_SECRET_BYTES} bytes of version {_VERSION[0]}, "
+                f"got {len(secret)} bytes; is this the right file?"
+            )
+        seeds = [secret[1 + 32 * i : 33 + 32 * i] for i in range(3)]
+        self._seed = secret
+        self._signing = Ed25519PrivateKey.from_private_bytes(seeds[0])
+        self._agreement = X25519PrivateKey.from_private_bytes(seeds[1])
+        classical = X25519PrivateKey.from_private_bytes(seeds[2])
+        quantum = MLKEM768PrivateKey.from_seed_bytes(secret[1 + 3 * _CURVE_BYTES :])
+        self._opening = MLKEM768X25519PrivateKey(quantum, classical)
+        self.public = PublicIdentity(
+            _VERSION
+            + self._signing.public_key().public_bytes_raw()
+            + self._agreement.public_key().public_bytes_raw()
+            + classical.public_key().public_bytes_raw()
+            + quantum.public_key().public_bytes_raw()
+        )
+
+    @classmethod
+    def generate(cls, source: RandomSource) -> Identity:
+        """A new identity; `source` is the operating system's unless this is a test."""
+        return cls(_VERSION + source.random_bytes(_SECRET_BYTES - 1))
+
+    def to_secret_bytes(self) -> bytes:
+        """The secret: for a key file and nothing else."""
+        return self._seed
+
+    def sign(self, message: bytes) -> bytes:
+        """This identity's Ed25519 signature."""
+        return self._signing.sign(message)
+
+    @property
+    def opening_key(self) -> MLKEM768X25519PrivateKey:
+        """The key that opens envelopes sealed to this identity."""
+        return self._opening
+
+    def agree(self, peer: PublicIdentity) -> bytes:
+        """The 32-byte X25519 secret this identity shares with the peer: input of a KDF only."""
+        try:
+            return self._agreement.exchange(peer.agreement_key)
+        except ValueError as error:  # a point of low order: the secret would be known to all
+            raise RemoteProtocolError(
+                f"identity {peer.fingerprint} offers an X25519 key of low order: "
+                "its secrets would be public; refuse this party"
+            ) from error
+
+    def __repr__(self) -> str:
+        return f"Identity({self.public.fingerprint})"
+
+    def __reduce__(self) -> NoReturn:
+        raise LocalError("an identity's secret keys are not pickled or copied")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A party taking part in a study: its name, its keys, and everybody's pinned identities."""
+
+    name: str
+    identity: Identity
+    roster: Mapping[str, PublicIdentity]
+
+    def __post_init__(self) -> None:
+        if self.roster.get(self.name) != self.identity.public:
+            raise LocalError(f"the study's roster pins another identity for {self.name!r}")
+
+    def peer(self, name: str) -> PublicIdentity:
+        """The pinned identity of another party."""
+        if name not in self.roster:
+            known = ", ".join(sorted(self.roster))
+            raise LocalError(f"{name!r} is not in the study's roster: {known}")
+        return self.roster[name]
+
+
+def normal_fingerprint(text: str) -> str:
+    """A fingerprint as typed by people, in its normal form; raises InputError if it is none."""
+    letters = text.upper().translate(str.maketrans("OIL", "011", "- \t"))
+    if len(letters) != _FINGERPRINT_CHARACTERS or set(letters) - set(_CROCKFORD):
+        raise InputError(
+            f"not a fingerprint: {text!r}; expected {_FINGERPRINT_CHARACTERS} digits and letters "
+            "without I, L, O, U, in groups of four"
+        )
+    groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
+    return "-".join(letters[start : start + _GROUP] for start in groups)

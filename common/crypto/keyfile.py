@@ -1,0 +1,134 @@
+"""The curator's Paillier private key at rest: under a passphrase, or in a file only its user reads.
+
+Format, version 1: the line `parley paillier private key 1`, one byte that says how the rest is
+protected, and the rest.
+- `S`, sealed: 16 bytes of salt, 12 of nonce, then AES-256-GCM under scrypt(passphrase, salt) with
+  everything before the ciphertext authenticated. The cost of scrypt (2^17 blocks, 128 MB, half
+  a second) belongs to the version, so a file cannot ask for more.
+- `P`, plain: protected by the file's mode alone.
+The secret is the public key's bytes followed by the factor p; q follows from n.
+
+Files are made with mode 0600, never overwrite another, and are refused on reading if anybody else
+could have read them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from common.crypto.paillier import PrivateKey, PublicKey
+from common.errors import InputError, LocalError, RemoteProtocolError
+from common.privacy.randomness import RandomSource
+
+_MAGIC = b"parley paillier private key 1\n"
+_SEALED, _PLAIN = b"S", b"P"
+_SALT_BYTES, _NONCE_BYTES = 16, 12
+_HEADER_BYTES = len(_MAGIC) + 1
+_LARGEST_FILE = 1 << 14
+
+
+def save(path: Path, key: PrivateKey, *, passphrase: str | None, source: RandomSource) -> None:
+    """Writes a new file of mode 0600; without a passphrase the mode is all that protects it.
+
+    Raises:
+        InputError: if the file exists or cannot be made; nothing is overwritten.
+    """
+    data = to_bytes(key, passphrase=passphrase, source=source)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise InputError(f"cannot make the key file {path}: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink()  # half a key is of no use, and would stand in the way of the next try
+        raise InputError(f"cannot write the key file {path}: {error.strerror}") from error
+
+
+def load(path: Path, *, passphrase: str | None) -> PrivateKey:
+    """Reads the key that `save` wrote.
+
+    Raises:
+        InputError: if others can read the file, the passphrase is wrong or missing, or the file
+            is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.geteuid():
+                raise InputError(
+                    f"the key file {path} must belong to the user who runs this and be closed to "
+                    f"all others: chmod 600 {path}. If others could read it, make a new key"
+                )
+            data = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(f"cannot read the key file {path}: {error.strerror}") from error
+    try:
+        return from_bytes(data, passphrase=passphrase)
+    except InputError as error:
+        raise InputError(f"the key file {path}: {error}") from error
+
+
+def to_bytes(key: PrivateKey, *, passphrase: str | None, source: RandomSource) -> bytes:
+    """The key as stored; secret if there is no passphrase."""
+    p, _ = key.reveal_factors()
+    secret = key.public_key.to_bytes() + p.to_bytes(key.public_key.bits // 16, "big")
+    if passphrase is None:
+        return _MAGIC + _PLAIN + secret
+    if not passphrase:
+        raise InputError("an empty passphrase protects nothing")
+    header = _MAGIC + _SEALED + source.random_bytes(_SALT_BYTES + _NONCE_BYTES)
+    return header + _cipher(passphrase, header).encrypt(header[-_NONCE_BYTES:], secret, header)
+
+
+def from_bytes(data: bytes, *, passphrase: str | None) -> PrivateKey:
+    """Reads what `to_bytes` made.
+
+    Raises:
+        InputError: naming what is wrong, and nothing that is secret.
+    """
+    protection = data[len(_MAGIC) : _HEADER_BYTES]
+    if not data.startswith(_MAGIC) or protection not in (_SEALED, _PLAIN):
+        raise InputError("not a Paillier private key of version 1")
+    if protection == _PLAIN:
+        if passphrase is not None:
+            raise InputError("a passphrase was given, but the key is not under one")
+        return _parse(data[_HEADER_BYTES:])
+    if passphrase is None:
+        raise InputError("the key is under a passphrase; give it")
+    size = _HEADER_BYTES + _SALT_BYTES + _NONCE_BYTES
+    header, sealed = data[:size], data[size:]
+    if len(header) < size:
+        raise InputError("the key is truncated")
+    try:
+        secret = _cipher(passphrase, header).decrypt(header[-_NONCE_BYTES:], sealed, header)
+    except InvalidTag:
+        raise InputError("the passphrase is wrong, or the key is damaged") from None
+    return _parse(secret)
+
+
+def _cipher(passphrase: str, header: bytes) -> AESGCM:
+    salt = header[_HEADER_BYTES : _HEADER_BYTES + _SALT_BYTES]
+    return AESGCM(Scrypt(salt=salt, length=32, n=1 << 17, r=8, p=1).derive(passphrase.encode()))
+
+
+def _parse(secret: bytes) -> PrivateKey:
+    # The public key is 3 + 6b bytes and the factor b, where b is a sixteenth of the key's bits.
+    width = (len(secret) - 3) // 7
+    try:
+        public_key = PublicKey.from_bytes(secret[: len(secret) - width])
+        p = int.from_bytes(secret[len(secret) - width :], "big")
+        return PrivateKey(public_key, p, int(public_key.n) // max(p, 1))
+    except (RemoteProtocolError, LocalError):
+        # Without the cause: nothing of a private key belongs into an error's trace.
+        raise InputError("the key is damaged") from None

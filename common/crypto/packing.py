@@ -1,0 +1,197 @@
+"""Many signed counts in one Paillier plaintext, with room so that no slot can reach its neighbour.
+
+A vector v is packed as the signed integer sum_i v_i * 2^(slot_bits * i). Packing is linear: the sum
+of packed vectors, or an integer multiple of one, is the packed sum or multiple, with no bookkeeping
+of who contributed. So everything the protocol does to plaintexts works on packs: adding a pack that
+is negative, adding masks modulo n that cancel in the total, raising a ciphertext of 0 or 1 to a
+packed power. Only the total has to fit:
+
+    |total of a slot| <= total_bound = rows + parties * noise_bound < 2^(slot_bits - 2),
+
+which every honest party ensures before it encrypts (`pack` refuses anything else), so overflow is
+impossible by construction. The last factor of two is a guard bit: `unpack` refuses a total outside
++-total_bound, and a plaintext that is not a sum of honest packs (wrong key, garbage, masks that do
+not cancel) passes that check in each of the slots with probability below one half.
+
+The noise bound. Let alpha = exp(-1/scale).
+- Discrete Laplace, P(Z = k) = (1 - alpha)/(1 + alpha) * alpha^|k|: for k >= 1,
+  P(|Z| >= k) = 2 alpha^k / (1 + alpha) <= 2 alpha^k.
+- A Polya share X - Y, X and Y negative binomial NB(1/m, alpha): m independent copies of X add up
+  to a geometric G with P(G >= k) = alpha^k, and none is negative, so P(X >= k) <= alpha^k, the
+  same for Y, and P(|X - Y| >= k) <= P(X >= k) + P(Y >= k) <= 2 alpha^k.
+With `draws` = parties * cells draws in one release, the probability that any of them passes B is
+at most 2 * draws * alpha^(B + 1) <= 2^-128 when B >= scale * ln 2 * (129 + log2(draws)). A party
+that meets such a draw stops; it must not draw again, which would change the noise's law.
+
+Example:
+    >>> packing = Packing.for_sums(
+    ...     public_key.plaintext_bits, rows=45_222, parties=10, noise_scale=Fraction(60), cells=640
+    ... )
+    >>> plaintexts = packing.pack(counts + noise, rows=own_rows, shares=1)
+    >>> totals = packing.unpack(private_key.decrypt(product), count=640)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InputError, LocalError, RemoteProtocolError
+
+TAIL_BITS = 128
+"""A release meets a noise draw beyond the bound with probability at most 2^-TAIL_BITS."""
+
+_LN_2_FROM_ABOVE = Fraction(693_147_181, 10**9)
+_WIDEST_SLOT = 62
+
+
+def noise_bound(scale: Fraction, draws: int) -> int:
+    """A bound that none of `draws` noise draws passes, except with probability 2^-128.
+
+    Holds for discrete Laplace noise of this scale and for its Polya shares; see the module's text.
+    """
+    if scale < 0 or draws < 1:
+        raise LocalError(f"a noise bound needs scale >= 0 and draws >= 1, not {scale} and {draws}")
+    exponent_bits = TAIL_BITS + 1 + (draws - 1).bit_length()
+    return math.ceil(scale * _LN_2_FROM_ABOVE * exponent_bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How vectors are laid out in plaintexts. Every value in it is public.
+
+    Attributes:
+        plaintext_bits: signed integers below 2^(plaintext_bits - 1) fit into a plaintext.
+        rows: the largest total of honest counts in one cell, over all parties.
+        parties: how many contributions are summed at most.
+        noise_bound: the largest absolute value of one party's noise in one cell.
+    """
+
+    plaintext_bits: int
+    rows: int
+    parties: int
+    noise_bound: int
+
+    def __post_init__(self) -> None:
+        if self.rows < 0 or self.parties < 1 or self.noise_bound < 0:
+            raise LocalError("packing needs rows >= 0, parties >= 1 and noise_bound >= 0")
+        if self.slot_bits > min(_WIDEST_SLOT, self.plaintext_bits):
+            raise InputError(
+                f"a cell of up to {self.total_bound} does not fit into a slot of {_WIDEST_SLOT} "
+                "bits; the noise scale is too large for any useful release"
+            )
+
+    @classmethod
+    def for_sums(
+        cls, plaintext_bits: int, *, rows: int, parties: int, noise_scale: Fraction, cells: int
+    ) -> Packing:
+        """The packing of a release of `cells` cells, from public values only.
+
+        Args:
+            plaintext_bits: of the public key.
+            rows: N, the rows of all parties together.
+            parties: K, the number of contributions; each may carry noise in every cell.
+            noise_scale: of the discrete Laplace noise, or of the sum that Polya shares make up;
+                zero for no noise.
+            cells: the cells of the whole release.
+        """
+        bound = noise_bound(noise_scale, max(1, parties * cells))
+        return cls(plaintext_bits=plaintext_bits, rows=rows, parties=parties, noise_bound=bound)
+
+    @property
+    def total_bound(self) -> int:
+        """No honest total of a cell is larger in absolute value."""
+        return self.rows + self.parties * self.noise_bound
+
+    @property
+    def slot_bits(self) -> int:
+        """Bits per cell: magnitude, sign, and the guard bit that detects nonsense."""
+        return self.total_bound.bit_length() + 2
+
+    @property
+    def slots(self) -> int:
+        """Cells per plaintext."""
+        return self.plaintext_bits // self.slot_bits
+
+    def plaintexts_for(self, count: int) -> int:
+        """How many plaintexts hold `count` cells."""
+        return -(-count // self.slots)
+
+    def pack(self, values: NDArray[np.int64], *, rows: int, shares: int) -> list[int]:
+        """Packs one party's contribution; the integers may be negative.
+
+        Args:
+            values: shape (count,): counts, noise, or counts plus noise.
+            rows: the rows these values count, no more than the packing's; 0 for noise alone.
+            shares: the draws of noise in each value, no more than the packing's parties; 0 for
+                exact counts.
+
+        Raises:
+            LocalError: if a value is outside +-(rows + shares * noise_bound), so that the total
+                could overflow. Nothing must be sent, and noise must not be drawn again.
+        """
+        if not (0 <= rows <= self.rows and 0 <= shares <= self.parties):
+            raise LocalError(
+                f"{rows} rows and {shares} shares are not within the {self.rows} rows and "
+                f"{self.parties} parties of the packing"
+            )
+        limit = rows + shares * self.noise_bound
+        if values.size and (int(values.min()) < -limit or int(values.max()) > limit):
+            raise LocalError(
+                f"a value to pack is outside +-{limit} ({rows} rows, {shares} draws of noise): "
+                "stop, and send nothing"
+            )
+        plaintexts = self.plaintexts_for(values.size)
+        half = 1 << (self.slot_bits - 1)
+        # Digits are shifted by half to be unsigned; unused slots hold exactly half, so zero.
+        digits = np.full(plaintexts * self.slots, half, dtype="<u8")
+        digits[: values.size] += values.astype(np.uint64)  # wraps for negatives, as intended
+        bits = np.unpackbits(digits.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        used = bits[:, : self.slot_bits].reshape(plaintexts, self.slots * self.slot_bits)
+        packed = np.packbits(used, axis=1, bitorder="little")
+        offset = self._offset()
+        return [int.from_bytes(row.tobytes(), "little") - offset for row in packed]
+
+    def unpack(self, plaintexts: Sequence[int], count: int) -> NDArray[np.int64]:
+        """The totals of `count` cells, from decrypted signed plaintexts.
+
+        Raises:
+            RemoteProtocolError: if they cannot be a sum of honest contributions.
+        """
+        if len(plaintexts) != self.plaintexts_for(count):
+            raise RemoteProtocolError(
+                f"{count} cells take {self.plaintexts_for(count)} plaintexts, not {len(plaintexts)}"
+            )
+        used = self.slots * self.slot_bits
+        width = (used + 7) // 8
+        offset = self._offset()
+        shifted = [plaintext + offset for plaintext in plaintexts]
+        if any(not 0 <= total < 1 << used for total in shifted):
+            raise RemoteProtocolError(self._nonsense())
+        data = b"".join(total.to_bytes(width, "little") for total in shifted)
+        packed = np.frombuffer(data, dtype=np.uint8).reshape(len(plaintexts), width)
+        bits = np.unpackbits(packed, axis=1, bitorder="little", count=used)
+        octets = np.packbits(bits.reshape(-1, self.slot_bits), axis=1, bitorder="little")
+        digits = np.zeros((octets.shape[0], 8), dtype=np.uint8)
+        digits[:, : octets.shape[1]] = octets
+        values = digits.view("<i8").reshape(-1).astype(np.int64)
+        values -= 1 << (self.slot_bits - 1)
+        if np.any(np.abs(values) > self.total_bound) or np.any(values[count:]):
+            raise RemoteProtocolError(self._nonsense())
+        return values[:count]
+
+    def _offset(self) -> int:
+        """The packed vector whose every slot is half of the slot's range."""
+        ones = ((1 << (self.slots * self.slot_bits)) - 1) // ((1 << self.slot_bits) - 1)
+        return ones << (self.slot_bits - 1)
+
+    def _nonsense(self) -> str:
+        return (
+            f"a decrypted total is outside +-{self.total_bound}: it is no sum of honest "
+            "contributions (another key, damaged ciphertexts, or masks that do not cancel)"
+        )

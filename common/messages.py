@@ -1,0 +1,139 @@
+"""What curator and parties say to each other.
+
+Messages are frozen values that check themselves. Each names its study by digest, so an answer to
+one study can never be taken for an answer to another, and its step by number. Who sent a message is
+not a field of it: in a deployment the sender is whoever holds the certificate.
+
+The payloads are bytes whose meaning the step gives: a chunk of the encrypted sum, a masked vector,
+a party's own differentially private choice. What a step asks is not in any message: curator and
+party each derive it from the study and the results published so far, and compare digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+
+from common.crypto.framing import frame
+from common.errors import RemoteProtocolError
+
+DIGEST_BYTES = 32
+MOST_TEXT = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfStudy:
+    study: bytes
+
+    def __post_init__(self) -> None:
+        """Refuse what no honest peer sends."""
+        if len(self.study) != DIGEST_BYTES:
+            raise RemoteProtocolError(f"a study digest has {DIGEST_BYTES} bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfStep(_OfStudy):
+    step: int
+
+    def __post_init__(self) -> None:
+        """Refuse what no honest peer sends."""
+        _OfStudy.__post_init__(self)
+        if self.step < 0:
+            raise RemoteProtocolError(f"there is no step {self.step}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOpened(_OfStudy):
+    """Curator to party: every party approved; here is the key to encrypt under, if there is one."""
+
+    public_key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOpened(_OfStep):
+    """Curator to party: answer this step. `digest` is the step as the curator derived it."""
+
+    digest: bytes
+    opening: bytes  # what the aggregation needs from the curator: E(u) for one-share noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeRelayed(_OfStep):
+    """Curator to party: a sealed envelope from another party."""
+
+    sender: str
+    envelope: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultPublished(_OfStep):
+    """Curator to party: the noisy result of a step, the same to everybody."""
+
+    result: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyFinished(_OfStudy):
+    """Curator to party: the release is made. Nothing more will be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyAborted(_OfStudy):
+    """Curator to party: the study ended without a release."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopePosted(_OfStep):
+    """Party to curator: pass this sealed envelope on."""
+
+    recipient: str
+    envelope: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSubmitted(_OfStep):
+    """Party to curator: a chunk of the aggregate, safe for the curator's eyes."""
+
+    chunk: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceSubmitted(_OfStep):
+    """Party to curator: the outcome of a mechanism the party ran on its own rows."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyRefused(_OfStep):
+    """Party to curator: no. The study cannot go on."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no honest peer sends."""
+        _OfStep.__post_init__(self)
+        if len(self.reason) > MOST_TEXT:
+            raise RemoteProtocolError(f"a reason has at most {MOST_TEXT} characters")
+
+
+ToParty = (
+    StudyOpened | StepOpened | EnvelopeRelayed | ResultPublished | StudyFinished | StudyAborted
+)
+ToCurator = EnvelopePosted | ShareSubmitted | ChoiceSubmitted | PartyRefused
+Message = ToParty | ToCurator
+
+
+def message_digest(message: Message) -> bytes:
+    """SHA-256 of a message: by it a duplicate is recognised."""
+    values = (getattr(message, field.name) for field in fields(message))
+    return hashlib.sha256(frame((type(message).__name__, *values))).digest()
+
+
+def message_bytes(message: Message) -> int:
+    """How many bytes of content a message carries."""
+    values = (getattr(message, field.name) for field in fields(message))
+    return sum(len(value) for value in values if isinstance(value, bytes | str))

@@ -1,0 +1,75 @@
+"""From a step of a study to the secure sum that answers it: the same on both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.paillier import PublicKey
+from common.crypto.sum_plan import Aggregation, SumPlan
+from common.errors import RemoteProtocolError
+from common.study import Study
+from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep
+
+
+def sum_plan_of(
+    study: Study, number: int, step: SumStep | ReplaceStep, public_key: PublicKey | None
+) -> SumPlan:
+    """The secure sum of a step, derived from the study and nothing else.
+
+    Args:
+        study: what everybody approved.
+        number: of the step; it is the sum's round, so no sum is ever run twice.
+        step: as the plan gives it.
+        public_key: the curator's, if the study aggregates under Paillier.
+    """
+    masks = study.profile == "sound"
+    if isinstance(step, ReplaceStep):
+        return step.release.plan(
+            step.group,
+            study=study.digest,
+            round_=number,
+            aggregation=study.aggregation,
+            public_key=public_key,
+            zero_sum_masks=masks,
+        )
+    rows = {member.name: member.rows for member in study.members}
+    return SumPlan(
+        study=study.digest,
+        round=number,
+        parties=step.parties,
+        limits=tuple(step.request.limit(rows[name]) for name in step.parties),
+        cells=step.request.cells,
+        noise=study.noise,
+        noise_scale=step.scale,
+        colluders=min(study.colluders, len(step.parties) - 1),
+        aggregation=study.aggregation,
+        public_key=public_key,
+        zero_sum_masks=masks,
+    )
+
+
+def needs_key(study: Study) -> bool:
+    """Whether the curator must have a Paillier key for this study."""
+    return study.aggregation is Aggregation.PAILLIER
+
+
+def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
+    """A step's result as it is published."""
+    return result if isinstance(result, bytes) else result.astype("<i8").tobytes()
+
+
+def decode_result(step: Step, data: bytes) -> NDArray[np.int64] | bytes:
+    """The published result of a step.
+
+    Raises:
+        RemoteProtocolError: it is not of the length that the step has.
+    """
+    if isinstance(step, ChoiceStep):
+        return data
+    cells = step.request.cells if isinstance(step, SumStep) else step.group.cells
+    if len(data) != 8 * cells:
+        raise RemoteProtocolError(
+            f"the result of step {step.name!r} has {len(data)} bytes, expected {8 * cells}"
+        )
+    return np.frombuffer(data, dtype="<i8").astype(np.int64)

@@ -1,0 +1,209 @@
+"""Proposing a schema from a table: a draft for its owner to review, never to use as it is.
+
+The values and ranges of the draft are read off the data, and a schema is published: until the
+owner has replaced them by public knowledge (the values of the code book, a range that holds for
+everybody), the draft tells of individual rows. The notes and the head of the file say so, loudly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from common.errors import InputError
+from common.schema.attribute import BOOLEANS, Attribute, Listed
+from common.schema.binning import Binning
+from common.schema.columns import arrow_column, is_text, real_numbers, whole_numbers
+from common.schema.schema import Schema
+
+WARNING = (
+    "NOT PRIVATE YET: the values and ranges below were read off the data, and a schema is\n"
+    "published. Replace them by what is public knowledge (a code book, a range that holds for\n"
+    "everybody) before you share this file or use it in a study."
+)
+MAX_VALUES = 1_000  # a text column with more distinct values is not proposed
+_RARE = 5  # a value that fewer rows have is pointed out
+_LARGEST = 1 << 53
+_ID_ROWS = 20  # with fewer rows, all cells being different means nothing
+_MARKERS = {"?", "na", "n/a", "nan", "null", "none", "-", "--", ".", "unknown", "missing"}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A draft and what its owner should look at, a sentence each."""
+
+    schema: Schema
+    notes: tuple[str, ...]
+
+    def to_toml(self) -> str:
+        """The draft as a file, with the warning and the notes as comments at its head."""
+        head = [f"# {line}" for line in WARNING.splitlines()]
+        for note in self.notes:  # names come from the table, and may hold line breaks
+            printable = "".join(c if c.isprintable() else " " for c in note)
+            head.append(f"# * {printable}")
+        return "\n".join([*head, "", self.schema.to_toml()])
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The cells of a column that are not empty, and whether others are."""
+
+    name: str
+    array: pa.Array
+    missing: bool
+
+
+@dataclass(frozen=True)
+class _Leave:
+    """A column that is not proposed, and why."""
+
+    reason: str
+
+
+def infer(table: pd.DataFrame | pa.Table) -> Proposal:
+    """A schema that the table fits, and notes on what to review.
+
+    Raises:
+        InputError: if not one column can be an attribute, or the table has no rows.
+    """
+    if len(table) == 0:
+        raise InputError("the table has no rows: there is nothing to propose a schema from")
+    attributes: list[Attribute] = []
+    ignore: list[str] = []
+    notes: list[str] = []
+    frame = isinstance(table, pd.DataFrame)
+    names = [str(name) for name in (table.columns if frame else table.column_names)]
+    for position, name in enumerate(names):
+        column = table.iloc[:, position] if isinstance(table, pd.DataFrame) else table[position]
+        remarks: list[str] = []
+        proposed = _propose(name, arrow_column(column), remarks)
+        if isinstance(proposed, Attribute):
+            attributes.append(proposed)
+        else:
+            ignore.append(name)
+            remarks = [f"left out, {proposed.reason}"]
+        notes += [f"{name}: {remark}" for remark in remarks]
+    if not attributes:
+        raise InputError(f"no column can be an attribute: {'; '.join(notes)}")
+    return Proposal(Schema(tuple(attributes), tuple(ignore)), tuple(notes))
+
+
+def _propose(name: str, array: pa.Array, notes: list[str]) -> Attribute | _Leave:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_floating(array.type):  # NaN is pandas' empty cell
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    missing = array.null_count > 0
+    array = array.drop_null()
+    if len(array) == 0:
+        return _Leave("every cell is empty")
+    if is_text(array.type):
+        array = _dates_of(array)
+    propose = next((propose for accepts, propose in _PROPOSERS if accepts(array.type)), None)
+    if propose is None:
+        return _Leave(f"columns of type {array.type} are not supported")
+    if len(array.unique()) == 1 and not missing:
+        return _Leave("every row has the same value")
+    try:
+        return propose(_Column(name, array, missing), notes)
+    except InputError as error:
+        return _Leave(str(error))
+
+
+def _dates_of(array: pa.Array) -> pa.Array:
+    """A text column of ISO dates as dates; any other as it is."""
+    for target in (pa.date32(), pa.timestamp("us")):
+        try:
+            return pc.cast(array, target)
+        except pa.ArrowInvalid:
+            continue
+    return array
+
+
+def _boolean(column: _Column, notes: list[str]) -> Attribute:
+    return Attribute(column.name, "boolean", BOOLEANS, missing=column.missing)
+
+
+def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
+    counted = column.array.value_counts().to_pylist()
+    if len(counted) > MAX_VALUES or (len(counted) == len(column.array) >= _ID_ROWS):
+        return _Leave(
+            f"{len(counted):,} different texts in {len(column.array):,} rows: free text or names"
+        )
+    values = sorted(entry["values"] for entry in counted if entry["values"] != "")
+    column = replace(column, missing=column.missing or len(values) < len(counted))
+    if {value.lower() for value in values} == {"false", "true"}:
+        return _boolean(column, notes)
+    rare = sum(entry["counts"] < _RARE for entry in counted)
+    if rare:
+        notes.append(
+            f"{rare} of {len(values)} values are in fewer than {_RARE} rows, and would "
+            "name those rows; keep them only if a public list has them, else use other = true"
+        )
+    markers = [repr(value) for value in values if value.strip().lower() in _MARKERS]
+    if markers:
+        notes.append(f"{', '.join(markers)} may stand for an empty cell; it is listed as a value")
+    return Attribute(column.name, "categorical", Listed(tuple(values)), missing=column.missing)
+
+
+def _integers(column: _Column, notes: list[str]) -> Attribute | _Leave:
+    numbers, _, _ = whole_numbers("integer", column.array, None)
+    low, high = int(numbers.min()), int(numbers.max())
+    if max(abs(low), abs(high)) > _LARGEST:
+        return _Leave("numbers beyond 2^53: identifiers")
+    if len(numbers) >= _ID_ROWS and np.all(np.diff(numbers) == 1):
+        return _Leave("the numbers count the rows: an identifier")
+    values = np.unique(numbers)
+    if len(values) <= 2:
+        listed = Listed(tuple(values.tolist()))
+        return Attribute(column.name, "categorical", listed, missing=column.missing)
+    notes.append(f"the range {low}..{high} was read off the data; write the public one")
+    binning = Binning.equal_width(low, high, None, whole=True)
+    return Attribute(column.name, "integer", binning, missing=column.missing)
+
+
+def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
+    numbers, _, _ = real_numbers(column.array, None)
+    if not np.isfinite(numbers).all():
+        return _Leave("some numbers are infinite")
+    if np.array_equal(numbers, np.floor(numbers)):
+        return _integers(column, notes)
+    low, high = float(numbers.min()), float(numbers.max())
+    if low == high:
+        return _Leave("all numbers are the same")
+    notes.append(f"the range {low}..{high} was read off the data; write the public one")
+    binning = Binning.equal_width(low, high, None, whole=False)
+    return Attribute(column.name, "real", binning, missing=column.missing)
+
+
+def _dates(column: _Column, notes: list[str]) -> Attribute | _Leave:
+    zone = getattr(column.array.type, "tz", None)
+    if zone is not None:
+        return _Leave(f"its times have the zone {zone}; convert them and drop the zone")
+    seconds, _, _ = whole_numbers("datetime", column.array, None)
+    by_day = not (seconds % 86_400).any()
+    numbers = seconds // 86_400 if by_day else seconds
+    binning = Binning.equal_width(int(numbers.min()), int(numbers.max()), None, whole=True)
+    attribute = Attribute(
+        column.name, "date" if by_day else "datetime", binning, missing=column.missing
+    )
+    first, last = attribute.labels[0], attribute.labels[attribute.value_count - 1]
+    span = f"{first.partition('..')[0]}..{last.rpartition('..')[2]}"
+    notes.append(f"the range {span} was read off the data; write the public one")
+    return attribute
+
+
+_Proposer = Callable[[_Column, list[str]], Attribute | _Leave]
+_PROPOSERS: tuple[tuple[Callable[[Any], bool], _Proposer], ...] = (
+    (pa.types.is_boolean, _boolean),
+    (is_text, _words),
+    (pa.types.is_integer, _integers),
+    (lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind), _reals),
+    (lambda kind: pa.types.is_date(kind) or pa.types.is_timestamp(kind), _dates),
+)

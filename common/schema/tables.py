@@ -1,0 +1,254 @@
+"""Reading CSV and Parquet files, with errors that point into the file.
+
+A CSV file is UTF-8, has a header, and marks a missing value by an empty cell; nothing else is
+guessed ("NA" is a value like any other). With a schema, its columns are read in the schema's types,
+which is fast and small; if a cell does not fit, everything is read as text, and encoding says which
+cell it was. Row numbers of a CSV are the line numbers an editor shows; rows of a Parquet file count
+from 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from common.errors import InputError
+from common.schema.attribute import Attribute, Listed
+from common.schema.codes import Codes
+from common.schema.refusals import SHOWN
+from common.schema.schema import Schema
+
+_PARQUET = (".parquet", ".pq")
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table read from a file, which still knows where in the file its rows are.
+
+    Attributes:
+        path: the file.
+        data: the columns that were read.
+        delimiter: of a CSV file; None for Parquet.
+    """
+
+    path: Path
+    data: pa.Table
+    delimiter: str | None
+
+    def row_numbers(self, positions: Sequence[int]) -> list[int]:
+        """The rows at these positions, as the user finds them in the file."""
+        if self.delimiter is None:
+            return [position + 1 for position in positions]
+        return _line_numbers(self.path, self.delimiter, positions)
+
+    def encode(self, schema: Schema) -> Codes:
+        """The table as codes; errors name the file and the row."""
+        return schema.encode(self.data, where=str(self.path), row_numbers=self.row_numbers)
+
+    def template(self) -> pd.DataFrame:
+        """A table without rows, for `Schema.decode(like=...)`: the file's order and types."""
+        fields = [
+            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+            for field in self.data.schema
+        ]
+        frame: pd.DataFrame = pa.schema(fields).empty_table().to_pandas(types_mapper=pd.ArrowDtype)
+        return frame
+
+
+def read_table(
+    path: Path | str, schema: Schema | None = None, *, delimiter: str | None = None
+) -> TableFile:
+    """The table in a CSV or Parquet file.
+
+    Args:
+        path: `.parquet` and `.pq` are Parquet, everything else is CSV (`.gz` is decompressed).
+        schema: what the table should be; only its columns are read, in its types.
+        delimiter: between the cells of a CSV; a comma, or a tab for `.tsv`, unless told otherwise.
+
+    Raises:
+        InputError: if the file cannot be read, or is not such a table; it names file and row.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    if path.suffix.lower() in _PARQUET:
+        return _read_parquet(path, schema)
+    if delimiter is None:
+        delimiter = "\t" if ".tsv" in path.suffixes else ","
+    try:
+        return _read_csv(path, schema, delimiter)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
+    try:
+        names = pyarrow.parquet.read_schema(path).names
+        if schema is not None:
+            schema.check_columns(names, where=str(path))
+            names = [name for name in names if name in schema.names]
+        data = pyarrow.parquet.read_table(path, columns=names)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file: {error}") from None
+    return _nonempty(TableFile(path, data, None))
+
+
+def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
+    names = _header(path, schema, delimiter)
+    wanted = names if schema is None else [name for name in names if name in schema.names]
+    types = {} if schema is None else {a.name: _arrow_type(a) for a in schema.attributes}
+    try:
+        try:
+            data = _parse_csv(path, delimiter, wanted, types)
+        except pa.ArrowInvalid:
+            data = _parse_csv(path, delimiter, wanted, dict.fromkeys(wanted, _TEXT))
+    except pa.ArrowInvalid as error:
+        _diagnose(path, delimiter, len(names))
+        raise InputError(f"{path}: not a readable CSV file: {error}") from None
+    if any(pa.types.is_binary(field.type) for field in data.schema) or _odd_quotes(path):
+        _diagnose(path, delimiter, len(names))
+    return _nonempty(TableFile(path, data, delimiter))
+
+
+def _parse_csv(
+    path: Path, delimiter: str, wanted: list[str], types: dict[str, pa.DataType]
+) -> pa.Table:
+    return pyarrow.csv.read_csv(
+        path,
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            include_columns=wanted,
+            column_types=types,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+        ),
+    )
+
+
+def _arrow_type(attribute: Attribute) -> pa.DataType:
+    """The type to read an attribute in: the one that the encoder is fastest with."""
+    if isinstance(attribute.domain, Listed):
+        textual = attribute.domain.textual or attribute.kind == "boolean"
+        return _TEXT if textual else pa.int64()
+    types = {"integer": pa.int64(), "real": pa.float64(), "date": pa.date32()}
+    return types.get(attribute.kind, pa.timestamp("us"))
+
+
+def _header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
+    """The names of the columns; refuses an empty file, a wrong delimiter and repeated names."""
+    try:
+        _, names = next(_records(path, delimiter), (1, []))
+    except UnicodeDecodeError:
+        raise _not_utf8(path) from None
+    except csv.Error as error:
+        raise InputError(f"{path}: the header cannot be read: {error}") from None
+    if not names:
+        raise InputError(f"{path}: the file is empty; a header line is needed")
+    if len(names) == 1 and (schema is None or len(schema.names) > 1):
+        for other, word in _DELIMITERS.items():
+            if other in names[0] and other != delimiter:
+                raise InputError(
+                    f"{path}: the header is a single column, {names[0][:60]!r}; "
+                    f"the delimiter seems to be a {word}, "
+                    f"not a {_DELIMITERS.get(delimiter, delimiter)}; say so"
+                )
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise InputError(f"{path}: duplicate column {repeated[0]!r} in the header")
+    if schema is not None:
+        schema.check_columns(names, where=str(path))
+    return names
+
+
+def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The records of a CSV file with the line each starts on, slowly: for headers and errors."""
+    with pa.input_stream(str(path)) as stream:
+        reader = csv.reader(
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""),
+            delimiter=delimiter,
+            strict=True,
+        )
+        line = 1
+        for record in reader:
+            if record:  # an empty line is no record
+                yield line, record
+            line = reader.line_num + 1
+
+
+def _line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[int]:
+    wanted, lines = set(positions), {}
+    try:
+        # Position -1 is the header.
+        for position, (line, _) in enumerate(_records(path, delimiter), start=-1):
+            if position in wanted:
+                lines[position] = line
+            if len(lines) == len(wanted):
+                break
+    except (csv.Error, UnicodeDecodeError):
+        pass  # a file that only Arrow understands: count records instead of lines
+    return [lines.get(position, position + 2) for position in positions]
+
+
+def _diagnose(path: Path, delimiter: str, width: int) -> None:
+    """Find what is wrong with a CSV file, and raise it."""
+    ragged: list[str] = []
+    line = 0
+    try:
+        for line, record in _records(path, delimiter):
+            if len(record) != width:
+                ragged.append(f"row {line:,} has {len(record)}")
+            if len(ragged) > SHOWN:
+                break
+    except UnicodeDecodeError:
+        raise _not_utf8(path) from None
+    except csv.Error as error:
+        raise InputError(
+            f"{path}: after row {line:,}: {error}; a quotation mark that is never closed?"
+        ) from None
+    if ragged:
+        more = "; ..." if len(ragged) > SHOWN else ""
+        raise InputError(
+            f"{path}: the header has {width} columns, but {'; '.join(ragged[:SHOWN])}{more}; "
+            "a cell that contains the delimiter must be in quotation marks"
+        )
+
+
+def _not_utf8(path: Path) -> InputError:
+    """The refusal of a file in another encoding, with the first row that shows it."""
+    with pa.input_stream(str(path)) as stream:
+        for number, line in enumerate(io.BufferedReader(stream), start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return InputError(
+                    f"{path}: not UTF-8 text: row {number:,} has the byte 0x{byte:02x}; "
+                    "save the file as UTF-8"
+                )
+    return InputError(f"{path}: not UTF-8 text; save the file as UTF-8")
+
+
+def _odd_quotes(path: Path) -> bool:
+    """Whether a quotation mark has no partner: Arrow would swallow the rest of the file."""
+    with pa.input_stream(str(path)) as stream:
+        blocks = iter(lambda: stream.read(1 << 20), b"")
+        marks = sum(int(block.count(b'"')) for block in blocks)
+    return marks % 2 == 1
+
+
+def _nonempty(table: TableFile) -> TableFile:
+    if table.data.num_rows == 0:
+        raise InputError(f"{table.path}: the table has no rows")
+    return table

@@ -1,0 +1,263 @@
+"""A method as a sequence of steps that both sides derive for themselves.
+
+A `Plan` is a pure, deterministic machine: given the study and the results published so far it
+says what the next step is. Curator and parties each run their own copy and compare digests, so
+nobody can ask for a marginal, a noise scale or a repetition that the study does not imply.
+
+A step is one of three things. In a `SumStep` several parties add up integer vectors under the noise
+of a mechanism. In a `ReplaceStep` one party's rows come into running statistics and its share of
+noise replaces an older one. In a `ChoiceStep` one party runs a mechanism on its own rows and
+publishes the outcome. Every step says what it costs each party, derived from its sensitivity and
+scale; the accountant adds up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.noise_replacement import Group, Release
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes
+
+Attributes = tuple[int, ...]
+Counts = NDArray[np.int64]
+
+
+class PartyRows(Protocol):
+    """A party's rows. They never leave the party; steps see them through here only."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
+        """The contingency table of every attribute set."""
+
+    def codes(self) -> Codes:
+        """All rows at once, for mechanisms that need more than counts."""
+
+
+class Request(Protocol):
+    """What a party computes from its own rows for a sum."""
+
+    @property
+    def cells(self) -> int:
+        """How many integers."""
+
+    def limit(self, rows: int) -> int:
+        """The largest absolute value of a cell for a party of this many rows."""
+
+    def answer(self, data: PartyRows) -> Counts:
+        """The exact integers, shape (cells,). They never leave the party without noise."""
+
+    def describe(self) -> str:
+        """The request in full, for its digest and for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRequest:
+    """The contingency tables of some attribute sets, one after the other."""
+
+    sets: tuple[Attributes, ...]
+    sizes: tuple[int, ...]  # of every attribute of the study
+
+    @property
+    def cells(self) -> int:
+        """All tables' cells together."""
+        return sum(self.shape_cells)
+
+    @property
+    def shape_cells(self) -> list[int]:
+        """Each table's cells."""
+        return [int(np.prod([self.sizes[a] for a in attributes])) for attributes in self.sets]
+
+    def limit(self, rows: int) -> int:
+        """A cell counts at most all rows."""
+        return rows
+
+    def answer(self, data: PartyRows) -> Counts:
+        """The exact counts."""
+        return np.concatenate([table.reshape(-1) for table in data.count(self.sets)])
+
+    def tables(self, vector: Counts) -> list[Counts]:
+        """A sum of answers, cut into tables of their proper shapes."""
+        parts = np.split(vector, np.cumsum(self.shape_cells)[:-1])
+        shapes = ([self.sizes[a] for a in attributes] for attributes in self.sets)
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def describe(self) -> str:
+        """The request in full."""
+        return f"tables {self.sets} of sizes {self.sizes}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumStep:
+    """A noisy sum over some parties.
+
+    Attributes:
+        name: unique in the plan; what the ledger is charged under.
+        phase: what the step belongs to, for people.
+        parties: who contributes, in ring order.
+        request: what each of them answers.
+        sensitivity: L1, of the whole vector, when one row is replaced.
+        scale: of the discrete Laplace noise.
+    """
+
+    name: str
+    phase: str
+    parties: tuple[str, ...]
+    request: Request
+    sensitivity: Fraction
+    scale: Fraction
+
+    mechanism = "discrete Laplace on a secure sum"
+
+    @property
+    def costs(self) -> Mapping[str, Fraction]:
+        """Epsilon of every party whose rows are in the sum."""
+        return dict.fromkeys(self.parties, self.sensitivity / self.scale)
+
+    def describe(self) -> str:
+        """Everything that matters about the step."""
+        return (
+            f"sum {self.name!r} over {self.parties}: {self.request.describe()}; "
+            f"sensitivity {self.sensitivity}, scale {self.scale}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaceStep:
+    """One group of a release of noise replacement [Su16, section VI-A].
+
+    The holder of the older shares takes them out, the party whose turn it is puts its counts and
+    its own shares in; both vectors carry their noise, so the sum itself adds none. The cost falls
+    on everybody whose rows the marginals cover, not only on those who contribute.
+
+    Attributes:
+        name: unique in the plan.
+        phase: what the step belongs to, for people.
+        release: the whole release, one party's turn.
+        group: the marginals that are summed in this step.
+        sizes: domain sizes of the study's attributes.
+    """
+
+    name: str
+    phase: str
+    release: Release
+    group: Group
+    sizes: tuple[int, ...]
+
+    mechanism = "discrete Laplace with noise replacement"
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Who contributes: the holder of the older shares, then the party whose turn it is."""
+        mine = self.release.party
+        return (mine,) if self.group.holder is None else (self.group.holder, mine)
+
+    @property
+    def costs(self) -> Mapping[str, Fraction]:
+        """2 / scale for every marginal of the group that covers the party's rows."""
+        result: dict[str, Fraction] = {}
+        for marginal in self.group.marginals:
+            for party in self.release.books.coverage[marginal].parties:
+                result[party] = result.get(party, Fraction(0)) + 2 / self.release.noise_scale
+        return result
+
+    def describe(self) -> str:
+        """Everything that matters about the step."""
+        return (
+            f"replace {self.name!r} over {self.parties}: tables {self.group.marginals} of sizes "
+            f"{self.sizes}; scale {self.release.noise_scale}"
+        )
+
+
+class Choice(Protocol):
+    """A mechanism that one party runs on its own rows."""
+
+    def run(self, data: PartyRows, source: RandomSource) -> bytes:
+        """The outcome, which is published."""
+
+    def describe(self) -> str:
+        """The mechanism in full."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceStep:
+    """One party's own differentially private choice.
+
+    Attributes:
+        name: unique in the plan.
+        phase: what the step belongs to, for people.
+        party: who chooses.
+        choice: the mechanism.
+        epsilon: what it costs that party's rows.
+        mechanism: its name, for the statement.
+    """
+
+    name: str
+    phase: str
+    party: str
+    choice: Choice
+    epsilon: Fraction
+    mechanism: str
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The one who chooses."""
+        return (self.party,)
+
+    @property
+    def costs(self) -> Mapping[str, Fraction]:
+        """Only the chooser's rows are looked at."""
+        return {self.party: self.epsilon}
+
+    def describe(self) -> str:
+        """Everything that matters about the step."""
+        return (
+            f"choice {self.name!r} by {self.party!r}: {self.choice.describe()}; "
+            f"epsilon {self.epsilon}"
+        )
+
+
+Step = SumStep | ReplaceStep | ChoiceStep
+
+
+def step_digest(study: bytes, number: int, step: Step) -> bytes:
+    """What curator and party compare before anything is computed."""
+    words = f"parley step 1\0{number}\0{step.describe()}".encode()
+    return hashlib.sha256(study + words).digest()
+
+
+class Model(Protocol):
+    """What a finished plan has learnt: everything in it is noisy, so it may be published."""
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Synthetic rows, in the study's own domains."""
+
+    def as_json(self) -> dict[str, object]:
+        """The model as plain values."""
+
+
+class Plan(Protocol):
+    """A method at work on one study: deterministic in the results it is given."""
+
+    def step(self) -> Step | None:
+        """What is to be done next; None when the model can be made."""
+
+    def advance(self, result: Counts | bytes) -> None:
+        """Take the published result of the current step: a noisy vector, or a party's choice.
+
+        Raises:
+            RemoteProtocolError: the choice is not one that the step allows.
+        """
+
+    def model(self) -> Model:
+        """The model, once there is no step left."""

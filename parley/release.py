@@ -1,0 +1,102 @@
+"""The release folder: written whole or not at all.
+
+Everything is written into a hidden sibling of the folder, flushed to disk and then renamed, so a
+full disk or Ctrl-C leaves what was there before. A folder that is not a release is never replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from common.errors import InputError
+
+STATEMENT = "privacy.json"
+MODEL = "model.json"
+REPORT = "report.html"
+NETWORK = "network.svg"
+SCHEMA = "schema.toml"
+TRANSCRIPT = "transcript.json"
+FORMATS = ("csv", "parquet")
+
+
+@contextmanager
+def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A scratch folder that becomes `target` when the block ends well, and vanishes otherwise."""
+    check_target(target, overwrite=overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield scratch
+        for file in scratch.rglob("*"):
+            if file.is_file():
+                _flush(file)
+        scratch.chmod(0o755)
+        if target.exists():
+            shutil.rmtree(target)
+        scratch.rename(target)
+        _flush(target.parent)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target}: {error.strerror or error}; nothing was left behind"
+        ) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Refuse a place where a release must not go; call it before any budget is spent."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise InputError(f"{target} is a file; name a folder for the release")
+    if not any(target.iterdir()):
+        return
+    if not (target / STATEMENT).exists():
+        raise InputError(f"{target} is not empty and not a release; name another folder")
+    if not overwrite:
+        raise InputError(f"{target} already holds a release; add --overwrite to replace it")
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Indented JSON with a final newline."""
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:
+    """The synthetic rows as synthetic.csv or synthetic.parquet."""
+    path = folder / f"synthetic.{file_format}"
+    if file_format == "csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False)
+    return path
+
+
+def read_json(folder: Path, name: str) -> dict[str, object]:
+    """One of a release's JSON files."""
+    path = folder / name
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{folder} is not a release: it has no {name}") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} does not hold a JSON object")
+    return value

@@ -1,0 +1,1 @@
+"""Pictures and pages: self-contained HTML, no external requests, readable on paper."""

@@ -1,0 +1,52 @@
+"""The page behind `parley evaluate --html`."""
+
+from __future__ import annotations
+
+from parley.evaluation import Evaluation
+from parley.report.charts import heatmap
+from parley.report.page import Section, figure, grid, page, table, warning
+
+
+def evaluation_page(found: Evaluation) -> str:
+    """Distances, dependence side by side, and classification, as one self-contained page."""
+    top = max(float(found.dependence_real.max()), 0.01)
+    heat = [
+        figure(heatmap(f"Dependence in the {name} table", found.names, values, top), name)
+        for name, values in (
+            ("real", found.dependence_real),
+            ("synthetic", found.dependence_synthetic),
+        )
+    ]
+    sections = [
+        Section(
+            "Marginals",
+            table(
+                ["order", "average distance", "worst", "worst attributes", "compared", "of"],
+                [
+                    [d.order, d.average, d.worst, ", ".join(d.worst_attributes), d.compared,
+                     d.existing]
+                    for d in found.distances
+                ],
+            ),
+        ),
+        Section("Pairwise dependence (Cramer's V)", grid(heat)),
+        Section(
+            "Misclassification on held-out real rows",
+            table(
+                ["target", "trained on synthetic", "trained on real", "majority"],
+                [
+                    [c.target, c.trained_on_synthetic, c.trained_on_real, c.majority]
+                    for c in found.classifications
+                ],
+            ),
+        ),
+        Section(
+            "Who may read this",
+            warning(
+                "These figures were computed from the real rows without noise. They are for the "
+                "owner of the rows and are not covered by the release's privacy guarantee."
+            ),
+        ),
+    ]  # fmt: skip
+    lead = f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real rows"
+    return page("How close is the synthetic table?", lead, sections)

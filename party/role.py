@@ -1,0 +1,327 @@
+"""A party's half of a study, as a state machine without I/O.
+
+Feed it what the curator sent; carry out the effects it returns, in order. The role derives every
+step from the approved study and the published results, and answers that and nothing else: what the
+curator asks for is compared, never obeyed. Time, sockets and files are the shell's business;
+randomness is handed in, one source per step, so that a shell that keeps the sources can rebuild a
+role after a crash by feeding it the same messages again.
+
+A message that was seen before changes nothing. A message that is not allowed raises
+RemoteProtocolError, and changes nothing either.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.blinding import FixedBaseBlinder
+from common.crypto.identity import Identity, Member
+from common.crypto.noise_replacement import ShareKeeper
+from common.crypto.one_share import Selection, propose_seed, receive_seed
+from common.crypto.paillier import Blinder, PublicKey
+from common.crypto.secure_sum import SumParty
+from common.crypto.sum_plan import Aggregation, Noise, PartialForwarded, SumMessage
+from common.errors import PolicyError, RemoteProtocolError
+from common.messages import (
+    ChoiceSubmitted,
+    EnvelopePosted,
+    EnvelopeRelayed,
+    ResultPublished,
+    ShareSubmitted,
+    StepOpened,
+    StudyAborted,
+    StudyFinished,
+    StudyOpened,
+    ToParty,
+    message_digest,
+)
+from common.privacy.randomness import RandomSource
+from common.rounds import decode_result, sum_plan_of
+from common.study import Study
+from common.subn.steps import ChoiceStep, PartyRows, Plan, ReplaceStep, Step, SumStep, step_digest
+from party.effects import ChargeBudget, Effect, Send
+
+SourceOfStep = Callable[[int], RandomSource]
+BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
+
+SEED_STEP = -1
+"""Asks for the random source of what precedes the first step."""
+
+
+class State(enum.Enum):
+    """What the party is waiting for."""
+
+    AWAITING_STUDY = "the study to open"
+    AWAITING_SEED = "the first party's permutation seed"
+    AWAITING_STEP = "the next step"
+    IN_STEP = "the result of the step"
+    FINISHED = "nothing: the release is made"
+    ABORTED = "nothing: the study was aborted"
+
+
+# Every transition there is. What is not listed is refused.
+ALLOWED: dict[State, tuple[type[ToParty], ...]] = {
+    State.AWAITING_STUDY: (StudyOpened, StudyAborted),
+    State.AWAITING_SEED: (EnvelopeRelayed, StudyAborted),
+    State.AWAITING_STEP: (StepOpened, StudyFinished, StudyAborted),
+    State.IN_STEP: (EnvelopeRelayed, ResultPublished, StudyAborted),
+    State.FINISHED: (),
+    State.ABORTED: (),
+}
+
+
+class PartyRole:
+    """One party's view of one study."""
+
+    def __init__(
+        self,
+        *,
+        study: Study,
+        plan: Plan,
+        name: str,
+        identity: Identity,
+        data: PartyRows,
+        source_of: SourceOfStep,
+        blinder_of: BlinderOfKey = FixedBaseBlinder,
+    ) -> None:
+        """One party, before the study opens.
+
+        Args:
+            study: as the owner approved it.
+            plan: a fresh copy of the study's plan, this party's own.
+            name: this party's, as in the study.
+            identity: this party's keys; the study must pin them.
+            data: this party's rows; the study's row count must be theirs.
+            source_of: gives the randomness of a step, by its number.
+            blinder_of: makes the source of Paillier blinding factors, once per key.
+        """
+        roster = {member.name: member.identity for member in study.members}
+        declared = next((m.rows for m in study.members if m.name == name), None)
+        if declared != data.rows:
+            raise PolicyError(
+                f"the study says that {name!r} has {declared} rows; the data has {data.rows}. "
+                "The row count sets the noise: ask for a study with the right one"
+            )
+        self._study, self._plan, self._name = study, plan, name
+        self._member = Member(name=name, identity=identity, roster=roster)
+        self._first = study.members[0].name
+        self._data, self._source_of, self._blinder_of = data, source_of, blinder_of
+        self._keeper = ShareKeeper(name)
+        self._waiting_vectors: list[NDArray[np.int64]] = []
+        self._state = State.AWAITING_STUDY
+        self._number = 0
+        self._key: PublicKey | None = None
+        self._blinder: Blinder | None = None
+        self._seed: bytes | None = None
+        self._sum: SumParty | None = None
+        self._seen: set[bytes] = set()
+
+    @property
+    def state(self) -> State:
+        """What the party is waiting for."""
+        return self._state
+
+    @property
+    def step_number(self) -> int:
+        """How many steps have their result."""
+        return self._number
+
+    def receive(self, message: ToParty) -> list[Effect]:
+        """Consume one message; return effects in the order they must happen."""
+        if message.study != self._study.digest:
+            raise RemoteProtocolError("the message belongs to another study")
+        fingerprint = message_digest(message)
+        if fingerprint in self._seen:
+            return []
+        if not isinstance(message, ALLOWED[self._state]):
+            raise RemoteProtocolError(
+                f"{type(message).__name__} is not expected: this party is waiting for "
+                f"{self._state.value}"
+            )
+        effects = self._handle(message)
+        self._seen.add(fingerprint)
+        return effects
+
+    def _handle(self, message: ToParty) -> list[Effect]:
+        match message:
+            case StudyOpened():
+                return self._open_study(message)
+            case StepOpened():
+                return self._open_step(message)
+            case EnvelopeRelayed():
+                return self._open_envelope(message)
+            case ResultPublished():
+                return self._take_result(message)
+            case StudyFinished():
+                if self._plan.step() is not None:
+                    raise RemoteProtocolError("the curator ends the study before its last step")
+                self._state = State.FINISHED
+                return []
+            case StudyAborted():
+                self._state = State.ABORTED
+                return []
+            case _:
+                assert_never(message)
+
+    def _open_study(self, message: StudyOpened) -> list[Effect]:
+        if self._study.aggregation is Aggregation.PAILLIER:
+            key = PublicKey.from_bytes(message.public_key)
+            if key.bits != self._study.key_bits:
+                raise RemoteProtocolError(
+                    f"the curator offers a key of {key.bits} bits, the study says "
+                    f"{self._study.key_bits}"
+                )
+            self._key = key
+            self._blinder = self._blinder_of(key, self._source_of(SEED_STEP))
+        elif message.public_key:
+            raise RemoteProtocolError("a key is offered that this study does not use")
+        self._state = State.AWAITING_STEP
+        if self._key is None or self._study.noise is not Noise.ONE_SHARE:
+            return []
+        if self._name != self._first:
+            self._state = State.AWAITING_SEED
+            return []
+        self._seed, envelopes = propose_seed(
+            self._member,
+            study=self._study.digest,
+            parties=[member.name for member in self._study.members],
+            source=self._source_of(SEED_STEP),
+        )
+        return [self._post(name, envelope) for name, envelope in envelopes.items()]
+
+    def _open_step(self, message: StepOpened) -> list[Effect]:
+        step = self._plan.step()
+        if step is None:
+            raise RemoteProtocolError("a step is asked for after the study's last one")
+        if message.step != self._number:
+            raise RemoteProtocolError(
+                f"step {message.step} is asked for, it is the turn of step {self._number}: "
+                "no step is answered twice"
+            )
+        if message.digest != step_digest(self._study.digest, self._number, step):
+            raise RemoteProtocolError(
+                f"the curator's step {self._number} is not what the approved study implies "
+                f"({step.describe()})"
+            )
+        effects: list[Effect] = []
+        cost = step.costs.get(self._name)
+        if cost:
+            effects.append(ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost))
+        if self._name in step.parties:
+            effects += self._contribute(step, message.opening)
+        self._state = State.IN_STEP
+        return effects
+
+    def _contribute(self, step: Step, opening: bytes) -> Iterable[Effect]:
+        source = self._source_of(self._number)
+        match step:
+            case SumStep():
+                self._sum = self._summing(step, step.request.answer(self._data), opening, source)
+            case ReplaceStep():
+                self._sum = self._summing(step, self._replacement(step, source), opening, source)
+            case ChoiceStep():
+                payload = step.choice.run(self._data, source)
+                return [
+                    Send(
+                        message=ChoiceSubmitted(
+                            study=self._study.digest, step=self._number, payload=payload
+                        )
+                    )
+                ]
+            case _:
+                assert_never(step)
+        return [self._outgoing(message) for message in self._sum.begin()]
+
+    def _summing(
+        self,
+        step: SumStep | ReplaceStep,
+        values: NDArray[np.int64],
+        opening: bytes,
+        source: RandomSource,
+    ) -> SumParty:
+        plan = sum_plan_of(self._study, self._number, step, self._key)
+        selection = None
+        if plan.noise is Noise.ONE_SHARE and self._seed is not None:
+            selection = Selection(selector=opening, seed=self._seed)
+        party = SumParty(
+            plan,
+            self._member,
+            values,
+            source=source,
+            blinder=self._blinder,
+            selection=selection,
+        )
+        party.prepare()
+        return party
+
+    def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
+        """Its counts with its fresh shares on its own turn; else the shares it gives up."""
+        if step.release.party != self._name:
+            return self._keeper.hand_over(step.group)
+        if step.group is step.release.groups[0]:
+            marginals = [m for group in step.release.groups for m in group.marginals]
+            counts = dict(zip(marginals, self._data.count(marginals), strict=True))
+            self._waiting_vectors = self._keeper.answer(step.release, counts, source)
+        return self._waiting_vectors.pop(0)
+
+    def _open_envelope(self, message: EnvelopeRelayed) -> list[Effect]:
+        if self._state is State.AWAITING_SEED:
+            if message.sender != self._first:
+                raise RemoteProtocolError(
+                    f"the permutation seed comes from {self._first!r}, not {message.sender!r}"
+                )
+            self._seed = receive_seed(
+                self._member,
+                study=self._study.digest,
+                proposer=self._first,
+                envelope=message.envelope,
+            )
+            self._state = State.AWAITING_STEP
+            return []
+        if self._sum is None or message.step != self._number:
+            raise RemoteProtocolError(
+                f"an envelope of step {message.step} from {message.sender!r} is not expected here"
+            )
+        forwarded = PartialForwarded(
+            sender=message.sender, recipient=self._name, envelope=message.envelope
+        )
+        return [self._outgoing(self._sum.receive(forwarded))]
+
+    def _take_result(self, message: ResultPublished) -> list[Effect]:
+        step = self._plan.step()
+        if step is None or message.step != self._number:
+            raise RemoteProtocolError(f"a result of step {message.step} is not expected here")
+        if self._sum is not None and not self._sum.finished:
+            raise RemoteProtocolError(
+                f"a result of step {message.step} is published, but {self._name!r} has not "
+                "contributed everything yet"
+            )
+        self._plan.advance(decode_result(step, message.result))
+        self._sum = None
+        self._number += 1
+        self._state = State.AWAITING_STEP
+        return []
+
+    def _outgoing(self, message: SumMessage) -> Effect:
+        if isinstance(message, PartialForwarded):
+            return self._post(message.recipient, message.envelope)
+        return Send(
+            message=ShareSubmitted(
+                study=self._study.digest,
+                step=self._number,
+                chunk=message.chunk,
+                payload=message.payload,
+            )
+        )
+
+    def _post(self, recipient: str, envelope: bytes) -> Send:
+        return Send(
+            message=EnvelopePosted(
+                study=self._study.digest, step=self._number, recipient=recipient, envelope=envelope
+            )
+        )

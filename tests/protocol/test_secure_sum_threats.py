@@ -1,0 +1,317 @@
+"""Curators and parties that do not follow the protocol: what is refused, and with which cause."""
+
+from fractions import Fraction
+
+import gmpy2
+import numpy as np
+import pytest
+
+from common.crypto.envelope import EnvelopeError, Mailbox, Refusal
+from common.crypto.identity import Member
+from common.crypto.one_share import SEED_BYTES, Selection, prove_selector
+from common.crypto.paillier import PublicKey, generate_key_pair
+from common.crypto.secure_sum import SumCurator, SumParty, run_secure_sum
+from common.crypto.sum_plan import (
+    Aggregation,
+    ContributionSubmitted,
+    Noise,
+    PartialForwarded,
+    SumPlan,
+)
+from common.errors import LocalError, RemoteProtocolError
+from common.privacy.randomness import SeededRandomSource
+
+NAMES = ("party-0", "party-1", "party-2")
+CELLS = 250
+COUNTS = np.arange(CELLS, dtype=np.int64)
+SEED = bytes(SEED_BYTES)
+
+
+def make_plan(key=None, **changes):
+    fields = {
+        "study": bytes(32),
+        "round": 4,
+        "parties": NAMES,
+        "limits": (CELLS,) * 3,
+        "cells": CELLS,
+        "noise": Noise.DISTRIBUTED,
+        "noise_scale": Fraction(20),
+        "aggregation": Aggregation.PAILLIER if key else Aggregation.MASKED,
+        "public_key": key,
+        "chunk_ciphertexts": 1,
+    }
+    return SumPlan(**{**fields, **changes})
+
+
+@pytest.fixture
+def plan(private_key):
+    return make_plan(private_key.public_key)
+
+
+@pytest.fixture
+def members(identities):
+    roster = {name: identity.public for name, identity in identities.items()}
+    return {name: Member(name=name, identity=identities[name], roster=roster) for name in NAMES}
+
+
+@pytest.fixture
+def start(members, blinder):
+    def start_party(plan, name, *, selection=None):
+        return SumParty(
+            plan,
+            members[name],
+            COUNTS,
+            source=SeededRandomSource(name),
+            blinder=blinder,
+            selection=selection,
+        )
+
+    return start_party
+
+
+def forged(plan, member, recipient, payload):
+    """What a party that really is in the ring seals, whatever it is."""
+    mailbox = Mailbox(member, study=plan.study, round_=plan.round)
+    envelope = mailbox.seal(recipient, f"secure sum {plan.digest.hex()}", payload)
+    return PartialForwarded(sender=member.name, recipient=recipient, envelope=envelope)
+
+
+def opened(plan, member, message):
+    mailbox = Mailbox(member, study=plan.study, round_=plan.round)
+    return mailbox.open(message.sender, f"secure sum {plan.digest.hex()}", message.envelope)
+
+
+# A curator that wants no noise.
+
+
+@pytest.mark.parametrize(
+    ("entries", "cause"),
+    [
+        ((0, 0, 0), "add up to 1"),
+        ((1, 1, 0), "add up to 1"),
+        ((2, -1, 0), "entry 0 is an encryption of 0 or 1"),
+        ((0, 1 << 17, 1 - (1 << 17)), "entry 1 is an encryption of 0 or 1"),
+    ],
+)
+def test_one_share_a_curator_whose_selector_is_not_one_hot_is_detected(
+    entries, cause, private_key, start
+):
+    key = private_key.public_key
+    plan = make_plan(key, noise=Noise.ONE_SHARE)
+    selector = prove_selector(
+        key, entries, context=plan.digest, source=SeededRandomSource("cheat")
+    ).to_bytes(key)
+    with pytest.raises(RemoteProtocolError, match=cause):
+        start(plan, "party-1", selection=Selection(selector=selector, seed=SEED))
+
+
+def test_one_share_a_selector_of_another_sum_is_detected(private_key, start):
+    key = private_key.public_key
+    source = SeededRandomSource("curator")
+    old = SumCurator(
+        make_plan(key, noise=Noise.ONE_SHARE, round=3), private_key=private_key, source=source
+    ).selector
+    with pytest.raises(RemoteProtocolError, match="selector refused"):
+        start(
+            make_plan(key, noise=Noise.ONE_SHARE),
+            "party-1",
+            selection=Selection(selector=old, seed=SEED),
+        )
+
+
+def test_distributed_a_curator_that_wants_no_noise_has_no_say(plan, private_key, identities):
+    """Harmless: nothing that a curator sends goes into distributed noise."""
+    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
+    assert curator.selector is None
+    vectors = dict.fromkeys(NAMES, COUNTS)
+    total = run_secure_sum(
+        plan, vectors, identities, source=SeededRandomSource(2), private_key=private_key
+    )
+    assert (total - 3 * COUNTS).std() > 20
+
+
+# A ring neighbour that sends something else.
+
+
+def test_garbage_from_a_ring_neighbour_is_refused(plan, members, start):
+    message = forged(plan, members["party-0"], "party-1", b"garbage" * 100)
+    with pytest.raises(RemoteProtocolError, match="not Paillier ciphertexts of version 1"):
+        start(plan, "party-1").receive(message)
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        (lambda key: gmpy2.mpz(0), "not in 1..n\\^2-1"),
+        (lambda key: key.n, "not coprime"),
+        (lambda key: key.n_squared, "not in 1..n\\^2-1"),
+    ],
+)
+def test_what_is_no_ciphertext_is_refused(value, cause, plan, members, start):
+    payload = plan.public_key.ciphertexts_to_bytes([value(plan.public_key)])
+    message = forged(plan, members["party-0"], "party-1", payload)
+    with pytest.raises(RemoteProtocolError, match=cause):
+        start(plan, "party-1").receive(message)
+
+
+def test_too_many_ciphertexts_are_refused(plan, members, start, blinder):
+    payload = plan.public_key.ciphertexts_to_bytes(plan.public_key.encrypt([1, 2], blinder))
+    message = forged(plan, members["party-0"], "party-1", payload)
+    with pytest.raises(RemoteProtocolError, match="expected 1 ciphertexts"):
+        start(plan, "party-1").receive(message)
+
+
+def test_ciphertexts_under_another_key_are_refused(plan, members, start):
+    other = generate_key_pair(2048, SeededRandomSource("another key")).public_key
+    payload = other.ciphertexts_to_bytes([gmpy2.mpz(2)])
+    message = forged(plan, members["party-0"], "party-1", payload)
+    with pytest.raises(RemoteProtocolError, match="another Paillier key"):
+        start(plan, "party-1").receive(message)
+
+
+def test_a_neighbour_that_leaves_the_others_out_makes_a_sum_that_is_refused(
+    plan, private_key, members, start
+):
+    """Party 2 submits its own ciphertexts only: the others' masks are not in them."""
+    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
+    last = make_plan(private_key.public_key, parties=NAMES[::-1])  # here party 2 comes first
+    (message, *_) = start(last, "party-2").begin()
+    payload = opened(last, members["party-1"], message)
+    message = ContributionSubmitted(sender="party-2", chunk=0, payload=payload)
+    with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
+        curator.accept(message)
+
+
+def test_a_512_bit_key_is_refused():
+    n = gmpy2.next_prime(3 << 254) * gmpy2.next_prime(7 << 253)
+    with pytest.raises(RemoteProtocolError, match="the Paillier key has 512 bits"):
+        PublicKey(n, gmpy2.powmod(-4, n, n * n))
+
+
+def test_a_curator_with_another_private_key_cannot_run_the_plan(plan):
+    other = generate_key_pair(2048, SeededRandomSource("another key"))
+    with pytest.raises(LocalError, match="does not belong"):
+        SumCurator(plan, private_key=other, source=SeededRandomSource(1))
+
+
+# A curator that plays with the envelopes it relays.
+
+
+def partials(party):
+    return list(party.begin())
+
+
+def test_replayed_and_reordered_partial_products_are_refused(plan, start):
+    first, second, *_ = partials(start(plan, "party-0"))
+    party = start(plan, "party-1")
+    with pytest.raises(EnvelopeError) as caught:
+        party.receive(second)
+    assert caught.value.refusal is Refusal.REORDERED
+    party.receive(first)
+    with pytest.raises(EnvelopeError) as caught:
+        party.receive(first)
+    assert caught.value.refusal is Refusal.REPLAYED
+    assert isinstance(party.receive(second), PartialForwarded)  # nothing was harmed
+
+
+def test_a_partial_product_of_another_party_or_round_is_refused(plan, start, private_key):
+    (first, *_) = partials(start(plan, "party-0"))
+    with pytest.raises(RemoteProtocolError, match="it expects one from 'party-1'"):
+        start(plan, "party-2").receive(first)
+    other = make_plan(private_key.public_key, round=5)
+    (foreign, *_) = partials(start(other, "party-0"))
+    with pytest.raises(EnvelopeError) as caught:
+        start(plan, "party-1").receive(foreign)
+    assert caught.value.refusal is Refusal.WRONG_ROUND
+
+
+def test_a_party_with_another_idea_of_the_plan_is_refused(plan, start, private_key):
+    """A scale that differs is another plan, hence another place for envelopes."""
+    other = make_plan(private_key.public_key, noise_scale=Fraction(2))
+    (message, *_) = partials(start(other, "party-0"))
+    with pytest.raises(EnvelopeError) as caught:
+        start(plan, "party-1").receive(message)
+    assert caught.value.refusal is Refusal.WRONG_ROUND
+
+
+def test_a_partial_product_offered_to_whoever_starts_is_refused(plan, start):
+    (message, *_) = partials(start(plan, "party-0"))
+    with pytest.raises(RemoteProtocolError, match="it expects one from None"):
+        start(plan, "party-0").receive(message)
+
+
+# What the curator itself refuses.
+
+
+def test_only_the_last_party_of_the_ring_submits(plan, private_key, blinder):
+    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
+    payload = plan.public_key.ciphertexts_to_bytes(plan.public_key.encrypt([1], blinder))
+    with pytest.raises(RemoteProtocolError, match="only 'party-2' does"):
+        curator.accept(ContributionSubmitted(sender="party-0", chunk=0, payload=payload))
+
+
+def test_an_unfinished_ring_has_no_total(plan, private_key):
+    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
+    with pytest.raises(RemoteProtocolError, match="nothing complete came from party-2"):
+        curator.total()
+
+
+def masked_messages(start, plan):
+    return {name: list(start(plan, name).begin()) for name in NAMES}
+
+
+def test_masked_a_dropout_is_refused_by_name(start):
+    plan = make_plan()
+    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
+    messages = masked_messages(start, plan)
+    for name in ("party-0", "party-2"):
+        for message in messages[name]:
+            curator.accept(message)
+    with pytest.raises(RemoteProtocolError, match="party-1; run it again under a new round"):
+        curator.total()
+
+
+def test_masked_duplicates_change_nothing(start):
+    plan = make_plan(noise=Noise.NONE)
+    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
+    for messages in masked_messages(start, plan).values():
+        for message in messages:
+            curator.accept(message)
+            with pytest.raises(RemoteProtocolError, match="not expected here"):
+                curator.accept(message)
+    assert np.array_equal(curator.total(), 3 * COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (lambda message: {"payload": message.payload[:-1]}, "no words of version 1"),
+        (lambda message: {"payload": b"\x02" + message.payload[1:]}, "no words of version 1"),
+        (lambda message: {"chunk": 1}, "not expected here"),
+        (lambda message: {"sender": "mallory"}, "takes no part"),
+        (
+            lambda message: {"payload": message.payload[:1] + bytes(16) + message.payload[17:]},
+            "another plan",
+        ),
+    ],
+)
+def test_masked_malformed_words_are_refused(change, cause, start):
+    plan = make_plan()
+    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
+    (message,) = start(plan, "party-0").begin()
+    fields = {"sender": message.sender, "chunk": message.chunk, "payload": message.payload}
+    with pytest.raises(RemoteProtocolError, match=cause):
+        curator.accept(ContributionSubmitted(**{**fields, **change(message)}))
+
+
+def test_masked_words_that_do_not_cancel_are_refused(start):
+    plan = make_plan()
+    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
+    messages = masked_messages(start, plan)
+    garbage = messages["party-1"][0].payload
+    garbage = garbage[:17] + bytes(len(garbage) - 17)
+    for name in ("party-0", "party-2"):
+        curator.accept(messages[name][0])
+    curator.accept(ContributionSubmitted(sender="party-1", chunk=0, payload=garbage))
+    with pytest.raises(RemoteProtocolError, match="the masks do not cancel"):
+        curator.total()

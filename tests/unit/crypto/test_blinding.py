@@ -1,0 +1,164 @@
+"""Blinding factors: secret n-th residues, each used once."""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import gmpy2
+import pytest
+from gmpy2 import mpz
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.crypto.blinding import (
+    FixedBase,
+    FixedBaseBlinder,
+    OwnerBlinder,
+    Pool,
+    PowerBlinder,
+    fresh_factors,
+)
+from common.errors import LocalError
+from common.privacy.randomness import SeededRandomSource, below
+
+
+@pytest.fixture(scope="module", params=["fixed base", "power", "owner", "pool"])
+def any_blinder(request, private_key, public_key, blinder):
+    source = SeededRandomSource(request.param)
+    match request.param:
+        case "fixed base":
+            return blinder
+        case "power":
+            return PowerBlinder(public_key, source)
+        case "owner":
+            return OwnerBlinder(private_key, source)
+        case _:
+            return Pool(blinder)
+
+
+# What every blinder must do
+
+
+def test_factors_are_nth_residues_so_they_encrypt_zero(any_blinder, private_key, public_key):
+    factors = any_blinder.factors(5)
+    public_key.check_ciphertexts(factors)
+    assert private_key.decrypt(factors) == [0] * 5
+
+
+def test_factors_do_not_repeat(any_blinder):
+    assert len(set(any_blinder.factors(5) + any_blinder.factors(5))) == 10
+
+
+def test_no_factors_are_none(any_blinder):
+    assert any_blinder.factors(0) == []
+
+
+# Each of them
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    base=st.integers(1, 1 << 80),
+    modulus=st.integers(1, 1 << 80).map(lambda value: 2 * value + 1),
+    exponent=st.sampled_from([0, 1, 255, 256, (1 << 40) - 1]) | st.integers(0, (1 << 40) - 1),
+)
+def test_the_table_gives_the_powers_of_its_base(base, modulus, exponent):
+    powers = FixedBase(mpz(base) % modulus, modulus=mpz(modulus), exponent_bits=40)
+    assert powers.power(exponent) == pow(base, exponent, modulus)
+    if gmpy2.gcd(base, modulus) == 1:
+        assert powers.power(-exponent) == pow(base, -exponent, modulus)
+
+
+def test_an_exponent_longer_than_the_table_is_refused():
+    powers = FixedBase(mpz(3), modulus=mpz(1009), exponent_bits=16)
+    assert powers.power((1 << 16) - 1) == pow(3, (1 << 16) - 1, 1009)
+    for exponent in (1 << 16, -(1 << 16)):
+        with pytest.raises(LocalError, match="17 bits"):
+            powers.power(exponent)
+
+
+def test_fixed_base_factors_are_powers_of_h_by_exponents_of_half_the_modulus(public_key):
+    factors = FixedBaseBlinder(public_key, SeededRandomSource(3)).factors(2)
+    drawn = SeededRandomSource(3).random_bytes(256)
+    exponents = [int.from_bytes(drawn[start : start + 128], "little") for start in (0, 128)]
+    assert factors == [gmpy2.powmod(public_key.h, s, public_key.n_squared) for s in exponents]
+
+
+def test_power_factors_are_nth_powers_of_uniform_units(public_key):
+    factor = PowerBlinder(public_key, SeededRandomSource(4)).factors(1)[0]
+    root = below(int(public_key.n), SeededRandomSource(4))
+    assert factor == gmpy2.powmod(root, public_key.n, public_key.n_squared)
+
+
+def test_owner_factors_are_not_confined_to_one_class_of_squares(private_key):
+    p, q = private_key.reveal_factors()
+    factors = OwnerBlinder(private_key, SeededRandomSource(5)).factors(40)
+    classes = {(gmpy2.legendre(f % p, p), gmpy2.legendre(f % q, q)) for f in factors}
+    assert classes == {(1, 1), (1, -1), (-1, 1), (-1, -1)}
+
+
+def test_fixed_base_factors_have_jacobi_symbol_one_and_reach_both_of_its_classes(
+    private_key, blinder
+):
+    p, q = private_key.reveal_factors()
+    classes = {(gmpy2.legendre(f % p, p), gmpy2.legendre(f % q, q)) for f in blinder.factors(40)}
+    assert classes == {(1, 1), (-1, -1)}
+
+
+def test_an_owners_blinder_is_never_shown_pickled_or_copied(private_key):
+    blinder = OwnerBlinder(private_key, SeededRandomSource(6))
+    assert repr(blinder) == "OwnerBlinder(secret)"
+    for copying in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(LocalError, match="not pickled or copied"):
+            copying(blinder)
+
+
+# The pool
+
+
+class _Counting:
+    """Hands out 1, 2, 3, ... and counts how many were made."""
+
+    def __init__(self):
+        self.made = 0
+
+    def factors(self, count):
+        first, self.made = self.made + 1, self.made + count
+        return [mpz(value) for value in range(first, self.made + 1)]
+
+
+def test_a_pool_hands_out_what_was_made_ahead_and_each_factor_once():
+    maker = _Counting()
+    pool = Pool(maker)
+    pool.refill(3)
+    assert (len(pool), maker.made) == (3, 3)
+    assert pool.factors(2) == [1, 2]
+    assert maker.made == 3
+    assert pool.factors(3) == [3, 4, 5]
+    assert len(pool) == 0
+
+
+def test_refilling_makes_only_what_is_missing():
+    maker = _Counting()
+    pool = Pool(maker)
+    pool.put([mpz(100), mpz(101)])
+    pool.refill(3)
+    assert maker.made == 1
+    assert pool.factors(3) == [100, 101, 1]
+
+
+def test_another_thread_may_put_factors_while_they_are_taken():
+    pool = Pool(_Counting())
+    batches = [[mpz(-value) for value in range(start, start + 50)] for start in range(1, 2_001, 50)]
+    with ThreadPoolExecutor(1) as executor:
+        putting = executor.map(pool.put, batches)
+        taken = [pool.factors(1)[0] for _ in range(1_000)]
+        list(putting)
+    taken += pool.factors(len(pool))
+    from_elsewhere = [factor for factor in taken if factor < 0]
+    assert sorted(from_elsewhere) == list(range(-2_000, 0))
+    assert len(set(taken)) == len(taken)
+
+
+def test_factors_made_for_another_process_fit_the_key(private_key, public_key):
+    assert private_key.decrypt(fresh_factors(public_key, 2)) == [0, 0]

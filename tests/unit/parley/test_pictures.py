@@ -1,0 +1,97 @@
+"""Charts and pages are well-formed, escape what they show, and ask nothing of the network."""
+
+import itertools
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from parley.report.charts import Series, bar_chart, heat_colour, heatmap, shorten
+from parley.report.network_picture import draw_network
+from parley.report.page import Section, figure, page, table
+
+NASTY = '<script>alert("&")</script>'
+
+
+def parse(svg):
+    return ElementTree.fromstring(svg)  # noqa: S314  our own output
+
+
+def local(element):
+    return element.tag.rsplit("}", 1)[-1]
+
+
+def test_bars_have_heights_in_proportion_and_say_their_value():
+    chart = parse(bar_chart("t", ["a", "b"], [Series("noisy", [0.25, 0.75])]))
+    bars = [e for e in chart.iter() if local(e) == "rect" and len(e)]
+    heights = [float(e.get("height")) for e in bars]
+    assert heights[1] == pytest.approx(3 * heights[0], rel=0.01)
+    assert "75.0%" in bars[1][0].text
+
+
+def test_negative_values_draw_no_negative_height():
+    chart = parse(bar_chart("t", ["a", "b"], [Series("noisy", [-0.1, 1.1])]))
+    assert all(float(e.get("height")) >= 0 for e in chart.iter() if local(e) == "rect")
+
+
+@pytest.mark.parametrize("count", [1, 2, 52])
+def test_heatmap_has_a_cell_for_every_pair(count):
+    names = [f"attribute {i}" for i in range(count)]
+    picture = parse(heatmap("t", names, np.eye(count), 1.0))
+    cells = [e for e in picture.iter() if local(e) == "rect" and len(e)]
+    assert len(cells) == count * count
+
+
+def test_heat_grows_darker():
+    brightness = [sum(bytes.fromhex(heat_colour(x)[1:])) for x in (0.0, 0.3, 0.6, 1.0)]
+    assert brightness == sorted(brightness, reverse=True)
+
+
+def test_every_parent_stands_above_its_child():
+    names = ["root", "left", "right", "leaf"]
+    edges = [("root", "left"), ("root", "right"), ("left", "leaf"), ("right", "leaf")]
+    picture = parse(draw_network(names, edges, {edges[0]: 2.0, edges[1]: 1.0}))
+    heights = {
+        g[0].text: float(next(e for e in g if local(e) == "rect").get("y"))
+        for g in picture.iter()
+        if local(g) == "g"
+    }
+    assert set(heights) == set(names)
+    assert all(heights[a] < heights[b] for a, b in edges)
+
+
+def test_boxes_of_one_layer_do_not_overlap():
+    names = ["root", *[f"a long attribute name {i}" for i in range(30)]]
+    picture = parse(draw_network(names, [("root", n) for n in names[1:]]))
+    boxes = sorted(
+        (float(r.get("x")), float(r.get("x")) + float(r.get("width")))
+        for g in picture.iter()
+        if local(g) == "g"
+        for r in g
+        if local(r) == "rect" and float(r.get("y")) > 60
+    )
+    assert len(boxes) == 30
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(boxes))
+
+
+def test_what_is_shown_is_escaped():
+    picture = draw_network([NASTY, "b"], [(NASTY, "b")]) + bar_chart(
+        NASTY, [NASTY], [Series(NASTY, [1.0])]
+    )
+    assert "<script" not in picture
+    assert "<script" not in page(NASTY, NASTY, [Section(NASTY, table([NASTY], [[NASTY]]))])
+
+
+def test_page_asks_nothing_of_the_network():
+    document = page("t", "l", [Section("s", figure(draw_network(["a"], []), "c"))])
+    links = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')> ]+)""", document)
+    assert [link for link in links if not link.startswith("#")] == []
+    assert document.count("http") == document.count("http-equiv") + document.count(
+        "http://www.w3.org/2000/svg"
+    )
+
+
+def test_shortened_words_fit():
+    assert shorten("abcdef", 4) == "abc…"
+    assert shorten("abcd", 4) == "abcd"

@@ -1,0 +1,78 @@
+"""The release folder is written whole or not at all."""
+
+import pandas as pd
+import pytest
+
+from common.errors import InputError
+from parley.release import STATEMENT, new_folder, read_json, write_json, write_table
+
+
+def test_a_finished_block_becomes_the_folder(tmp_path):
+    with new_folder(tmp_path / "out", overwrite=False) as folder:
+        write_json(folder / STATEMENT, {"private": True})
+        write_table(folder, pd.DataFrame({"a": [1, 2]}), "csv")
+    assert read_json(tmp_path / "out", STATEMENT) == {"private": True}
+    assert (tmp_path / "out" / "synthetic.csv").read_text() == "a\n1\n2\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_error_in_the_block_leaves_nothing(tmp_path):
+    def interrupted():
+        with new_folder(tmp_path / "out", overwrite=False) as folder:
+            write_json(folder / STATEMENT, {})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_keeps_the_release_that_was_there(tmp_path):
+    with new_folder(tmp_path / "out", overwrite=False) as folder:
+        write_json(folder / STATEMENT, {"first": True})
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "out", overwrite=True):
+        raise RuntimeError
+    assert read_json(tmp_path / "out", STATEMENT) == {"first": True}
+
+
+def test_a_release_is_replaced_only_when_asked(tmp_path):
+    with new_folder(tmp_path / "out", overwrite=False) as folder:
+        write_json(folder / STATEMENT, {"first": True})
+    with (
+        pytest.raises(InputError, match="--overwrite"),
+        new_folder(tmp_path / "out", overwrite=False),
+    ):
+        pass
+    with new_folder(tmp_path / "out", overwrite=True) as folder:
+        write_json(folder / STATEMENT, {"second": True})
+    assert read_json(tmp_path / "out", STATEMENT) == {"second": True}
+
+
+def test_a_folder_that_is_not_a_release_is_never_replaced(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    with (
+        pytest.raises(InputError, match="not a release"),
+        new_folder(tmp_path / "out", overwrite=True),
+    ):
+        pass
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(InputError, match="is a file"), new_folder(tmp_path / "out", overwrite=True):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", "\xff"])
+def test_a_damaged_json_file_is_named(tmp_path, content):
+    (tmp_path / STATEMENT).write_bytes(content.encode("latin-1"))
+    with pytest.raises(InputError, match=STATEMENT):
+        read_json(tmp_path, STATEMENT)
+
+
+def test_parquet_keeps_types(tmp_path):
+    table = pd.DataFrame({"a": [1, 2], "when": pd.to_datetime(["2024-01-01", "2024-02-01"])})
+    path = write_table(tmp_path, table, "parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(path), table)

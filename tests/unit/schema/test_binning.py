@@ -1,0 +1,145 @@
+"""Bins: exact, never empty, both ends inside, and drawn numbers stay in their bin."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InputError
+from common.schema.binning import Binning
+
+WHOLE_RANGES = st.tuples(
+    st.integers(-(2**53), 2**53), st.integers(0, 2**30) | st.integers(0, 40)
+).map(lambda pair: (pair[0], min(pair[0] + pair[1], 2**53)))
+
+
+@given(WHOLE_RANGES, st.integers(1, 200))
+def test_equal_whole_bins_cover_the_range_without_gap_or_empty_bin(ends, bins):
+    low, high = ends
+    bins = min(bins, high - low + 1)
+    binning = Binning.equal_width(low, high, bins, whole=True)
+    assert binning.count == bins
+    assert binning.first[0] == low
+    assert binning.last[-1] == high
+    assert (binning.first <= binning.last).all()
+    np.testing.assert_array_equal(binning.first[1:], binning.last[:-1] + 1)
+
+
+@given(st.integers(-50, 50), st.integers(1, 300), st.integers(1, 40))
+def test_equal_whole_bins_follow_the_papers_half_open_rule(low, width, bins):
+    high, bins = low + width, min(bins, width + 1)
+    numbers = np.arange(low, high + 1)
+    assigned, outside = Binning.equal_width(low, high, bins, whole=True).assign(numbers)
+    # Bin k is (low + k step, low + (k + 1) step]: ceil((v - low) / step) - 1, the low end in bin 0.
+    expected = [max(0, -(-(int(v) - low) * bins // width) - 1) for v in numbers]
+    assert outside is None
+    assert assigned.tolist() == expected
+
+
+@given(
+    st.floats(-1e12, 1e12),
+    st.floats(1e-3, 1e12),
+    st.integers(1, 300),
+    st.lists(st.floats(0, 1), max_size=30),
+)
+def test_the_fast_real_path_equals_a_search_of_the_edges(low, width, bins, fractions):
+    try:
+        binning = Binning.equal_width(low, low + width, bins, whole=False)
+    except InputError:
+        return  # too narrow for that many bins
+    edges = np.array(binning.edges)
+    near = [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)]
+    points = np.clip(np.concatenate([*near, low + np.array(fractions) * width]), low, low + width)
+    assigned, outside = binning.assign(points)
+    expected = np.clip(np.searchsorted(edges, points, side="left") - 1, 0, bins - 1)
+    assert outside is None
+    np.testing.assert_array_equal(assigned, expected)
+
+
+@given(WHOLE_RANGES, st.integers(1, 200), st.lists(st.floats(0, 1), max_size=30))
+def test_the_fast_whole_path_equals_a_search_of_the_starts(ends, bins, fractions):
+    low, high = ends
+    binning = Binning.equal_width(low, high, min(bins, high - low + 1), whole=True)
+    near = [binning.first, binning.last, binning.last - 1, binning.first + 1]
+    inner = np.array([low + int(f * (high - low)) for f in fractions], dtype=np.int64)
+    points = np.clip(np.concatenate([*near, inner]), low, high)
+    expected = np.searchsorted(binning.first, points, side="right") - 1
+    np.testing.assert_array_equal(binning.assign(points)[0], expected)
+
+
+def test_listed_edges_start_their_bin_and_the_last_closes_it():
+    whole = Binning.from_edges([0, 18, 65, 120], whole=True)
+    assert whole.assign(np.array([0, 17, 18, 64, 65, 120]))[0].tolist() == [0, 0, 1, 1, 2, 2]
+    real = Binning.from_edges([0, 0.5, 2], whole=False)
+    assert real.assign(np.array([0, 0.49, 0.5, 2.0]))[0].tolist() == [0, 0, 1, 1]
+
+
+def test_numbers_outside_are_reported_and_get_the_nearest_bin():
+    binning = Binning.equal_width(0, 9, 5, whole=True)
+    bins, outside = binning.assign(np.array([-1, 0, 9, 10, 2**62, -(2**62)]))
+    assert bins.tolist() == [0, 0, 4, 4, 4, 0]
+    assert outside.tolist() == [True, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("equal", [True, False])
+@given(seed=st.integers(0, 99))
+def test_drawn_and_central_numbers_are_inside_their_bin(whole, equal, seed):
+    binning = (
+        Binning.equal_width(-3, 1_000, 16, whole=whole)
+        if equal
+        else Binning.from_edges([-3, 0, 1, 700, 1_000], whole=whole)
+    )
+    generator = np.random.default_rng(seed)
+    bins = generator.integers(0, binning.count, 200)
+    uniforms = generator.random(200)
+    uniforms[:2] = 0.0, np.nextafter(1.0, 0.0)
+    for numbers in (binning.draw(bins, uniforms), binning.centre(bins)):
+        assert numbers.dtype == (np.int64 if whole else np.float64)
+        np.testing.assert_array_equal(binning.assign(numbers)[0], bins)
+
+
+def test_draws_reach_both_ends_of_a_bin_equally_often():
+    binning = Binning.equal_width(0, 9, 2, whole=True)
+    grid = (np.arange(10_000) + 0.5) / 10_000
+    drawn = binning.draw(np.ones(10_000, dtype=np.uint8), grid)
+    assert np.unique(drawn, return_counts=True)[1].tolist() == [2_000] * 5
+
+
+def test_bins_default_to_sixteen_or_one_per_whole_number():
+    assert Binning.equal_width(0, 1_000, None, whole=True).count == 16
+    assert Binning.equal_width(1, 5, None, whole=True).count == 5
+    assert Binning.equal_width(0, 1, None, whole=False).count == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((5, 4, None), "empty"),
+        ((0, 9, 11), "only 10 values"),
+        ((0, 9, 0), "at least 1"),
+        ((0, 2**53 + 1, 4), "2\\^53"),
+    ],
+)
+def test_an_impossible_range_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        Binning.equal_width(*arguments, whole=True)
+
+
+@pytest.mark.parametrize(
+    "ends", [(float("nan"), 1.0), (0.0, float("inf")), (-1.7e308, 1.7e308), (1.0, 1.0)]
+)
+def test_a_real_range_must_be_finite_and_wide(ends):
+    with pytest.raises(InputError, match=r"not finite|empty"):
+        Binning.equal_width(*ends, 4, whole=False)
+
+
+def test_more_real_bins_than_numbers_are_refused():
+    with pytest.raises(InputError, match="too many"):
+        Binning.equal_width(1.0, float(np.nextafter(1.0, 2.0)), 3, whole=False)
+
+
+@pytest.mark.parametrize("edges", [[1], [1, 1], [2, 1, 3]])
+def test_edges_must_increase(edges):
+    with pytest.raises(InputError, match="edges"):
+        Binning.from_edges(edges, whole=True)

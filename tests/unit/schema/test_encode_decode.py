@@ -1,0 +1,473 @@
+"""From tables to codes and back: every column type, every refusal with its rows, every dtype."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InputError, LocalError
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Codes, Schema
+
+SCHEMA = Schema.from_toml("""
+[[attribute]]
+name = "age"
+kind = "integer"
+min = 0
+max = 99
+bins = 10
+
+[[attribute]]
+name = "work"
+kind = "categorical"
+values = ["Private", "State", "Local"]
+missing = true
+other = true
+
+[[attribute]]
+name = "income"
+kind = "real"
+min = 0
+max = 10
+bins = 4
+missing = true
+
+[[attribute]]
+name = "smokes"
+kind = "boolean"
+
+[[attribute]]
+name = "born"
+kind = "date"
+min = 2000-01-01
+max = 2000-12-31
+bins = 12
+
+[[attribute]]
+name = "seen"
+kind = "datetime"
+min = 2024-01-01T00:00:00
+max = 2024-01-02T00:00:00
+bins = 2
+
+[[attribute]]
+name = "grade"
+kind = "ordinal"
+values = [5, 1, 3]
+""")
+
+FRAME = pd.DataFrame(
+    {
+        "grade": [1, 5, 3],
+        "seen": pd.to_datetime(
+            ["2024-01-01T00:00:00", "2024-01-01T12:00:01", "2024-01-02T00:00:00"]
+        ),
+        "born": [dt.date(2000, 1, 1), dt.date(2000, 12, 31), dt.date(2000, 2, 1)],
+        "smokes": [True, False, True],
+        "income": [0.0, np.nan, 2.5],
+        "work": ["State", None, "Elsewhere"],
+        "age": [0, 99, 50],
+    }
+)
+CODES = [[0, 9, 5], [1, 4, 3], [0, 4, 0], [1, 0, 1], [0, 11, 1], [0, 1, 1], [1, 0, 2]]
+
+
+def single(kind, **keys):
+    lines = "\n".join(f"{key} = {value}" for key, value in keys.items())
+    return Schema.from_toml(f'[[attribute]]\nname = "x"\nkind = "{kind}"\n{lines}')
+
+
+def encoded(schema, column):
+    table = pa.table({"x": column}) if isinstance(column, pa.Array | pa.ChunkedArray) else None
+    return (
+        schema.encode(pd.DataFrame({"x": column}) if table is None else table).columns[0].tolist()
+    )
+
+
+def test_a_frame_is_encoded_in_the_order_of_the_schema():
+    codes = SCHEMA.encode(FRAME)
+    assert [column.tolist() for column in codes.columns] == CODES
+    assert codes.sizes == SCHEMA.sizes
+
+
+def test_arrow_and_pandas_give_the_same_codes():
+    table = pa.Table.from_pandas(FRAME)
+    chunked = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+    for form in (table, chunked, table.to_pandas(types_mapper=pd.ArrowDtype)):
+        assert [column.tolist() for column in SCHEMA.encode(form).columns] == CODES
+
+
+def test_text_columns_are_parsed_as_their_kind():
+    text = pa.table(
+        {name: FRAME[name].astype(object).map(str, na_action="ignore") for name in FRAME}
+    )
+    assert [column.tolist() for column in SCHEMA.encode(text).columns] == CODES
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([10, 20], dtype="int8"),
+        pd.Series([10, 20], dtype="uint64"),
+        pd.Series([10, 20], dtype="Int32"),
+        pd.Series([10.0, 20.0]),
+        pd.Series(["10", " 20"]),
+        pd.Series(["10.0", "20"]),
+        pd.Series([10, "20"], dtype=object),
+        pd.Series([10, 20]).astype("category"),
+        pd.Series(["10", "20"]).astype("category"),
+        pd.Series([Decimal(10), Decimal(20)]),
+        pa.array([10, 20], pa.int16()),
+        pa.chunked_array([[10], [20]]),
+        pa.array(["10", "20"]).dictionary_encode(),
+        pa.array(["10", "20"], pa.string_view()),
+    ],
+    ids=lambda column: str(getattr(column, "dtype", getattr(column, "type", ""))),
+)
+def test_whole_numbers_are_read_from_every_type_of_column(column):
+    assert encoded(single("integer", min=10, max=20, bins=2), column) == [0, 1]
+    assert encoded(single("categorical", values="[20, 10]"), column) == [1, 0]
+    assert encoded(single("real", min=10, max=20, bins=2), column) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([True, False]),
+        pd.Series([True, False], dtype="boolean"),
+        pd.Series([1, 0]),
+        pd.Series([1.0, 0.0]),
+        pd.Series(["yes", "No"]),
+        pd.Series(["TRUE", "f"], dtype=object),
+        pd.Series(["True", "False"]).astype("category"),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_booleans_are_read_from_every_type_of_column(column):
+    assert encoded(single("boolean"), column) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(["2024-01-01", "2024-12-31"]),
+        pd.Series([dt.date(2024, 1, 1), dt.date(2024, 12, 31)]),
+        pd.Series(pd.to_datetime(["2024-01-01 03:00:00", "2024-12-31 23:59:59"])),
+        pd.Series(pd.to_datetime(["2024-01-01", "2024-12-31"])).astype("datetime64[ns]"),
+        pd.Series(["2024-01-01", "2024-12-31T23:59:59.5"]),
+        pa.array([dt.date(2024, 1, 1), dt.date(2024, 12, 31)], pa.date64()),
+    ],
+)
+def test_dates_are_read_from_every_type_of_column(column):
+    assert encoded(single("date", min="2024-01-01", max="2024-12-31", bins=12), column) == [0, 11]
+
+
+def test_moments_before_1970_round_down():
+    schema = single("date", min="1969-12-30", max="1970-01-01", bins=3)
+    assert encoded(schema, pd.Series(pd.to_datetime(["1969-12-31T23:00", "1969-12-30T01:00"]))) == [
+        1,
+        0,
+    ]
+
+
+def test_integers_match_values_listed_as_text():
+    schema = single("categorical", values='["0", "1"]', missing="true")
+    for column in (pd.Series([1, 0]), pd.Series([1.0, 0.0]), pd.Series([True, False]).astype(int)):
+        assert encoded(schema, column) == [1, 0]
+    assert encoded(schema, pd.Series([1.0, np.nan])) == [1, 2]
+    assert encoded(single("categorical", values='["False", "True"]'), pd.Series([True, False])) == [
+        1,
+        0,
+    ]
+
+
+def test_far_apart_integers_are_found():
+    schema = single("categorical", values="[9_000_000_000, -5, 3]", other="true")
+    assert encoded(schema, pd.Series([3, 9_000_000_000, -5, 4, 2**62])) == [2, 0, 1, 3, 3]
+
+
+def test_numbers_outside_the_range_are_refused_or_other_or_clipped():
+    column = pd.Series([-5, 3, 200])
+    with pytest.raises(InputError, match=r"2 cells are outside the domain 0\.\.9"):
+        encoded(single("integer", min=0, max=9, bins=2), column)
+    assert encoded(single("integer", min=0, max=9, bins=2, other="true"), column) == [2, 0, 2]
+    assert encoded(single("integer", min=0, max=9, bins=2, clip="true"), column) == [0, 0, 1]
+    reals = pd.Series([-np.inf, 0.5, np.inf])
+    assert encoded(single("real", min=0, max=1, bins=2, clip="true"), reals) == [0, 0, 1]
+    huge = pd.Series([0, 2**64 - 1], dtype="uint64")
+    assert encoded(single("integer", min=0, max=9, bins=2, clip="true"), huge) == [0, 1]
+
+
+def test_clipping_does_not_excuse_what_is_not_a_number():
+    with pytest.raises(InputError, match="row 1: 'abc'"):
+        encoded(single("integer", min=0, max=9, clip="true"), pd.Series(["5", "abc"]))
+
+
+def test_other_takes_whatever_is_not_in_the_domain():
+    assert encoded(single("integer", min=0, max=1, other="true"), pd.Series(["1", "x", "0.5"])) == [
+        1,
+        2,
+        2,
+    ]
+    assert encoded(single("boolean", other="true"), pd.Series(["maybe", "yes"])) == [2, 1]
+    dates = single("date", min="2024-01-01", max="2024-01-02", other="true")
+    assert encoded(dates, pd.Series(["soon", "2024-01-02"])) == [2, 1]
+
+
+def test_refused_cells_are_shown_first_five_with_their_rows():
+    column = pd.Series(["a", "z0", "b", "z1", "z2", "z3", "z4", "z5"])
+    with pytest.raises(InputError) as caught:
+        single("categorical", values='["a", "b"]').encode(
+            pd.DataFrame({"x": column}),
+            where="people.csv",
+            row_numbers=lambda rows: [r + 2 for r in rows],
+        )
+    text = str(caught.value)
+    assert text.startswith("people.csv: attribute 'x': 6 cells are outside the domain {'a', 'b'}: ")
+    assert "row 3: 'z0'; row 5: 'z1'; row 6: 'z2'; row 7: 'z3'; row 8: 'z4', ..." in text
+    assert "z5" not in text
+
+
+@pytest.mark.parametrize(
+    ("schema", "column"),
+    [
+        (single("integer", min=0, max=9), pd.Series([1, np.nan])),
+        (single("real", min=0, max=9), pd.Series([1, np.nan])),
+        (single("real", min=0, max=9), pa.array([1.0, float("nan")])),
+        (single("categorical", values='["a", "b"]', other="true"), pd.Series(["a", None])),
+        (single("boolean"), pd.Series([True, None], dtype="boolean")),
+        (
+            single("date", min="2024-01-01", max="2024-01-09"),
+            pd.to_datetime(pd.Series(["2024-01-02", None])),
+        ),
+        (single("integer", min=0, max=9), pa.array([1, None]).dictionary_encode()),
+    ],
+)
+def test_an_empty_cell_is_refused_unless_the_schema_allows_it(schema, column):
+    with pytest.raises(
+        InputError, match=r"attribute 'x': 1 cell is empty \(row 1\).*missing = true"
+    ):
+        encoded(schema, column)
+
+
+def test_a_column_of_nothing_but_empty_cells_is_all_missing():
+    schema = single("integer", min=0, max=9, bins=2, missing="true")
+    assert encoded(schema, pd.Series([None, None])) == [2, 2]
+    assert encoded(schema, pa.nulls(2)) == [2, 2]
+    assert encoded(schema, pa.array([None, None], pa.string()).dictionary_encode()) == [2, 2]
+
+
+def test_a_text_of_no_characters_is_an_empty_cell():
+    column = pd.Series(["1", "", "2"])
+    assert encoded(single("categorical", values='["1", "2"]', missing="true"), column) == [0, 2, 1]
+    numbers = single("integer", min=1, max=2, missing="true")
+    for form in (column, column.astype("category")):
+        assert encoded(numbers, form) == [0, 2, 1]
+    with pytest.raises(InputError, match="1 cell is empty"):
+        encoded(single("categorical", values='["1", "2"]', other="true"), column)
+
+
+def test_fractions_are_not_whole_numbers():
+    with pytest.raises(InputError, match=r"row 1: 17\.5"):
+        encoded(single("integer", min=0, max=99), pd.Series([17.0, 17.5]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [
+        ("date", pd.Series([1, 2])),
+        ("real", pd.Series([True, False])),
+        ("integer", pd.Series([True, False])),
+    ],
+)
+def test_a_column_of_another_kind_is_refused(kind, column):
+    ends = {"min": "2024-01-01", "max": "2024-01-09"} if kind == "date" else {"min": 0, "max": 9}
+    with pytest.raises(InputError, match="the column holds"):
+        encoded(single(kind, **ends), column)
+
+
+def test_a_time_zone_is_refused_with_advice():
+    column = pd.Series(pd.to_datetime(["2024-01-01"], utc=True))
+    with pytest.raises(InputError, match=r"time zone UTC.*drop the zone"):
+        encoded(single("date", min="2024-01-01", max="2024-01-09"), column)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (FRAME.drop(columns="age"), 'missing column "age"'),
+        (FRAME.rename(columns={"age": "Age"}), "missing column \"age\" .did you mean 'Age'"),
+        (FRAME.assign(id=1), 'unknown column "id".*ignore = ."id".'),
+        (pd.concat([FRAME, FRAME[["age"]]], axis=1), 'duplicate column "age"'),
+        (FRAME.iloc[:0], "no rows"),
+    ],
+)
+def test_a_table_of_the_wrong_shape_is_refused(frame, message):
+    with pytest.raises(InputError, match=f"^people.csv: .*{message}"):
+        SCHEMA.encode(frame, where="people.csv")
+
+
+def test_ignored_columns_are_not_read():
+    schema = Schema(SCHEMA.attributes, ignore=("id", "note"))
+    assert schema.encode(FRAME.assign(id=object())).columns[0].tolist() == CODES[0]
+
+
+def test_one_value_is_coded_as_in_a_table():
+    age, work, income = SCHEMA.attributes[:3]
+    assert (age.code_of(50), age.code_of("50"), work.code_of("State"), work.code_of("?")) == (
+        5,
+        5,
+        1,
+        3,
+    )
+    assert income.code_of(None) == 4
+    with pytest.raises(InputError, match="150"):
+        age.code_of(150)
+
+
+def test_codes_outlive_the_table_they_came_from():
+    frame = pd.DataFrame({"x": np.array([True, False])})
+    codes = single("boolean").encode(frame)
+    frame.loc[:, "x"] = False
+    assert codes.columns[0].tolist() == [1, 0]
+
+
+# Decoding.
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["uniform", "centre"]))
+def test_decoded_values_encode_to_the_codes_they_came_from(seed, numbers):
+    generator = np.random.default_rng(seed)
+    codes = Codes.from_columns(
+        [generator.integers(0, size, 40) for size in SCHEMA.sizes], SCHEMA.sizes
+    )
+    frame = SCHEMA.decode(codes, SeededRandomSource(seed), numbers)
+    for again in (frame, pa.Table.from_pandas(frame), frame.astype(object)):
+        for before, after in zip(codes.columns, SCHEMA.encode(again).columns, strict=True):
+            np.testing.assert_array_equal(before, after)
+
+
+def test_decoded_types_depend_on_the_schema_and_not_on_the_rows():
+    codes = Codes.from_columns([np.zeros(2, int)] * 7, SCHEMA.sizes)
+    frame = SCHEMA.decode(codes, SeededRandomSource(1))
+    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
+        "age": "int64",
+        "work": "str",
+        "income": "float64",
+        "smokes": "bool",
+        "born": "datetime64[s]",
+        "seen": "datetime64[s]",
+        "grade": "int64",
+    }
+    optional = single("integer", min=0, max=9, missing="true")
+    full = optional.decode(Codes.from_columns([np.array([0, 1])], [11]), SeededRandomSource(1))
+    assert str(full.dtypes["x"]) == "Int64"
+
+
+def test_missing_and_other_decode_to_empty_cells_and_the_label():
+    work = single("categorical", values='["a", "b"]', missing="true", other="true")
+    words = work.decode(Codes.from_columns([np.array([2, 3])], [4]), SeededRandomSource(1))["x"]
+    assert words[0] == "(other)"
+    assert pd.isna(words[1])
+    for schema in (
+        single("integer", min=0, max=1, missing="true", other="true"),
+        single("boolean", missing="true", other="true"),
+        single("date", min="2024-01-01", max="2024-01-02", missing="true", other="true"),
+        single("categorical", values="[1, 2]", missing="true", other="true"),
+    ):
+        codes = Codes.from_columns([np.array([0, 2, 3])], [4])
+        cells = schema.decode(codes, SeededRandomSource(1))["x"]
+        assert cells.isna().tolist() == [False, True, True]
+
+
+def test_other_numbers_come_back_as_other_though_decoded_to_empty_cells():
+    schema = single("integer", min=0, max=9, bins=2, other="true")
+    codes = Codes.from_columns([np.array([0, 2, 1])], [3])
+    assert encoded(schema, schema.decode(codes, SeededRandomSource(1))["x"]) == [0, 2, 1]
+
+
+WORDS = {"values": '["a", "b"]'}
+NUMBERS = {"values": "[1, 2]"}
+AGES = {"min": 0, "max": 99}
+DAYS = {"min": "2024-01-01", "max": "2024-12-31"}
+TIMES = {"min": "2024-01-01T00:00:00", "max": "2024-12-31T00:00:00"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "template"),
+    [
+        ("integer", AGES, pd.Series([1], dtype="int32")),
+        ("integer", AGES, pd.Series([1], dtype="UInt8")),
+        ("integer", AGES, pd.Series([1.0, np.nan])),
+        ("integer", AGES, pd.Series(["1"])),
+        ("integer", AGES, pd.Series([1]).astype("int64[pyarrow]")),
+        ("real", {"min": 0, "max": 1}, pd.Series([1], dtype="float32")),
+        ("boolean", {}, pd.Series([True], dtype="boolean")),
+        ("boolean", {}, pd.Series([1])),
+        ("boolean", {}, pd.Series(["yes"])),
+        ("categorical", WORDS, pd.Series(["b"], dtype=object)),
+        ("categorical", WORDS, pd.Series(["b"], dtype="string")),
+        ("categorical", WORDS, pd.Series(["b"], dtype=pd.ArrowDtype(pa.string()))),
+        ("categorical", WORDS, pd.Series(pd.Categorical(["b"], ["b", "a", "c"]))),
+        ("categorical", NUMBERS, pd.Series(pd.Categorical([2], [2, 1]))),
+        ("categorical", NUMBERS, pd.Series([1], dtype="int16")),
+        ("date", DAYS, pd.Series([dt.date(2024, 1, 1)])),
+        ("date", DAYS, pd.Series(["2024-01-01"])),
+        ("date", DAYS, pd.Series([dt.date(2024, 1, 1)], dtype="date32[pyarrow]")),
+        ("date", DAYS, pd.Series(["2024-01-01"], dtype="datetime64[ns]")),
+        ("datetime", TIMES, pd.Series(["2024-01-01"], dtype="datetime64[us]")),
+    ],
+    ids=lambda item: str(item.dtype) if isinstance(item, pd.Series) else "",
+)
+def test_a_template_gives_its_types_back(kind, keys, template):
+    schema = single(kind, **keys)
+    size = schema.sizes[0]
+    codes = Codes.from_columns([np.arange(50) % size], [size])
+    like = pd.DataFrame({"x": template})
+    shaped = schema.decode(codes, SeededRandomSource(1), like=like)["x"]
+    assert shaped.dtype == template.dtype
+    assert type(shaped.iloc[0]) is type(template.iloc[0])
+    if kind != "real":  # single precision may leave the bin
+        np.testing.assert_array_equal(schema.encode(shaped.to_frame()).columns[0], codes.columns[0])
+
+
+def test_a_template_gives_its_order_and_may_have_more_columns():
+    like = FRAME.assign(id=1)[["smokes", "id", "age", "work", "income", "grade", "born", "seen"]]
+    frame = SCHEMA.decode(SCHEMA.encode(FRAME), SeededRandomSource(1), like=like)
+    assert list(frame.columns) == ["smokes", "age", "work", "income", "grade", "born", "seen"]
+    with pytest.raises(LocalError, match="template"):
+        SCHEMA.decode(SCHEMA.encode(FRAME), SeededRandomSource(1), like=FRAME[["age"]])
+
+
+def test_a_template_that_cannot_hold_an_empty_cell_gets_its_nullable_sibling():
+    schema = single("integer", min=0, max=9, bins=2, missing="true")
+    codes = Codes.from_columns([np.array([0, 2])], [3])
+    shaped = schema.decode(
+        codes, SeededRandomSource(1), like=pd.DataFrame({"x": np.array([1], np.int16)})
+    )
+    assert str(shaped["x"].dtype) == "Int16"
+    words = single("categorical", values='["a", "b"]', other="true")
+    like = pd.DataFrame({"x": pd.Categorical(["a"], ["b", "a"])})
+    shaped = words.decode(
+        Codes.from_columns([np.array([0, 2])], [3]), SeededRandomSource(1), like=like
+    )
+    assert shaped["x"].cat.categories.tolist() == ["b", "a", "(other)"]
+
+
+def test_numbers_too_large_for_the_template_keep_their_own_type():
+    schema = single("integer", min=1_000, max=2_000)
+    codes = Codes.from_columns([np.array([0, 15])], [16])
+    shaped = schema.decode(
+        codes, SeededRandomSource(1), like=pd.DataFrame({"x": np.array([1], np.int8)})
+    )
+    assert encoded(schema, shaped["x"]) == [0, 15]
+
+
+def test_codes_of_another_schema_are_not_decoded():
+    with pytest.raises(LocalError, match="not of this schema"):
+        SCHEMA.decode(Codes.from_columns([np.array([0])], [2]), SeededRandomSource(1))

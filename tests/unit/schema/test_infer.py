@@ -1,0 +1,116 @@
+"""Proposals: the table fits them, and their owner is told what to review."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from common.errors import InputError
+from common.schema import Schema
+from common.schema.infer import WARNING, infer
+from common.schema.tables import read_table
+
+ROWS = 60
+FRAME = pd.DataFrame(
+    {
+        "id": np.arange(1, ROWS + 1),
+        "name": [f"person {row}" for row in range(ROWS)],
+        "age": [20 + row % 40 for row in range(ROWS)],
+        "children": [float(row % 5) if row else np.nan for row in range(ROWS)],
+        "income": [row * 1.5 + 0.25 for row in range(ROWS)],
+        "sex": ["F", "M"] * (ROWS // 2),
+        "work": ["Private", "?", "State"] * (ROWS // 3),
+        "code": [0, 1] * (ROWS // 2),
+        "smokes": [True, False] * (ROWS // 2),
+        "insured": ["true", "False", None] * (ROWS // 3),
+        "born": [dt.date(1980, 1, 1) + dt.timedelta(days=row) for row in range(ROWS)],
+        "seen": [f"2024-01-01T{row % 24:02}:30:00" for row in range(ROWS)],
+        "country": "NL",
+        "empty": None,
+    }
+)
+
+
+def test_every_column_gets_its_kind_and_the_table_fits():
+    proposal = infer(FRAME)
+    kinds = {attribute.name: attribute.kind for attribute in proposal.schema.attributes}
+    assert kinds == {
+        "age": "integer",
+        "children": "integer",
+        "income": "real",
+        "sex": "categorical",
+        "work": "categorical",
+        "code": "categorical",
+        "smokes": "boolean",
+        "insured": "boolean",
+        "born": "date",
+        "seen": "datetime",
+    }
+    assert proposal.schema.ignore == ("id", "name", "country", "empty")
+    assert proposal.schema.encode(FRAME).rows == ROWS
+    assert [a.name for a in proposal.schema.attributes if a.missing] == ["children", "insured"]
+
+
+def test_arrow_tables_and_files_get_the_same_proposal(tmp_path):
+    path = tmp_path / "people.csv"
+    FRAME.to_csv(path, index=False)
+    expected = infer(FRAME).schema
+    assert infer(pa.Table.from_pandas(FRAME)).schema == expected
+    table = read_table(path)
+    assert infer(table.data).schema == expected
+    assert expected.encode(table.data).rows == ROWS
+
+
+def test_the_file_starts_with_the_warning_and_reads_back():
+    proposal = infer(FRAME)
+    text = proposal.to_toml()
+    assert text.startswith("# NOT PRIVATE YET")
+    assert "read off the data" in WARNING
+    assert Schema.from_toml(text) == proposal.schema
+
+
+def test_the_notes_name_what_was_read_off_the_data():
+    notes = "\n".join(infer(FRAME).notes)
+    assert "age: the range 20..59 was read off the data" in notes
+    assert "born: the range 1980-01-01..1980-02-29 was read off" in notes
+    assert "work: '?' may stand for an empty cell" in notes
+    assert "name: left out, 60 different texts in 60 rows" in notes
+    assert "id: left out, the numbers count the rows" in notes
+    assert "country: left out, every row has the same value" in notes
+    assert "empty: left out, every cell is empty" in notes
+
+
+def test_rare_values_are_pointed_out():
+    frame = pd.DataFrame({"illness": ["flu"] * 30 + ["cold"] * 30 + ["kuru"]})
+    assert "illness: 1 of 3 values are in fewer than 5 rows" in infer(frame).notes[0]
+
+
+def test_line_breaks_in_names_stay_inside_the_comments():
+    proposal = infer(pd.DataFrame({"a\nb": [1, 2, 3], "c": [True, False, True]}))
+    assert Schema.from_toml(proposal.to_toml()) == proposal.schema
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ([2**60, 2**61, 3], "beyond 2"),
+        ([0.5, np.inf, 1.0], "infinite"),
+        (pd.to_datetime(["2024-01-01", "2024-01-02"], utc=True), "zone UTC"),
+        ([[1], [2]], "not supported"),
+        ([1.0, 1.0 + 2**-52, 1.0], "too many"),
+    ],
+)
+def test_columns_that_cannot_be_attributes_are_left_out_with_the_reason(column, reason):
+    frame = pd.DataFrame({"x": column})
+    proposal = infer(frame.assign(y=[n % 2 for n in range(len(frame))]))
+    assert proposal.schema.ignore == ("x",)
+    assert reason in proposal.notes[0]
+
+
+def test_a_table_without_anything_to_propose_is_refused():
+    with pytest.raises(InputError, match="no rows"):
+        infer(FRAME.iloc[:0])
+    with pytest.raises(InputError, match="no column can be an attribute: country"):
+        infer(FRAME[["country"]])
