@@ -30,7 +30,7 @@ from parley.simulation import RowsInMemory, run_study
 from party import role as party_role
 from party.effects import ChargeBudget
 from party.role import PartyRole
-from tests.protocol.conftest import EveryKindOfStep, make_study
+from tests.study.conftest import EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south")
 LARGE = Fraction(10**6)  # next to no noise: sums must come out right
@@ -119,14 +119,12 @@ PARTY_STATES = list(party_role.State)
 TO_PARTY = [StudyOpened, StepOpened, EnvelopeRelayed, ResultPublished, StudyFinished, StudyAborted]
 
 
-def party_in(state, study, identities, tables):
+def party_in(state, study, identities, tables, key=b"", name="north"):
     """A party that came to this state by messages an honest curator sends."""
-    party = new_party(study, identities, tables)
+    party = new_party(study, identities, tables, name)
     plan = EveryKindOfStep(study)
-    if state is party_role.State.AWAITING_SEED:
-        pytest.skip("reached with a key only: test_a_seed_from_somebody_else_is_refused")
     if state is not party_role.State.AWAITING_STUDY:
-        party.receive(StudyOpened(study=study.digest, public_key=b""))
+        party.receive(StudyOpened(study=study.digest, public_key=key))
     if state is party_role.State.IN_STEP:
         party.receive(opened(study, plan))
     if state is party_role.State.FINISHED:
@@ -138,9 +136,9 @@ def party_in(state, study, identities, tables):
     return party
 
 
-def message_of(kind, study):
+def message_of(kind, study, key=b""):
     return {
-        StudyOpened: lambda: StudyOpened(study=study.digest, public_key=b""),
+        StudyOpened: lambda: StudyOpened(study=study.digest, public_key=key),
         StepOpened: lambda: opened(study, EveryKindOfStep(study)),
         EnvelopeRelayed: lambda: EnvelopeRelayed(
             study=study.digest, step=0, sender="east", envelope=b"sealed"
@@ -153,9 +151,15 @@ def message_of(kind, study):
 
 @pytest.mark.parametrize("kind", TO_PARTY)
 @pytest.mark.parametrize("state", PARTY_STATES)
-def test_every_message_in_every_state_of_a_party(state, kind, masked_study, identities, tables):
-    party = party_in(state, masked_study, identities, tables)
-    message = message_of(kind, masked_study)
+def test_every_message_in_every_state_of_a_party(
+    state, kind, masked_study, one_share_study, identities, tables, paillier_key
+):
+    study, key, name = masked_study, b"", "north"
+    if state is party_role.State.AWAITING_SEED:
+        study, key = one_share_study, paillier_key.public_key.to_bytes()
+        name = "south"
+    party = party_in(state, study, identities, tables, key, name)
+    message = message_of(kind, study, key)
     accepted = kind in party_role.ALLOWED[state]
     # Allowed by the table, yet refused for what they say here: no ring in a masked study, and no
     # end before the last step.
@@ -277,10 +281,8 @@ def test_a_weaker_key_than_the_study_says_is_refused(identities, rows, tables, p
         party.receive(StudyOpened(study=study.digest, public_key=key))
 
 
-def test_a_seed_from_somebody_else_is_refused(identities, rows, tables, paillier_key):
-    study = make_study(
-        identities, rows, aggregation=Aggregation.PAILLIER, noise=Noise.ONE_SHARE, profile="paper"
-    )
+def test_a_seed_from_somebody_else_is_refused(one_share_study, identities, tables, paillier_key):
+    study = one_share_study
     party = new_party(study, identities, tables, name="south")
     party.receive(StudyOpened(study=study.digest, public_key=paillier_key.public_key.to_bytes()))
     assert party.state is party_role.State.AWAITING_SEED
