@@ -1,17 +1,24 @@
 """No bytes crash a decoder: they are a message, or a refusal with a name."""
 
+import base64
 import contextlib
 import resource
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 
 import grpc
 import pytest
-from hypothesis import given, settings
+from cryptography.hazmat.primitives import serialization
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from common import messages
-from common.wire import codec, strict
+from common.errors import InputError
+from common.wire import certificates, codec, strict
 from common.wire.catalogue import TRAILER, WireError, received
+from common.wire.certificates import Role, Subject
+from common.wire.credentials import parse_certificates, parse_request
 from common.wire.frames import Assembler, split
 from common.wire.v1 import curator_pb2, errors_pb2, messages_pb2
 
@@ -143,6 +150,39 @@ def test_damaged_frames_never_yield_another_message(choice):
 @settings(deadline=None)
 def test_a_damaged_trailer_is_still_an_error_with_a_name(data):
     assert received(grpc.StatusCode.UNKNOWN, ((TRAILER, data),)).code.name
+
+
+REQUEST = certificates.make_request(
+    certificates.new_key(), Subject(role=Role.PARTY, name="north")
+).public_bytes(serialization.Encoding.DER)
+AUTHORITY_KEY = certificates.new_key()
+FIRST, LAST = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
+AUTHORITY = certificates.make_authority(AUTHORITY_KEY, "consortium", first=FIRST, last=LAST)
+
+
+def as_pem(data, what):
+    return b"-----BEGIN %s-----\n%s-----END %s-----\n" % (what, base64.encodebytes(data), what)
+
+
+@given(data=damaged([REQUEST]))
+@settings(deadline=None, max_examples=300)
+def test_a_damaged_request_gets_no_certificate(data):
+    assume(data != REQUEST)
+    with contextlib.suppress(InputError):
+        request = parse_request(as_pem(data, b"CERTIFICATE REQUEST"), where=Path("request"))
+        certificates.issue(
+            request, authority=AUTHORITY, authority_key=AUTHORITY_KEY, first=FIRST, last=LAST
+        )
+        assert request.public_bytes(serialization.Encoding.DER) == REQUEST
+
+
+@given(data=damaged([AUTHORITY.public_bytes(serialization.Encoding.DER)]))
+@settings(deadline=None, max_examples=200)
+def test_a_damaged_certificate_opens_no_door(data):
+    with contextlib.suppress(InputError, WireError):
+        for certificate in parse_certificates(as_pem(data, b"CERTIFICATE"), where=Path("c")):
+            certificates.verify(certificate, [AUTHORITY], role=Role.PARTY, at=FIRST)
+            raise AssertionError("taken for a party")
 
 
 def peak_bytes():
