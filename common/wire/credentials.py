@@ -50,9 +50,9 @@ class CredentialFiles:
         """Read all three.
 
         Raises:
-            InputError: one cannot be read, or the key is not the certificate's.
+            InputError: one cannot be read, or the key is not the certificate's, or not private.
         """
-        key_pem = read(self.key)
+        key_pem = read_private(self.key)
         chain_pem, authority_pem = read(self.certificate), read(self.authority)
         chain = parse_certificates(chain_pem, where=self.certificate)
         key = parse_key(key_pem, where=self.key)
@@ -83,6 +83,20 @@ def read(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > _LARGEST_FILE:
         raise InputError(f"{path}: not a key or a certificate, it is larger than 1 MiB")
+    return data
+
+
+def read_private(path: Path) -> bytes:
+    """A private key's bytes; InputError if every user of the machine could have read it, too.
+
+    The file's group may read it: that is how containers hand secrets to a service.
+    """
+    data = read(path)
+    if path.stat().st_mode & 0o007:
+        raise InputError(
+            f"{path} is open to every user of this machine: chmod 600 {path}. If others could read "
+            "it, make a new key with `parley keys rotate`"
+        )
     return data
 
 

@@ -44,6 +44,7 @@ class Authority:
             last=last,
         )
         stem = self.folder / (file or subject.name)
+        stem.with_suffix(".key").touch(mode=0o600)
         stem.with_suffix(".key").write_bytes(key_pem(key))
         stem.with_suffix(".pem").write_bytes(pem(certificate))
         return CredentialFiles(

@@ -94,6 +94,7 @@ def files(north, tmp_path):
     found = CredentialFiles(
         key=tmp_path / "key", certificate=tmp_path / "cert", authority=tmp_path / "ca"
     )
+    found.key.touch(mode=0o600)
     found.key.write_bytes(key_pem(key))
     found.certificate.write_bytes(pem(certificate))
     found.authority.write_bytes(pem(authority))
@@ -114,6 +115,7 @@ def test_unusable_files_are_refused_by_name(files, name, content):
     path = getattr(files, name)
     path.unlink()
     if content is not None:
+        path.touch(mode=0o600)
         path.write_bytes(content)
     with pytest.raises(InputError, match=str(path)):
         files.load()
@@ -125,6 +127,14 @@ def test_a_key_of_another_certificate_or_kind_is_refused(files):
         files.load()
     files.key.write_bytes(key_pem(Ed25519PrivateKey.generate()))
     with pytest.raises(InputError, match="elliptic-curve"):
+        files.load()
+
+
+def test_a_key_that_everybody_can_read_is_refused(files):
+    files.key.chmod(0o640)  # a group is how containers hand over secrets
+    assert files.load()
+    files.key.chmod(0o604)
+    with pytest.raises(InputError, match="chmod 600"):
         files.load()
 
 
