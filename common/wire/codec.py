@@ -100,10 +100,10 @@ def _encode(
         body.SetInParent()
         for name in _names(type(message)):
             setattr(body, name, getattr(message, name))
-        strict.check(envelope)
+        data = envelope.SerializeToString()
+        strict.check(envelope, size=len(data))
     except (WireError, TypeError, ValueError) as error:
         raise LocalError(f"this {type(message).__name__} would be refused: {error}") from error
-    data = envelope.SerializeToString()
     if len(data) > strict.MOST_MESSAGE_BYTES:
         raise LocalError(
             f"a {type(message).__name__} of {len(data):,} bytes would be refused: "

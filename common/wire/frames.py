@@ -7,8 +7,8 @@ number after it is new; a later one is a gap and is refused.
     for frame in split(data, sequence=7): send(frame)
 
     assembler = Assembler(stored=6)
-    for frame in frames:
-        if (whole := assembler.add(frame)) is not None:
+    for call in calls:
+        if (whole := assembler.add(call)) is not None:
             store(whole.sequence, whole.data)
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from common.errors import LocalError
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.v1.curator_pb2 import Frame
+from common.wire.v1.curator_pb2 import Frame, SubmitRequest, WorkResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +63,19 @@ class Assembler:
         self._parts = 0
         self._payloads: list[bytes] = []
 
-    def add(self, frame: Frame) -> Whole | None:
-        """Take the next frame; the message, if it is its last.
+    def add(self, call: SubmitRequest | WorkResponse) -> Whole | None:
+        """Check the call that brings the next frame; the message, if it is its last.
 
         Raises:
             WireError: the frame is not one that can come next. The stream is then of no more use.
         """
-        strict.check(frame)
+        strict.check(call)
+        frame = call.frame
         if not self._payloads:
             self._begin(frame)
-        self._continue(frame)
-        self._payloads.append(frame.payload)
+        payload = frame.payload
+        self._continue(frame, len(payload))
+        self._payloads.append(payload)
         if len(self._payloads) < self._parts:
             return None
         data = b"".join(self._payloads)
@@ -106,7 +108,7 @@ class Assembler:
             raise WireError(ErrorCode.TOO_LARGE, f"{frame.parts:,} parts, at most {most:,}")
         self._sequence, self._digest, self._parts = frame.sequence, frame.digest, frame.parts
 
-    def _continue(self, frame: Frame) -> None:
+    def _continue(self, frame: Frame, length: int) -> None:
         expected = (self._sequence, self._digest, self._parts, len(self._payloads))
         if (frame.sequence, frame.digest, frame.parts, frame.part) != expected:
             raise WireError(
@@ -114,5 +116,5 @@ class Assembler:
                 f"part {frame.part} of message {frame.sequence} cannot come next",
             )
         last = frame.part == frame.parts - 1
-        if not last and len(frame.payload) != strict.MOST_FRAME_BYTES:
+        if not last and length != strict.MOST_FRAME_BYTES:
             raise WireError(ErrorCode.FIELD_INVALID, "a part that is not the last must be full")

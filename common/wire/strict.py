@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from common.errors import LocalError
 from common.messages import DIGEST_BYTES, MOST_TEXT
 from common.wire.catalogue import ErrorCode, WireError
 
@@ -84,51 +85,73 @@ def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -
         message.ParseFromString(data)
     except DecodeError:
         raise WireError(ErrorCode.MALFORMED, f"not a {kind.__name__}") from None
-    check(message)
+    check(message, size=len(data))
     return message
 
 
-def check(message: Message) -> None:
+def check(message: Message, *, size: int | None = None) -> None:
     """Refuse a message that is not whole, holds unknown fields, or passes a limit.
+
+    Args:
+        message: as it was received.
+        size: of its bytes, where they are at hand; else it is computed.
 
     Raises:
         WireError: naming the field and what is wrong with it.
     """
-    _refuse_unknown(message)
-    _check(message)
+    known = _check(message)
+    size = message.ByteSize() if size is None else size
+    # The known fields have a size; if the message has another, there are unknown ones, or some came
+    # twice. Listing them instead could take many times the memory of the message itself.
+    if known != size:
+        raise WireError(
+            ErrorCode.FIELD_UNKNOWN,
+            f"{message.DESCRIPTOR.name} has {size - known:,} bytes besides its fields",
+        )
 
 
-def _refuse_unknown(message: Message) -> None:
-    # Counting bytes instead of listing the fields: a list could be many times the message's size.
-    size = message.ByteSize()
-    message.DiscardUnknownFields()
-    if message.ByteSize() != size:
-        name = message.DESCRIPTOR.name
-        raise WireError(ErrorCode.FIELD_UNKNOWN, f"{name} has fields of another version")
-
-
-def _check(message: Message) -> None:
-    descriptor = message.DESCRIPTOR
+def _check(message: Message) -> int:
+    """The bytes that the known fields take; refuses what is missing or not allowed."""
+    descriptor, size = message.DESCRIPTOR, 0
     for choice in descriptor.oneofs:
         if message.WhichOneof(choice.name) is None and len(choice.fields) > 1:
             raise WireError(ErrorCode.FIELD_UNKNOWN, f"{descriptor.name} says nothing we know")
     for field in descriptor.fields:
         name = f"{descriptor.name}.{field.name}"
-        value = getattr(message, field.name)
+        allowed = LIMITS.get(name)
         known = None if field.enum_type is None else set(field.enum_type.values_by_number) - {0}
         if field.is_repeated:
-            _check_length(name, len(value), LIMITS[name])
-            for entry in value:
-                if isinstance(entry, str):  # lists of texts are lists of names
-                    _check_length(name, len(entry), _NAME)
-                _check_value(name, entry, known, one_line=True)
+            entries = getattr(message, field.name)
+            _check_length(name, len(entries), LIMITS[name])
+            allowed = _NAME if field.message_type is None else None  # texts in lists are names
         elif message.HasField(field.name):
-            allowed = LIMITS.get(name)
-            if allowed is not None:
-                _check_length(name, len(value), allowed)
-            _check_value(name, value, known, one_line=allowed == _NAME)
+            entries = (getattr(message, field.name),)
         elif field.containing_oneof is None or len(field.containing_oneof.fields) == 1:
             raise WireError(ErrorCode.FIELD_MISSING, name)
+        else:
+            continue  # another alternative was chosen
+        for entry in entries:
+            size += _varint_size(field.number << 3) + _check_value(name, entry, allowed, known)
+    return size
+
+
+def _check_value(name: str, value: object, allowed: range | None, known: Set[int] | None) -> int:
+    if isinstance(value, Message):
+        return _delimited_size(_check(value))
+    if isinstance(value, bytes | str) and allowed is not None:
+        _check_length(name, len(value), allowed)
+        if isinstance(value, bytes):
+            return _delimited_size(len(value))
+        # Names and reasons are shown on terminals and in logs, where control characters do harm.
+        plain = value if allowed == _NAME else value.translate(_LINE_BREAKS)
+        if not plain.isprintable():
+            raise WireError(ErrorCode.FIELD_INVALID, f"{name}: holds control characters")
+        return _delimited_size(len(value.encode()))
+    if known is not None and value not in known:
+        raise WireError(ErrorCode.FIELD_UNKNOWN, f"{name}: {value}")
+    if isinstance(value, int):
+        return _varint_size(value)
+    raise LocalError(f"{name}: the contract has a field that this module cannot check")
 
 
 def _check_length(name: str, length: int, allowed: range) -> None:
@@ -138,13 +161,9 @@ def _check_length(name: str, length: int, allowed: range) -> None:
         raise WireError(ErrorCode.FIELD_INVALID, f"{name}: {length:,}, at least {allowed[0]:,}")
 
 
-def _check_value(name: str, value: object, known: Set[int] | None, *, one_line: bool) -> None:
-    if isinstance(value, Message):
-        _check(value)
-    elif isinstance(value, str):
-        # Names and reasons are shown on terminals and in logs, where control characters do harm.
-        plain = value if one_line else value.translate(_LINE_BREAKS)
-        if not plain.isprintable():
-            raise WireError(ErrorCode.FIELD_INVALID, f"{name}: holds control characters")
-    elif known is not None and value not in known:
-        raise WireError(ErrorCode.FIELD_UNKNOWN, f"{name}: {value}")
+def _varint_size(value: int) -> int:
+    return max(1, -(-value.bit_length() // 7))
+
+
+def _delimited_size(length: int) -> int:
+    return _varint_size(length) + length

@@ -140,4 +140,7 @@ def explain(error: grpc.RpcError, mine: Credentials | None, *, at: datetime) -> 
         mine.check(role=Role.PARTY, at=at)
     except WireError as own:
         return own
+    if "Socket closed" in details:
+        hint = "the connection was closed at once; perhaps the curator trusts another authority"
+        return WireError(ErrorCode.UNAVAILABLE, hint)
     return told

@@ -25,8 +25,7 @@ class Servicer(curator_pb2_grpc.CuratorServiceServicer):
         assembler = Assembler(stored=len(self.stored))
         try:
             for request in requests:
-                strict.check(request)
-                self._store(assembler.add(request.frame))
+                self._store(assembler.add(request))
             assembler.finish()
         except WireError as error:
             refusal = classify(error)
@@ -86,7 +85,7 @@ def test_a_message_above_the_limit_of_a_call_goes_there_and_back(stub, servicer)
     assert stub.Submit(requests(data, 1), timeout=60).submitted == 1
     assembler = Assembler(stored=0)
     work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=0), timeout=60)
-    arrived = [assembler.add(response.frame) for response in work]
+    arrived = [assembler.add(response) for response in work]
     assert len(arrived) == 10
     assert codec.decode_to_curator(arrived[-1].data) == codec.decode_to_curator(data)
 

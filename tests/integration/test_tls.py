@@ -165,6 +165,18 @@ def test_another_authoritys_certificate_is_refused_before_any_call(consortium, t
     assert consortium.servicer.callers == []
 
 
+def test_a_curator_that_closes_the_door_at_once_is_said_to(consortium, tmp_path):
+    """Our certificate is fine by our authority, and the server is of that authority, too."""
+    second = Authority(tmp_path / "other")
+    both = tmp_path / "both.pem"
+    both.write_bytes(pem(consortium.authority.certificate) + pem(second.certificate))
+    files = replace(second.issue(party("north")), authority=both)
+    with pytest.raises(WireError, match="trusts another authority") as refusal:
+        consortium.enrol(files, "north")
+    assert refusal.value.code is ErrorCode.UNAVAILABLE
+    assert consortium.servicer.callers == []
+
+
 def test_another_partys_certificate_does_not_open_a_door_under_this_name(consortium):
     files = consortium.authority.issue(party("south"))
     assert refused(consortium, files, "north") is ErrorCode.NAME_MISMATCH

@@ -4,6 +4,8 @@ import dataclasses
 from typing import get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from common import messages
 from common.errors import LocalError, RemoteProtocolError
@@ -28,6 +30,33 @@ def test_every_message_comes_back_as_it_was_sent(one_of_each):
     for message in one_of_each:
         data, decode = coded(message)
         assert decode(data) == message
+
+
+TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=100)
+FIELDS = {
+    "study": st.binary(min_size=32, max_size=32),
+    "digest": st.binary(min_size=32, max_size=32),
+    "step": st.integers(0, 2**32 - 1),
+    "chunk": st.integers(0, 2**32 - 1),
+    "sender": TEXT.filter(bool),
+    "recipient": TEXT.filter(bool),
+    "reason": TEXT,
+}
+ANY_MESSAGE = st.one_of(
+    *(
+        st.builds(
+            kind, **{f.name: FIELDS.get(f.name, st.binary()) for f in dataclasses.fields(kind)}
+        )
+        for kind in (*get_args(messages.ToParty), *get_args(messages.ToCurator))
+    )
+)
+
+
+@given(ANY_MESSAGE)
+@settings(deadline=None, max_examples=300)
+def test_any_message_comes_back_as_it_was_sent(message):
+    data, decode = coded(message)
+    assert decode(data) == message
 
 
 def test_the_same_message_has_the_same_bytes(one_of_each):
@@ -87,6 +116,8 @@ def share(**changes):
         (share(study=DIGEST[:-1]), ErrorCode.FIELD_INVALID),
         (share(study=DIGEST + b"x"), ErrorCode.TOO_LARGE),
         (share() + b"\xf8\x01\x01", ErrorCode.FIELD_UNKNOWN),  # field 31 = 1
+        (share() + b"\x08\x01", ErrorCode.FIELD_UNKNOWN),  # encoding = 1, again
+        (share().replace(b"\x08\x01", b"\x08\x81\x00", 1), ErrorCode.FIELD_UNKNOWN),  # 1, padded
         (share(share_submitted=None) + b"\x7a\x00", ErrorCode.FIELD_UNKNOWN),  # another kind
     ],
 )
