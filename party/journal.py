@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS outgoing (
 ) STRICT;
 CREATE TABLE IF NOT EXISTS step_key (
     study BLOB NOT NULL REFERENCES study (study),
-    step TEXT NOT NULL,
+    step INTEGER NOT NULL,
     key BLOB NOT NULL,
     PRIMARY KEY (study, step)
 ) STRICT;
@@ -181,7 +181,7 @@ class Journal:
             raise LocalError(f"study {study.hex()[:16]} was never begun here")
         return StudyState(found[0][0])
 
-    def step_key(self, study: bytes, step: str) -> bytes:
+    def step_key(self, study: bytes, step: int) -> bytes:
         """The secret key of a step's randomness, on disk before it is returned."""
         with self._file.transaction():
             found = self._file.rows(

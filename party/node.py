@@ -39,7 +39,7 @@ from party.ledger import Caps, Charge, Ledger
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
 
-SourceForStep = Callable[[int | str], RandomSource]
+SourceForStep = Callable[[int], RandomSource]
 
 
 class Role(Protocol):
@@ -49,8 +49,7 @@ class Role(Protocol):
         """What to do about a message.
 
         Raises:
-            RemoteProtocolError: the message is not allowed here; nothing changed, nothing was
-                drawn.
+            RemoteProtocolError: the message is not allowed here; nothing changed.
             PolicyError: the party refuses to go on.
         """
 
@@ -116,7 +115,7 @@ class PartyNode:
         self._clock = clock
         self._send = send
         self._role: Role | None = None
-        self._sources: dict[str, RandomSource] = {}
+        self._sources: dict[int, KeyedRandomSource] = {}
         journal.begin(
             ticket.digest, name=ticket.name, data_digest=ticket.data_digest, at=self._now()
         )
@@ -169,8 +168,10 @@ class PartyNode:
             )
 
     def _take_in(self, number: int, body: bytes, message: ToParty) -> list[Outgoing]:
+        role = self._current_role()
+        drawn = self._drawn()
         try:
-            effects, refusal = self._ask_role(message)
+            effects, refusal = _ask(role, message)
             with self._journal.transaction():
                 done = self._execute(message, effects, refusal)
                 self._journal.add_received(
@@ -180,21 +181,15 @@ class PartyNode:
                     self._journal.end(
                         self._ticket.digest, done.ending, reason=done.reason, at=self._now()
                     )
-        except RemoteProtocolError:
-            raise
-        except BaseException:
-            # The role may be ahead of the journal now; the next message rebuilds it.
-            self._forget_role()
+        except BaseException as error:
+            # The role may be ahead of the journal now, and its streams may be: a replay would then
+            # read again, for another answer, what was used already. The next message rebuilds it.
+            if not isinstance(error, RemoteProtocolError) or self._drawn() != drawn:
+                self._role = None
             raise
         if done.ending is not None:
-            self._forget_role()
+            self._role = None
         return done.released
-
-    def _ask_role(self, message: ToParty) -> tuple[Sequence[Effect], str]:
-        try:
-            return self._current_role().receive(message), ""
-        except PolicyError as refusal:
-            return (), str(refusal)
 
     def _execute(self, message: ToParty, effects: Sequence[Effect], refusal: str) -> _Done:
         """Write the effects down in order; a refused charge drops the rest of them."""
@@ -253,6 +248,7 @@ class PartyNode:
     def _current_role(self) -> Role:
         """The role, rebuilt from the journal after a crash."""
         if self._role is None:
+            self._sources = {}  # a replay reads every stream from its beginning
             role = self._make_role(self._source_for_step)
             for number in range(1, self.newest_received + 1):
                 self._replay(role, number)
@@ -269,21 +265,27 @@ class PartyNode:
                 "the version of this program that the study was begun with"
             )
 
-    def _source_for_step(self, step: int | str) -> RandomSource:
+    def _source_for_step(self, step: int) -> RandomSource:
         """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
-        name = str(step)
-        if name not in self._sources:
-            self._sources[name] = KeyedRandomSource(
-                self._journal.step_key(self._ticket.digest, name), private=self._journal.private
+        if step not in self._sources:
+            self._sources[step] = KeyedRandomSource(
+                self._journal.step_key(self._ticket.digest, step), private=self._journal.private
             )
-        return self._sources[name]
+        return self._sources[step]
 
-    def _forget_role(self) -> None:
-        self._role = None
-        self._sources = {}
+    def _drawn(self) -> int:
+        return sum(source.drawn_bytes for source in self._sources.values())
 
     def _now(self) -> str:
         return self._clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+def _ask(role: Role, message: ToParty) -> tuple[Sequence[Effect], str]:
+    """The role's effects, or the reason of its refusal."""
+    try:
+        return role.receive(message), ""
+    except PolicyError as refusal:
+        return (), str(refusal)
 
 
 class _Done:

@@ -93,12 +93,16 @@ class KeyedRandomSource:
     Args:
         key: 32 bytes.
         private: false if the key was not drawn from the operating system's generator.
+
+    Attributes:
+        drawn_bytes: how much was read so far.
     """
 
     def __init__(self, key: bytes, *, private: bool = True) -> None:
         if len(key) != KEY_BYTES:
             raise LocalError(f"a random source's key has {KEY_BYTES} bytes, not {len(key)}")
         self.private = private
+        self.drawn_bytes = 0
         self._key = key
         self._owner = os.getpid()
         self._segment = -1
@@ -118,6 +122,7 @@ class KeyedRandomSource:
         if count > self._left:
             self._next_segment()
         self._left -= count
+        self.drawn_bytes += count
         return self._stream.read(count)
 
     def words(self, count: int) -> NDArray[np.uint64]:

@@ -11,8 +11,9 @@ from fractions import Fraction
 import pytest
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
-from common.messages import StepOpened, StudyAborted
+from common.messages import ShareSubmitted, StepOpened, StudyAborted
 from common.privacy.randomness import SeededRandomSource
+from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps
 
@@ -299,6 +300,35 @@ def test_a_bug_in_the_role_leaves_no_trace_and_the_role_is_rebuilt(stage):
     assert (len(lives), node.newest_received) == (2, 1)
 
 
+def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_another_answer(stage):
+    class Eager:
+        """Draws before it looks, which a role may do."""
+
+        def __init__(self, source_for_step):
+            self.source = source_for_step(0)
+
+        def receive(self, message):
+            drawn = self.source.random_bytes(16)
+            match message:
+                case StepOpened() if message.digest != bytes(32):
+                    raise RemoteProtocolError("no")
+                case StepOpened():
+                    share = ShareSubmitted(study=STUDY, step=0, chunk=0, payload=drawn)
+                    return [Send(message=share)]
+            return []
+
+    bad = StepOpened(study=STUDY, step=0, digest=b"\1" * 32, opening=b"")
+    node = stage.node(role=Eager)
+    node.receive(1, stage.script[0])
+    with pytest.raises(RemoteProtocolError):
+        node.receive(2, stage.codec.encode(bad))
+    node.receive(2, stage.script[1])
+    node = stage.node(role=Eager)
+    node.receive(3, stage.script[3])
+    first, second = (json.loads(out.body)[1]["payload"] for out in stage.sent)
+    assert first != second
+
+
 def test_a_replay_that_comes_to_other_effects_is_refused(stage):
     node = stage.node()
     for number in (1, 2):
@@ -327,7 +357,7 @@ def test_a_seeded_journal_marks_its_streams_as_not_private(stage):
 
     class Looking:
         def __init__(self, source_for_step):
-            seen.append(source_for_step("x").private)
+            seen.append(source_for_step(-1).private)
 
         def receive(self, message):
             return []
