@@ -25,7 +25,7 @@ from common.schema.codes import concatenate
 from party.sources.fingerprint import RowDigest
 
 HELD_BYTES = 1 << 28
-CHUNK_ROWS = 1 << 17
+_CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,23 +108,16 @@ class TableSource:
         reader: where the values are.
         schema: the study's.
         held_bytes: up to how many bytes of codes are held in memory.
-        chunk_rows: about how many rows are encoded at a time.
 
     Raises:
         InputError: the table cannot be read, or is not of the schema; row and cell are named.
     """
 
     def __init__(
-        self,
-        reader: TableReader,
-        schema: Schema,
-        *,
-        held_bytes: int = HELD_BYTES,
-        chunk_rows: int = CHUNK_ROWS,
+        self, reader: TableReader, schema: Schema, *, held_bytes: int = HELD_BYTES
     ) -> None:
         self._reader = reader
         self._schema = schema
-        self._chunk_rows = chunk_rows
         self._everything = tuple(range(len(schema.attributes)))
         self._held: Codes | None = None
         try:
@@ -225,7 +218,7 @@ class TableSource:
         attributes = tuple(self._schema.attributes[position] for position in positions)
         part = Schema(attributes)
         before = 0
-        for table in _merged(self._reader.batches(part.names), self._chunk_rows):
+        for table in _merged(self._reader.batches(part.names), _CHUNK_ROWS):
             yield part.encode(
                 table,
                 where=self._reader.where,
