@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import adbc_driver_manager
 import adbc_driver_manager.dbapi
@@ -28,9 +28,11 @@ from common.errors import InputError
 from common.schema import Schema
 
 KINDS = ("postgresql", "sqlite", "duckdb")
-_PASSWORD = re.compile(r"(?<=:)[^:@/?]+(?=@)|(?<=password=)[^&\s]+")
+# In a URI, between colon and the last at sign before the path, or as a parameter; or in a list of
+# words and values.
+_PASSWORD = re.compile(r"://[^/@:]*:(?P<user>[^/]+)@|password\s*=\s*(?P<key>'[^']*'|[^&\s]+)")
 _STATEMENT_OPTIONS = {
-    "postgresql": {},
+    "postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 22},
     "sqlite": {"adbc.sqlite.query.batch_rows": 1 << 16},  # the first batch settles the types
     "duckdb": {},
 }
@@ -121,8 +123,12 @@ class SqlReader:
             yield rows
 
     def _refused(self, error: Exception) -> InputError:
-        """The driver's complaint, without the address it was given."""
-        words = _PASSWORD.sub("...", str(error).replace(self._address, "(address)")).strip()
+        """The driver's complaint, without the secrets it was given (libpq quotes what it reads)."""
+        words = str(error).strip().replace(self._address, "(address)")
+        for found in _PASSWORD.finditer(self._address):
+            secret = (found["user"] or found["key"]).strip("'")
+            for form in (secret, unquote(secret)):
+                words = words.replace(form, "(password)")
         return InputError(
             f"{self.where}: the database refused: {words}. Check the address, the right to read "
             "and the query"
