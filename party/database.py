@@ -21,6 +21,8 @@ from common.errors import InputError, LocalError
 
 Value = int | str | bytes | None
 
+_PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON")
+
 
 class Database:
     """A SQLite file, open in one process at a time."""
@@ -31,16 +33,17 @@ class Database:
             _make_private(path)
             # Autocommit; transactions are begun explicitly, and take the write lock at once.
             self._connection = sqlite3.connect(path, isolation_level=None)
-            for pragma in ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON"):
-                self._connection.execute(f"PRAGMA {pragma}")
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"cannot open {path}: {error}") from error
+
+        self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
 
     def add_tables(self, tables: str) -> None:
         """Create the tables that are not there yet."""
         try:
             self._connection.executescript(tables)
         except sqlite3.Error as error:
+            self._connection.close()
             raise InputError(f"cannot open {self.path}: {error}") from error
 
     def close(self) -> None:
