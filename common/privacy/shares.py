@@ -9,10 +9,10 @@ if more than m parties add shares there is more noise, never less privacy.
     P(k) = (1 - q)^r q^k (r)(r + 1)..(r + k - 1) / k!,   r = 1/m,
     P(k + 1) = P(k) q (k + r) / (k + 1).
 
-Why the sampler is exact. For small scales the distribution function is inverted, its
-thresholds known between integer bounds with outward rounding and refined until a draw is settled:
-see `inversion`. For larger scales the table would be too long, and `blocks` draws by exact
-rejection. In neither is a probability ever rounded.
+Why the sampler is exact. For small scales the distribution function is inverted, its thresholds
+known between integer bounds with outward rounding and refined until a draw is settled: see
+`inversion`. For larger scales the table would be too long, and `blocks` draws by exact rejection.
+In neither is a probability ever rounded.
 """
 
 from __future__ import annotations
