@@ -23,7 +23,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.census_like import Shape, coverage, random_boxes
+from benchmarks.census_like import ADULT, Shape, coverage, random_boxes
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
@@ -38,35 +38,6 @@ METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
 RESULTS = Path(__file__).parent / "results"
 QUERIES = 40_000
 Floats = NDArray[np.float64]
-ADULT = """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 17
-max = 90
-bins = 74
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Female", "Male"]
-
-[[attribute]]
-name = "occupation"
-kind = "categorical"
-values = [
-  "Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing",
-  "Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv",
-  "Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving",
-]
-
-[[attribute]]
-name = "fnlwgt"
-kind = "integer"
-min = 0
-max = 1499999
-bins = 1000
-"""
 
 
 @dataclass(frozen=True)

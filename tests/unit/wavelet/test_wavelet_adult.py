@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.census_like import random_boxes
-from benchmarks.privelet import ADULT
+from benchmarks.census_like import ADULT, random_boxes
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
