@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-SOURCES := common curator party parley benchmarks tests
+SOURCES := common curator party parley benchmarks tests protos
 
 .PHONY: help install dev demo test test-all check format protos clean
 help: ## this list
@@ -40,6 +40,10 @@ check: .venv/.dev ## format, lint, types, import contracts, generated code
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python protos/generate.py --check
+
+protos: .venv/.dev ## regenerate the code of the wire contract
+	$(BIN)/python protos/generate.py
 
 format: .venv/.dev ## let ruff format and fix
 	$(BIN)/ruff format $(SOURCES)
@@ -47,3 +51,18 @@ format: .venv/.dev ## let ruff format and fix
 
 clean: ## remove what make made
 	rm -rf .venv demo-release build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
+.PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes
+bench-counting: .venv/.dev ## counting against pandas and DuckDB
+	$(BIN)/python -m benchmarks.counting
+bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
+	$(BIN)/python -m benchmarks.crypto
+bench-noise: .venv/.dev ## noise against OpenDP's sampler
+	$(BIN)/python -m benchmarks.noise
+bench-schema: .venv/.dev ## encoding against pandas map and cut
+	$(BIN)/python -m benchmarks.schema_speed
+bench-privelet: .venv/.dev ## section 8 of the Privelet paper
+	$(BIN)/python -m benchmarks.privelet
+bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public implementations
+	$(BIN)/python -m benchmarks.privbayes

@@ -1,8 +1,9 @@
 """What this owner has spent, on what, and when: durable, append-only and tamper-evident.
 
-One SQLite file. A charge is one transaction that is on disk (fsync) when `charge` returns, so the
-shell charges first and sends afterwards. Charging the same step of the same study again is
-recognised and costs nothing: the answer was drawn once, and asked again it is the same answer.
+A table in the party's SQLite file. A charge is on disk (fsync) when `charge` returns or, inside a
+transaction of the caller's, when that ends; so the shell charges first and sends afterwards.
+Charging the same step of the same study again is recognised and costs nothing: the answer was drawn
+once, and asked again it is the same answer.
 
 Entries are chained: each carries the SHA-256 of its own content and of the entry before it, so a
 changed, removed or reordered entry breaks the chain from there on, and `verify` says where. Whoever
@@ -13,14 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from common.errors import InputError, LocalError, PolicyError
+from common.errors import LocalError, PolicyError
+from party.database import Database
 
 _EMPTY_HEAD = "0" * 64
 _TABLES = """
@@ -68,38 +68,15 @@ class Caps:
 
 
 class Ledger:
-    """The ledger in one file; open it in one process at a time."""
+    """The ledger in a file, alone or with the journal; open it in one process at a time."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            # Autocommit; transactions are begun explicitly, and take the write lock at once.
-            self._db = sqlite3.connect(path, isolation_level=None)
-            self._db.execute("PRAGMA synchronous=FULL")
-            self._db.executescript(_TABLES)
-        except sqlite3.Error as error:
-            raise InputError(f"cannot open the ledger {path}: {error}") from error
+    def __init__(self, file: Path | Database) -> None:
+        self._file = file if isinstance(file, Database) else Database(file)
+        self._file.add_tables(_TABLES)
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise LocalError(
-                f"the ledger {self._path} could not be written ({error}); nothing was charged and "
-                "nothing was sent"
-            ) from error
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
+        self._file.close()
 
     def charge(self, charge: Charge, caps: Caps, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
@@ -110,16 +87,16 @@ class Ledger:
         """
         if charge.epsilon < 0:
             raise LocalError(f"a charge is not negative: {charge.epsilon}")
-        with self._writing():
-            earlier = self._db.execute(
+        with self._file.transaction():
+            earlier = self._file.rows(
                 "SELECT epsilon FROM entry WHERE study = ? AND step = ?",
                 (charge.study, charge.step),
-            ).fetchone()
-            if earlier is not None:
-                if Fraction(earlier[0]) != charge.epsilon:
+            )
+            if earlier:
+                if Fraction(earlier[0][0]) != charge.epsilon:
                     raise LocalError(
                         f"step {charge.step!r} of study {charge.study_name!r} was charged "
-                        f"{earlier[0]} before and would now be charged {charge.epsilon}"
+                        f"{earlier[0][0]} before and would now be charged {charge.epsilon}"
                     )
                 return False
             self._refuse_overspending(charge, caps)
@@ -138,9 +115,9 @@ class Ledger:
                 )
 
     def _append(self, charge: Charge, charged_at: str) -> None:
-        number = self._db.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM entry").fetchone()[0]
+        ((number,),) = self._file.rows("SELECT COALESCE(MAX(number), 0) + 1 FROM entry")
         digest = _digest(self.head(), number, charge, charged_at)
-        self._db.execute(
+        self._file.write(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number, charge.study, charge.study_name, charge.step, charge.mechanism,
@@ -165,10 +142,10 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """Everything charged, oldest first."""
-        rows = self._db.execute(
+        rows = self._file.rows(
             "SELECT number, study, study_name, step, mechanism, epsilon, charged_at, digest "
             "FROM entry ORDER BY number"
-        ).fetchall()
+        )
         return [
             Entry(
                 number=row[0],
@@ -187,8 +164,8 @@ class Ledger:
 
     def head(self) -> str:
         """The digest of the newest entry: it stands for the whole ledger up to here."""
-        row = self._db.execute("SELECT digest FROM entry ORDER BY number DESC LIMIT 1").fetchone()
-        return _EMPTY_HEAD if row is None else str(row[0])
+        newest = self._file.rows("SELECT digest FROM entry ORDER BY number DESC LIMIT 1")
+        return str(newest[0][0]) if newest else _EMPTY_HEAD
 
     def verify(self) -> None:
         """Recompute the chain.
@@ -201,8 +178,8 @@ class Ledger:
             expected = _digest(head, position, entry.charge, entry.charged_at)
             if entry.number != position or entry.digest != expected:
                 raise LocalError(
-                    f"the ledger {self._path} was tampered with: entry {position} does not match "
-                    "its digest. Restore it from a backup and find out who could write to it"
+                    f"the ledger {self._file.path} was tampered with: entry {position} does not "
+                    "match its digest. Restore it from a backup and find out who could write to it"
                 )
             head = entry.digest
 

@@ -1,10 +1,12 @@
 """Where every random bit comes from.
 
-A mechanism never makes randomness: it is handed a `RandomSource`. There are two. `OsRandomSource`
-is the only one a service can have: an AES-256-CTR keystream whose key comes from the operating
-system's generator and is replaced after every 2^32 bytes. `SeededRandomSource` repeats itself, for
-tests and experiments; whatever used it is not private, and `private` says so all the way into the
-privacy statement.
+A mechanism never makes randomness: it is handed a `RandomSource`. There are three.
+`OsRandomSource` is an AES-256-CTR keystream whose key comes from the operating system's generator
+and is replaced after every 2^32 bytes. `KeyedRandomSource` is such a keystream under a key that the
+caller drew from an `OsRandomSource` and keeps on disk until its answer is safe, so that a service
+that crashed comes to the same answer again instead of drawing another. `SeededRandomSource` repeats
+itself, for tests and experiments; whatever used it is not private, and `private` says so all the
+way into the privacy statement.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 
+KEY_BYTES = 32
 _REKEY_AFTER_BYTES = 1 << 32
 _ZEROS = bytes(1 << 16)
 
@@ -60,7 +63,7 @@ class OsRandomSource:
         self._rekey()
 
     def _rekey(self) -> None:
-        self._stream = _Keystream(os.urandom(32))
+        self._stream = _Keystream(os.urandom(KEY_BYTES))
         self._left = _REKEY_AFTER_BYTES
         self._owner = os.getpid()
 
@@ -78,6 +81,56 @@ class OsRandomSource:
 
     def __reduce__(self) -> str:
         """A copy in another process would repeat the stream."""
+        raise LocalError("a random source is not copied; make a new one where it is needed")
+
+
+class KeyedRandomSource:
+    """A keystream that repeats under the same key: for steps that may have to be run again.
+
+    As good as `OsRandomSource` as long as the key came from there, is used for one step only, and
+    stays secret. Under one key the same sequence of reads gives the same bytes.
+
+    Args:
+        key: 32 bytes.
+        private: false if the key was not drawn from the operating system's generator.
+
+    Attributes:
+        drawn_bytes: how much was read so far.
+    """
+
+    def __init__(self, key: bytes, *, private: bool = True) -> None:
+        if len(key) != KEY_BYTES:
+            raise LocalError(f"a random source's key has {KEY_BYTES} bytes, not {len(key)}")
+        self.private = private
+        self.drawn_bytes = 0
+        self._key = key
+        self._owner = os.getpid()
+        self._segment = -1
+        self._next_segment()
+
+    def _next_segment(self) -> None:
+        """A fresh AES key for every 2^32 bytes, so that no single one is used for too long."""
+        self._segment += 1
+        label = b"parley keyed source\0" + self._segment.to_bytes(8, "big")
+        self._stream = _Keystream(hashlib.sha256(label + self._key).digest())
+        self._left = _REKEY_AFTER_BYTES
+
+    def random_bytes(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        if self._owner != os.getpid():
+            raise LocalError("a random source was carried into another process by a fork")
+        if count > self._left:
+            self._next_segment()
+        self._left -= count
+        self.drawn_bytes += count
+        return self._stream.read(count)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` uniform 64-bit words."""
+        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
+
+    def __reduce__(self) -> str:
+        """A copy would repeat the stream."""
         raise LocalError("a random source is not copied; make a new one where it is needed")
 
 

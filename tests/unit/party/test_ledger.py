@@ -101,7 +101,7 @@ def test_tampering_shows(tmp_path, ledger, tampering):
 def test_a_file_that_cannot_be_written_charges_nothing(tmp_path, ledger):
     ledger.charge(charge("a"), CAPS, "t")
     blocker = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
-    ledger._db.execute("PRAGMA busy_timeout=0")
+    ledger._file.rows("PRAGMA busy_timeout=0")
     blocker.execute("BEGIN EXCLUSIVE")
     with pytest.raises(LocalError, match="nothing was charged"):
         ledger.charge(charge("b"), CAPS, "t")

@@ -1,0 +1,35 @@
+"""A party's approval of a study: a signature over the study's digest and the party's name."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cryptography.exceptions import InvalidSignature
+
+from common.wire.catalogue import ErrorCode, WireError
+
+_CONTEXT = b"parley approval of a study, version 1\0"
+
+
+class Verifier(Protocol):
+    """The public identity that a study pins for a party."""
+
+    def verify(self, signature: bytes, message: bytes) -> None:
+        """Raise InvalidSignature unless this identity signed the message."""
+
+
+def statement(*, study: bytes, party: str) -> bytes:
+    """The bytes that an owner signs. They can be taken for nothing else that is ever signed."""
+    return _CONTEXT + study + party.encode()
+
+
+def require(*, study: bytes, party: str, signature: bytes, identity: Verifier) -> None:
+    """Raise unless the party's pinned identity approved the study.
+
+    Raises:
+        WireError: APPROVAL_INVALID.
+    """
+    try:
+        identity.verify(signature, statement(study=study, party=party))
+    except InvalidSignature:
+        raise WireError(ErrorCode.APPROVAL_INVALID, f"party {party!r}") from None

@@ -1,0 +1,233 @@
+"""The error catalogue: every reason for refusing a call, and all that a peer may learn about it.
+
+An error is a code and a private detail. The code travels (as a gRPC status and a trailer); the
+detail stays in the log of the side that refused. The words a peer reads come from this catalogue,
+and from its own copy of it: a text that arrives over the network is never shown.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from common.errors import PolicyError, RemoteProtocolError
+from common.wire.v1 import errors_pb2
+
+TRAILER = "parley-error-bin"
+
+
+class ErrorCode(enum.IntEnum):
+    """The codes of protos/common/wire/v1/errors.proto."""
+
+    MALFORMED = 1
+    FIELD_MISSING = 2
+    FIELD_UNKNOWN = 3
+    FIELD_INVALID = 4
+    TOO_LARGE = 5
+    OUT_OF_ORDER = 6
+    SEQUENCE_REUSED = 7
+    VERSION_MISMATCH = 8
+    CERTIFICATE_MISSING = 9
+    CERTIFICATE_UNTRUSTED = 10
+    CERTIFICATE_EXPIRED = 11
+    CERTIFICATE_REVOKED = 12
+    NAME_MISMATCH = 13
+    CURATOR_UNTRUSTED = 14
+    STUDY_UNKNOWN = 15
+    STUDY_CLOSED = 16
+    APPROVAL_INVALID = 17
+    OUT_OF_TURN = 18
+    REFUSED = 19
+    UNAVAILABLE = 20
+    INTERNAL = 21
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the other side may know of an error.
+
+    Attributes:
+        status: the gRPC status the call ends with.
+        public: what happened.
+        remedy: what to do about it.
+    """
+
+    status: grpc.StatusCode
+    public: str
+    remedy: str
+
+
+_SAME_VERSION = "Run the same version of parley on both sides."
+_Status = grpc.StatusCode
+CATALOGUE: dict[ErrorCode, Entry] = {
+    ErrorCode.MALFORMED: Entry(
+        _Status.INVALID_ARGUMENT, "The bytes are not a message of the protocol.", _SAME_VERSION
+    ),
+    ErrorCode.FIELD_MISSING: Entry(
+        _Status.INVALID_ARGUMENT, "A field of the message is missing.", _SAME_VERSION
+    ),
+    ErrorCode.FIELD_UNKNOWN: Entry(
+        _Status.INVALID_ARGUMENT,
+        "The message holds something that this version does not know.",
+        _SAME_VERSION,
+    ),
+    ErrorCode.FIELD_INVALID: Entry(
+        _Status.INVALID_ARGUMENT, "A field of the message has a value it must not have.",
+        _SAME_VERSION,
+    ),
+    ErrorCode.TOO_LARGE: Entry(
+        _Status.INVALID_ARGUMENT,
+        "The message is larger than the protocol allows.",
+        "Use fewer or smaller attributes, or a method with smaller tables.",
+    ),
+    ErrorCode.OUT_OF_ORDER: Entry(
+        _Status.FAILED_PRECONDITION,
+        "A part of the conversation was skipped.",
+        "Reconnect: both sides then go on from what is on disk.",
+    ),
+    ErrorCode.SEQUENCE_REUSED: Entry(
+        _Status.FAILED_PRECONDITION,
+        "A message came again with other content.",
+        "Has a party's folder been restored from an old copy, or is it running twice? An answer "
+        "is drawn once: stop the study.",
+    ),
+    ErrorCode.VERSION_MISMATCH: Entry(
+        _Status.FAILED_PRECONDITION, "The two sides speak different versions.", _SAME_VERSION
+    ),
+    ErrorCode.CERTIFICATE_MISSING: Entry(
+        _Status.UNAUTHENTICATED,
+        "No certificate was presented.",
+        "Make a key and a request with `parley keys init`, and have it approved.",
+    ),
+    ErrorCode.CERTIFICATE_UNTRUSTED: Entry(
+        _Status.UNAUTHENTICATED,
+        "The certificate is not one that this consortium issued to a party.",
+        "Compare the authority's fingerprint on both sides with `parley keys show`.",
+    ),
+    ErrorCode.CERTIFICATE_EXPIRED: Entry(
+        _Status.UNAUTHENTICATED,
+        "The certificate is not valid at this time.",
+        "Check the clock; renew the certificate with `parley keys rotate`.",
+    ),
+    ErrorCode.CERTIFICATE_REVOKED: Entry(
+        _Status.UNAUTHENTICATED,
+        "The certificate was revoked.",
+        "Speak to the curator's operator; a new one needs `parley keys rotate`.",
+    ),
+    ErrorCode.NAME_MISMATCH: Entry(
+        _Status.PERMISSION_DENIED,
+        "The certificate belongs to another party.",
+        "Use the certificate that was issued for this party's name.",
+    ),
+    ErrorCode.CURATOR_UNTRUSTED: Entry(
+        _Status.UNAUTHENTICATED,
+        "The curator's certificate is not trusted, or is not for this address.",
+        "Check the address and the authority's fingerprint; do not go on before both are right.",
+    ),
+    ErrorCode.STUDY_UNKNOWN: Entry(
+        _Status.NOT_FOUND,
+        "There is no such study for this party.",
+        "Compare the study's digest on both sides.",
+    ),
+    ErrorCode.STUDY_CLOSED: Entry(
+        _Status.FAILED_PRECONDITION,
+        "The study does not take this any more.",
+        "Look at its status; a new study needs a new approval.",
+    ),
+    ErrorCode.APPROVAL_INVALID: Entry(
+        _Status.PERMISSION_DENIED,
+        "The approval is not signed by the identity that the study pins.",
+        "Compare the identity's fingerprint with the study's.",
+    ),
+    ErrorCode.OUT_OF_TURN: Entry(
+        _Status.FAILED_PRECONDITION,
+        "The message is not one that may be sent now.",
+        "Look at the logs of both sides; nothing was changed by it.",
+    ),
+    ErrorCode.REFUSED: Entry(
+        _Status.PERMISSION_DENIED,
+        "Refused by a budget or a policy.",
+        "Ask the other side's operator, whose log has the reason.",
+    ),
+    ErrorCode.UNAVAILABLE: Entry(
+        _Status.UNAVAILABLE,
+        "The other side cannot be reached.",
+        "Check address, network and proxy with `parley doctor`; trying again is safe.",
+    ),
+    ErrorCode.INTERNAL: Entry(
+        _Status.INTERNAL,
+        "The other side had a failure of its own.",
+        "Its log has the cause; trying again is safe.",
+    ),
+}  # fmt: skip
+
+
+class WireError(RemoteProtocolError):
+    """A call was refused, by us or by the peer.
+
+    Attributes:
+        code: why, from the catalogue.
+        detail: for our own log only; never sent.
+    """
+
+    def __init__(self, code: ErrorCode, detail: str = "") -> None:
+        entry = CATALOGUE[code]
+        aside = f" ({detail})" if detail else ""
+        super().__init__(f"{code.name}: {entry.public}{aside} {entry.remedy}")
+        self.code = code
+        self.detail = detail
+
+    @property
+    def entry(self) -> Entry:
+        """What the peer may know."""
+        return CATALOGUE[self.code]
+
+    def trailer(self) -> tuple[tuple[str, bytes], ...]:
+        """The trailing metadata that carries the code."""
+        detail = errors_pb2.ErrorDetail(code=f"ERROR_CODE_{self.code.name}")
+        return ((TRAILER, detail.SerializeToString()),)
+
+
+def classify(error: Exception) -> WireError:
+    """Any exception as an error of the catalogue; what is not ours is an internal failure."""
+    match error:
+        case WireError():
+            return error
+        case PolicyError():
+            return WireError(ErrorCode.REFUSED, str(error))
+        case RemoteProtocolError():
+            return WireError(ErrorCode.OUT_OF_TURN, str(error))
+        case _:
+            return WireError(ErrorCode.INTERNAL, f"{type(error).__name__}: {error}")
+
+
+def received(
+    status: grpc.StatusCode, metadata: Iterable[tuple[str, str | bytes]] | None
+) -> WireError:
+    """The error a peer's refusal stands for: by its trailer, or else by its status.
+
+    The text of the status is the peer's, so it is not used.
+    """
+    for key, value in metadata or ():
+        if key == TRAILER and isinstance(value, bytes):
+            return WireError(_code_in(value), "said the other side")
+    fallback = {
+        _Status.UNAVAILABLE: ErrorCode.UNAVAILABLE,
+        _Status.DEADLINE_EXCEEDED: ErrorCode.UNAVAILABLE,
+        _Status.CANCELLED: ErrorCode.UNAVAILABLE,
+        _Status.UNIMPLEMENTED: ErrorCode.VERSION_MISMATCH,
+        _Status.RESOURCE_EXHAUSTED: ErrorCode.TOO_LARGE,
+        _Status.UNAUTHENTICATED: ErrorCode.CERTIFICATE_UNTRUSTED,
+    }
+    return WireError(fallback.get(status, ErrorCode.INTERNAL), f"status {status.name}")
+
+
+def _code_in(trailer: bytes) -> ErrorCode:
+    try:
+        return ErrorCode(errors_pb2.ErrorDetail.FromString(trailer).code)
+    except (DecodeError, ValueError):  # a code of a later version
+        return ErrorCode.INTERNAL

@@ -1,0 +1,120 @@
+"""Messages in frames of at most 1 MiB, numbered and digested.
+
+Each direction of each (party, study) numbers its messages 1, 2, 3, ... A receiver knows the last
+number on its disk. A number up to it is a repetition, which the receiver compares by digest; the
+number after it is new; a later one is a gap and is refused.
+
+    for frame in split(data, sequence=7): send(frame)
+
+    assembler = Assembler(stored=6)
+    for call in calls:
+        if (whole := assembler.add(call)) is not None:
+            store(whole.sequence, whole.data)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from common.errors import LocalError
+from common.wire import strict
+from common.wire.catalogue import ErrorCode, WireError
+from common.wire.v1.curator_pb2 import Frame, SubmitRequest, WorkResponse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """A message that arrived complete: its number, its bytes, and their SHA-256."""
+
+    sequence: int
+    data: bytes
+    digest: bytes
+
+
+def split(data: bytes, *, sequence: int) -> Iterator[Frame]:
+    """The frames of one message, in order; made one at a time."""
+    size = strict.MOST_FRAME_BYTES
+    if not 0 < len(data) <= strict.MOST_MESSAGE_BYTES or sequence < 1:
+        raise LocalError(f"message {sequence} of {len(data):,} bytes cannot be sent")
+    digest = hashlib.sha256(data).digest()
+    parts = -(-len(data) // size)
+    for part in range(parts):
+        yield Frame(
+            sequence=sequence,
+            digest=digest,
+            part=part,
+            parts=parts,
+            payload=data[part * size : (part + 1) * size],
+        )
+
+
+class Assembler:
+    """Puts one stream's frames together again; holds one message at most.
+
+    Memory grows with what has arrived, never with what a frame announces.
+    """
+
+    def __init__(self, *, stored: int) -> None:
+        self._latest = stored + 1  # the highest number that leaves no gap
+        self._sequence = 0  # of the message under way, or of the last one
+        self._digest = b""
+        self._parts = 0
+        self._payloads: list[bytes] = []
+
+    def add(self, call: SubmitRequest | WorkResponse) -> Whole | None:
+        """Check the call that brings the next frame; the message, if it is its last.
+
+        Raises:
+            WireError: the frame is not one that can come next. The stream is then of no more use.
+        """
+        strict.check(call)
+        frame = call.frame
+        if not self._payloads:
+            self._begin(frame)
+        payload = frame.payload
+        self._continue(frame, len(payload))
+        self._payloads.append(payload)
+        if len(self._payloads) < self._parts:
+            return None
+        data = b"".join(self._payloads)
+        self._payloads = []
+        if hashlib.sha256(data).digest() != self._digest:
+            raise WireError(ErrorCode.FIELD_INVALID, f"message {frame.sequence}: wrong digest")
+        self._latest = max(self._latest, self._sequence + 1)
+        return Whole(sequence=self._sequence, data=data, digest=self._digest)
+
+    def finish(self) -> None:
+        """The stream ended.
+
+        Raises:
+            WireError: it ended within a message.
+        """
+        if self._payloads:
+            raise WireError(ErrorCode.OUT_OF_ORDER, f"message {self._sequence} is incomplete")
+
+    def _begin(self, frame: Frame) -> None:
+        if not 1 <= frame.sequence <= self._latest:
+            raise WireError(
+                ErrorCode.OUT_OF_ORDER, f"message {frame.sequence} before {self._latest}"
+            )
+        if self._sequence and frame.sequence != self._sequence + 1:
+            raise WireError(
+                ErrorCode.OUT_OF_ORDER, f"message {frame.sequence} after {self._sequence}"
+            )
+        most = strict.MOST_MESSAGE_BYTES // strict.MOST_FRAME_BYTES
+        if not 1 <= frame.parts <= most:
+            raise WireError(ErrorCode.TOO_LARGE, f"{frame.parts:,} parts, at most {most:,}")
+        self._sequence, self._digest, self._parts = frame.sequence, frame.digest, frame.parts
+
+    def _continue(self, frame: Frame, length: int) -> None:
+        expected = (self._sequence, self._digest, self._parts, len(self._payloads))
+        if (frame.sequence, frame.digest, frame.parts, frame.part) != expected:
+            raise WireError(
+                ErrorCode.OUT_OF_ORDER,
+                f"part {frame.part} of message {frame.sequence} cannot come next",
+            )
+        last = frame.part == frame.parts - 1
+        if not last and length != strict.MOST_FRAME_BYTES:
+            raise WireError(ErrorCode.FIELD_INVALID, "a part that is not the last must be full")

@@ -1,0 +1,169 @@
+"""Strict reading: a message is whole, known and within its limits, or it is refused.
+
+protobuf itself accepts a message without its fields, keeps what it does not know, and has no limits
+below 2 GB. `parse` and `check` refuse all of that. Every field of the contract with a length has a
+limit in `LIMITS`, so the memory a peer can make us use is bounded, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from common.errors import LocalError
+from common.messages import DIGEST_BYTES, MOST_TEXT
+from common.wire.catalogue import ErrorCode, WireError
+
+MIB = 1 << 20
+MOST_FRAME_BYTES = MIB
+MOST_CALL_BYTES = 4 * MIB  # what gRPC takes at once; a frame and its envelope fit well
+MOST_MESSAGE_BYTES = 256 * MIB  # a message of many frames; held in memory once per open submission
+MOST_STUDY_BYTES = 2 * MIB
+MOST_NAME = 100
+SIGNATURE_BYTES = 64
+
+_DIGEST = range(DIGEST_BYTES, DIGEST_BYTES + 1)
+_NAME = range(1, MOST_NAME + 1)
+_TEXT = range(MOST_TEXT + 1)
+_PAYLOAD = range(MOST_MESSAGE_BYTES + 1)
+LIMITS: dict[str, range] = {
+    "ToParty.study": _DIGEST,
+    "ToCurator.study": _DIGEST,
+    "StudyOpened.public_key": range(16 * 1024 + 1),
+    "StepOpened.digest": _DIGEST,
+    "StepOpened.opening": _PAYLOAD,
+    "EnvelopeRelayed.sender": _NAME,
+    "EnvelopeRelayed.envelope": _PAYLOAD,
+    "ResultPublished.result": _PAYLOAD,
+    "StudyAborted.reason": _TEXT,
+    "EnvelopePosted.recipient": _NAME,
+    "EnvelopePosted.envelope": _PAYLOAD,
+    "ShareSubmitted.payload": _PAYLOAD,
+    "ChoiceSubmitted.payload": _PAYLOAD,
+    "PartyRefused.reason": _TEXT,
+    "Frame.digest": _DIGEST,
+    "Frame.payload": range(1, MOST_FRAME_BYTES + 1),
+    "EnrolRequest.software": _NAME,
+    "EnrolRequest.party": _NAME,
+    "EnrolRequest.identity": range(16 * 1024 + 1),
+    "EnrolResponse.software": _NAME,
+    "EnrolResponse.studies": range(1_000 + 1),
+    "StudySummary.study": _DIGEST,
+    "StudySummary.name": _NAME,
+    "FetchStudyRequest.study": _DIGEST,
+    "FetchStudyResponse.document": range(MOST_STUDY_BYTES + 1),
+    "ApproveRequest.study": _DIGEST,
+    "ApproveRequest.signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
+    "DeclineRequest.study": _DIGEST,
+    "DeclineRequest.reason": _TEXT,
+    "WorkRequest.study": _DIGEST,
+    "AcknowledgeRequest.study": _DIGEST,
+    "SubmitRequest.study": _DIGEST,
+    "StatusRequest.study": _DIGEST,
+    "StatusResponse.cause": _TEXT,
+    "StatusResponse.waiting_for": range(1_000 + 1),
+}
+"""Lengths allowed: bytes of bytes, characters of text, entries of lists."""
+
+_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\t"))  # allowed in texts that are not names
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+
+def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -> AnyMessage:
+    """The message in some bytes, checked.
+
+    Raises:
+        WireError: naming what is wrong with it.
+    """
+    if len(data) > most:
+        raise WireError(ErrorCode.TOO_LARGE, f"{len(data):,} bytes, at most {most:,}")
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise WireError(ErrorCode.MALFORMED, f"not a {kind.__name__}") from None
+    check(message, size=len(data))
+    return message
+
+
+def check(message: Message, *, size: int | None = None) -> None:
+    """Refuse a message that is not whole, holds unknown fields, or passes a limit.
+
+    Args:
+        message: as it was received.
+        size: of its bytes, where they are at hand; else it is computed.
+
+    Raises:
+        WireError: naming the field and what is wrong with it.
+    """
+    known = _check(message)
+    size = message.ByteSize() if size is None else size
+    # The known fields have a size; if the message has another, there are unknown ones, or some came
+    # twice. Listing them instead could take many times the memory of the message itself.
+    if known != size:
+        raise WireError(
+            ErrorCode.FIELD_UNKNOWN,
+            f"{message.DESCRIPTOR.name} has {size - known:,} bytes besides its fields",
+        )
+
+
+def _check(message: Message) -> int:
+    """The bytes that the known fields take; refuses what is missing or not allowed."""
+    descriptor, size = message.DESCRIPTOR, 0
+    for choice in descriptor.oneofs:
+        if message.WhichOneof(choice.name) is None and len(choice.fields) > 1:
+            raise WireError(ErrorCode.FIELD_UNKNOWN, f"{descriptor.name} says nothing we know")
+    for field in descriptor.fields:
+        name = f"{descriptor.name}.{field.name}"
+        allowed = LIMITS.get(name)
+        known = None if field.enum_type is None else set(field.enum_type.values_by_number) - {0}
+        if field.is_repeated:
+            entries = getattr(message, field.name)
+            _check_length(name, len(entries), LIMITS[name])
+            allowed = _NAME if field.message_type is None else None  # texts in lists are names
+        elif message.HasField(field.name):
+            entries = (getattr(message, field.name),)
+        elif field.containing_oneof is None or len(field.containing_oneof.fields) == 1:
+            raise WireError(ErrorCode.FIELD_MISSING, name)
+        else:
+            continue  # another alternative was chosen
+        for entry in entries:
+            size += _varint_size(field.number << 3) + _check_value(name, entry, allowed, known)
+    return size
+
+
+def _check_value(name: str, value: object, allowed: range | None, known: Set[int] | None) -> int:
+    if isinstance(value, Message):
+        return _delimited_size(_check(value))
+    if isinstance(value, bytes | str) and allowed is not None:
+        _check_length(name, len(value), allowed)
+        if isinstance(value, bytes):
+            return _delimited_size(len(value))
+        # Names and reasons are shown on terminals and in logs, where control characters do harm.
+        plain = value if allowed == _NAME else value.translate(_LINE_BREAKS)
+        if not plain.isprintable():
+            raise WireError(ErrorCode.FIELD_INVALID, f"{name}: holds control characters")
+        return _delimited_size(len(value.encode()))
+    if known is not None and value not in known:
+        raise WireError(ErrorCode.FIELD_UNKNOWN, f"{name}: {value}")
+    if isinstance(value, int):
+        return _varint_size(value)
+    raise LocalError(f"{name}: the contract has a field that this module cannot check")
+
+
+def _check_length(name: str, length: int, allowed: range) -> None:
+    if length > allowed[-1]:
+        raise WireError(ErrorCode.TOO_LARGE, f"{name}: {length:,}, at most {allowed[-1]:,}")
+    if length < allowed[0]:
+        raise WireError(ErrorCode.FIELD_INVALID, f"{name}: {length:,}, at least {allowed[0]:,}")
+
+
+def _varint_size(value: int) -> int:
+    return max(1, -(-value.bit_length() // 7))
+
+
+def _delimited_size(length: int) -> int:
+    return _varint_size(length) + length

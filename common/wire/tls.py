@@ -1,0 +1,146 @@
+"""mTLS for gRPC: credentials, limits, reloading, proxies, and what a failed connection means.
+
+Both sides show a certificate of the consortium's authority. gRPC has no switch for the lowest
+version of TLS; two gRPC peers agree on 1.3, and `peers.identify` refuses a caller that did not.
+
+A server reads its files again when they change, at the next handshake: open connections go on, and
+a rotation needs no restart. A client reads them whenever it connects.
+
+gRPC itself looks at `https_proxy` in small letters only, so `proxy_from` decides from HTTPS_PROXY,
+https_proxy, NO_PROXY and no_proxy, and `channel_options` tells gRPC. The proxy sees ciphertext: it
+is asked to CONNECT, and TLS is spoken through it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import cast
+
+import grpc
+
+from common.errors import InputError
+from common.wire import strict
+from common.wire.catalogue import ErrorCode, WireError, received
+from common.wire.certificates import Role
+from common.wire.credentials import CredentialFiles, Credentials
+
+logger = logging.getLogger(__name__)
+
+Options = tuple[tuple[str, int | str], ...]
+_KEEPALIVE_MS = 30_000
+_LIMITS: Options = (
+    ("grpc.max_receive_message_length", strict.MOST_CALL_BYTES),
+    ("grpc.max_send_message_length", strict.MOST_CALL_BYTES),
+)
+_KEEPALIVE: Options = (  # idle streams survive firewalls, and a dead peer is noticed
+    ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+SERVER_OPTIONS: Options = (
+    *_LIMITS,
+    *_KEEPALIVE,
+    ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_MS // 2),
+    ("grpc.max_concurrent_streams", 100),
+    ("grpc.so_reuseport", 0),  # a second curator on the same port is an error, not a coin toss
+)
+
+
+def server_credentials(files: CredentialFiles) -> grpc.ServerCredentials:
+    """A server's credentials that follow their files; every client must show a certificate.
+
+    Raises:
+        InputError: the files cannot be used now. Later on, the last good ones stay in use.
+    """
+    reload = _Reloading(files)
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(files.load()),
+        reload,  # type: ignore[arg-type]  # gRPC documents None for "no change", its stubs do not
+        require_client_authentication=True,
+    )
+
+
+class _Reloading:
+    """Asked by gRPC at each handshake: new credentials, or None to keep what there is."""
+
+    def __init__(self, files: CredentialFiles) -> None:
+        self._files = files
+        self._state = files.state()
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        state = self._files.state()
+        if state == self._state:
+            return None
+        try:
+            credentials = self._files.load()
+        except InputError as error:
+            # Two files are replaced one after the other; in between they do not fit.
+            logger.warning("keeping the certificates in use: %s", error)
+            return None
+        self._state = state
+        logger.info("certificates reloaded from %s", self._files.certificate)
+        return _configuration(credentials)
+
+
+def _configuration(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(credentials.key_pem, credentials.chain_pem)], credentials.authority_pem
+    )
+
+
+def channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
+    """A client's credentials."""
+    return grpc.ssl_channel_credentials(
+        credentials.authority_pem, credentials.key_pem, credentials.chain_pem
+    )
+
+
+def channel_options(*, proxy: str | None) -> Options:
+    """How a client dials, through a proxy or directly."""
+    way: Options = (
+        (("grpc.enable_http_proxy", 0),) if proxy is None else (("grpc.http_proxy", proxy),)
+    )
+    return (*_LIMITS, *_KEEPALIVE, *way)
+
+
+def proxy_from(environment: Mapping[str, str], *, host: str) -> str | None:
+    """The proxy to reach a host through, by the usual variables; None to dial directly."""
+    proxy, exceptions = (
+        environment.get(name.upper()) or environment.get(name, "")
+        for name in ("https_proxy", "no_proxy")
+    )
+    for exception in filter(None, (entry.strip() for entry in exceptions.split(","))):
+        suffix = exception.lstrip(".")
+        if exception == "*" or host == suffix or host.endswith(f".{suffix}"):
+            return None
+    if not proxy:
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def explain(error: grpc.RpcError, mine: Credentials | None, *, at: datetime) -> WireError:
+    """What a failed call means, for a party: the peer's word, or what can be told from here.
+
+    A server that refuses a certificate during the handshake says no more than a closed connection,
+    so that case is told by looking at our own certificate.
+    """
+    trailer = cast(Iterable[tuple[str, str | bytes]] | None, error.trailing_metadata())
+    told = received(error.code(), trailer)
+    if told.code is not ErrorCode.UNAVAILABLE:
+        return told
+    details = error.details() or ""
+    if "CERTIFICATE_VERIFY_FAILED" in details or "Hostname Verification" in details:
+        return WireError(ErrorCode.CURATOR_UNTRUSTED)
+    if mine is None:
+        return WireError(ErrorCode.CERTIFICATE_MISSING)
+    try:
+        mine.check(role=Role.PARTY, at=at)
+    except WireError as own:
+        return own
+    if "Socket closed" in details:
+        hint = "the connection was closed at once; perhaps the curator trusts another authority"
+        return WireError(ErrorCode.UNAVAILABLE, hint)
+    return told

@@ -1,0 +1,1 @@
+"""The wire contract, version 1: generated from protos/, never edited."""

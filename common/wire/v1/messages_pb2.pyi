@@ -1,0 +1,122 @@
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ToParty(_message.Message):
+    __slots__ = ("encoding", "study", "study_opened", "step_opened", "envelope_relayed", "result_published", "study_finished", "study_aborted")
+    ENCODING_FIELD_NUMBER: _ClassVar[int]
+    STUDY_FIELD_NUMBER: _ClassVar[int]
+    STUDY_OPENED_FIELD_NUMBER: _ClassVar[int]
+    STEP_OPENED_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_RELAYED_FIELD_NUMBER: _ClassVar[int]
+    RESULT_PUBLISHED_FIELD_NUMBER: _ClassVar[int]
+    STUDY_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    STUDY_ABORTED_FIELD_NUMBER: _ClassVar[int]
+    encoding: int
+    study: bytes
+    study_opened: StudyOpened
+    step_opened: StepOpened
+    envelope_relayed: EnvelopeRelayed
+    result_published: ResultPublished
+    study_finished: StudyFinished
+    study_aborted: StudyAborted
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., study_opened: _Optional[_Union[StudyOpened, _Mapping]] = ..., step_opened: _Optional[_Union[StepOpened, _Mapping]] = ..., envelope_relayed: _Optional[_Union[EnvelopeRelayed, _Mapping]] = ..., result_published: _Optional[_Union[ResultPublished, _Mapping]] = ..., study_finished: _Optional[_Union[StudyFinished, _Mapping]] = ..., study_aborted: _Optional[_Union[StudyAborted, _Mapping]] = ...) -> None: ...
+
+class ToCurator(_message.Message):
+    __slots__ = ("encoding", "study", "envelope_posted", "share_submitted", "choice_submitted", "party_refused")
+    ENCODING_FIELD_NUMBER: _ClassVar[int]
+    STUDY_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_POSTED_FIELD_NUMBER: _ClassVar[int]
+    SHARE_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    CHOICE_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    PARTY_REFUSED_FIELD_NUMBER: _ClassVar[int]
+    encoding: int
+    study: bytes
+    envelope_posted: EnvelopePosted
+    share_submitted: ShareSubmitted
+    choice_submitted: ChoiceSubmitted
+    party_refused: PartyRefused
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., envelope_posted: _Optional[_Union[EnvelopePosted, _Mapping]] = ..., share_submitted: _Optional[_Union[ShareSubmitted, _Mapping]] = ..., choice_submitted: _Optional[_Union[ChoiceSubmitted, _Mapping]] = ..., party_refused: _Optional[_Union[PartyRefused, _Mapping]] = ...) -> None: ...
+
+class StudyOpened(_message.Message):
+    __slots__ = ("public_key",)
+    PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
+    public_key: bytes
+    def __init__(self, public_key: _Optional[bytes] = ...) -> None: ...
+
+class StepOpened(_message.Message):
+    __slots__ = ("step", "digest", "opening")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    OPENING_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    digest: bytes
+    opening: bytes
+    def __init__(self, step: _Optional[int] = ..., digest: _Optional[bytes] = ..., opening: _Optional[bytes] = ...) -> None: ...
+
+class EnvelopeRelayed(_message.Message):
+    __slots__ = ("step", "sender", "envelope")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    sender: str
+    envelope: bytes
+    def __init__(self, step: _Optional[int] = ..., sender: _Optional[str] = ..., envelope: _Optional[bytes] = ...) -> None: ...
+
+class ResultPublished(_message.Message):
+    __slots__ = ("step", "result")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    result: bytes
+    def __init__(self, step: _Optional[int] = ..., result: _Optional[bytes] = ...) -> None: ...
+
+class StudyFinished(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StudyAborted(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class EnvelopePosted(_message.Message):
+    __slots__ = ("step", "recipient", "envelope")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    RECIPIENT_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    recipient: str
+    envelope: bytes
+    def __init__(self, step: _Optional[int] = ..., recipient: _Optional[str] = ..., envelope: _Optional[bytes] = ...) -> None: ...
+
+class ShareSubmitted(_message.Message):
+    __slots__ = ("step", "chunk", "payload")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    chunk: int
+    payload: bytes
+    def __init__(self, step: _Optional[int] = ..., chunk: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class ChoiceSubmitted(_message.Message):
+    __slots__ = ("step", "payload")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    payload: bytes
+    def __init__(self, step: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class PartyRefused(_message.Message):
+    __slots__ = ("step", "reason")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    reason: str
+    def __init__(self, step: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...

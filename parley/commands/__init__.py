@@ -1,0 +1,1 @@
+"""The subcommands of `parley`: one thin module each."""

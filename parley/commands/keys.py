@@ -1,0 +1,213 @@
+"""`parley keys`: the consortium's authority, and the keys and certificates of its members."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from cryptography import x509
+
+from common.crypto.identity_file import load_identity
+from common.errors import InputError
+from common.wire import certificates
+from common.wire.certificates import Role
+from common.wire.credentials import parse_certificates, parse_request, read
+from parley import console
+from parley.atomic import write_new
+from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+
+app = typer.Typer(
+    help="Keys and certificates: who may connect to the curator, and how the others know.",
+    no_args_is_help=True,
+)
+
+Folder = Annotated[Path, typer.Option("--folder", help="The folder with the keys.")]
+Fingerprint = Annotated[
+    str | None,
+    typer.Option(help="The fingerprint you were told; without it you are asked to compare."),
+]
+_FOLDER = Path("keys")
+
+
+@app.command()
+def init(
+    role: Annotated[Role, typer.Argument(help="Whose keys these are.")],
+    name: Annotated[str, typer.Argument(help="The name this curator or party goes by.")],
+    folder: Folder = _FOLDER,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name or address the curator is reached at; may be repeated."),
+    ] = None,
+    external_authority: Annotated[  # noqa: FBT002
+        bool, typer.Option(help="Curator: an existing authority will certify the server's key.")
+    ] = False,
+) -> None:
+    """Make keys: at the curator the consortium's authority, at a party its key and a request.
+
+    Private keys never leave the folder.
+    """
+    hosts = tuple(host or ())
+    if role is Role.PARTY:
+        if hosts or external_authority:
+            raise InputError("--host and --external-authority are for the curator")
+        ring = init_party(folder, name)
+    else:
+        ring = init_curator(folder, name, hosts, now=_now(), external=external_authority)
+    console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
+    if ring.is_authority:
+        console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
+        _show_certificate("authority", ring.authority())
+    else:
+        _show_request(ring)
+
+
+@app.command()
+def request(
+    folder: Folder = _FOLDER,
+    out: Annotated[Path | None, typer.Option(help="Write a copy of the request here.")] = None,
+) -> None:
+    """Show the request that waits for approval, and the fingerprint to tell the curator."""
+    ring = Keyring.open(folder)
+    waiting = read(ring.request)
+    _show_request(ring)
+    if out is not None:
+        write_new(out, waiting)
+
+
+@app.command()
+def approve(
+    request: Annotated[Path, typer.Argument(help="The party's request, a .csr file.")],
+    folder: Folder = _FOLDER,
+    fingerprint: Fingerprint = None,
+    days: Annotated[
+        int, typer.Option(min=1, max=3650, help="For how long the certificate is valid.")
+    ] = CERTIFICATE_DAYS,
+) -> None:
+    """Issue a certificate for a request, after comparing its fingerprint with the party's owner."""
+    ring = Keyring.open(folder)
+    waiting = parse_request(read(request), where=request)
+    subject = certificates.subject_of(waiting)
+    key = certificates.key_fingerprint(waiting)
+    console.note(f"{subject.role} {subject.name!r} {' '.join(subject.hosts)}".rstrip())
+    for earlier in ring.issued():
+        if certificates.subject_of(earlier).name == subject.name:
+            console.warn(
+                f"{subject.name!r} has a certificate until {earlier.not_valid_after_utc:%Y-%m-%d} "
+                f"({certificates.fingerprint(earlier)}): is this a rotation?"
+            )
+    _compare("key of the request", key, fingerprint)
+    certificate, path = ring.approve(waiting, days=days, now=_now())
+    _show_certificate("certificate", certificate)
+    console.note(f"send {path} and {ring.files.authority} to {subject.name!r}; neither is secret")
+
+
+@app.command()
+def accept(
+    certificate: Annotated[Path, typer.Argument(help="The certificate that was issued.")],
+    folder: Folder = _FOLDER,
+    authority: Annotated[
+        Path | None, typer.Option(help="The authority's certificate; needed the first time.")
+    ] = None,
+    fingerprint: Fingerprint = None,
+) -> None:
+    """Take an approved certificate into use; the first time, the authority as well."""
+    ring = Keyring.open(folder)
+    if authority is not None:
+        data = read(authority)
+        trusted = parse_certificates(data, where=authority)[0]
+        if ring.authority() is None:
+            _compare("authority", certificates.fingerprint(trusted), fingerprint)
+        ring.trust(data, where=authority)
+    elif ring.authority() is None:
+        raise InputError("the authority is not known here yet; name its file with --authority")
+    taken = ring.accept(read(certificate), where=certificate, now=_now())
+    _show_certificate("certificate", taken)
+
+
+@app.command()
+def show(folder: Folder = _FOLDER) -> None:
+    """Show fingerprints and dates of everything in the folder. Nothing secret is shown."""
+    ring = Keyring.open(folder)
+    _show_certificate("authority", ring.authority())
+    _show_certificate("certificate", ring.certificate())
+    if ring.request.exists():
+        _show_request(ring)
+    if ring.identity.exists():
+        console.result(f"identity     {load_identity(ring.identity).public.fingerprint}")
+    for one in ring.issued():
+        _show_certificate("issued", one)
+
+
+@app.command()
+def rotate(folder: Folder = _FOLDER) -> None:
+    """Make a new key and ask for its certificate; the old one stays valid until it expires."""
+    ring = Keyring.open(folder)
+    renewed = ring.rotate(now=_now())
+    if renewed is None:
+        _show_request(ring)
+    else:
+        _show_certificate("certificate", renewed)
+        console.note("a running curator takes it up by itself; open connections go on")
+
+
+@app.command()
+def revoke(
+    certificate: Annotated[str, typer.Argument(help="A certificate's file, or its fingerprint.")],
+    folder: Folder = _FOLDER,
+    reason: Annotated[str, typer.Option(help="A note for the list.")] = "",
+) -> None:
+    """Put a certificate on the curator's revocation list; it is refused from the next call on."""
+    ring = Keyring.open(folder)
+    if ring.role is not Role.CURATOR:
+        raise InputError(f"{folder}: certificates are revoked at the curator")
+    fingerprint = certificate.upper()
+    path = Path(certificate)
+    if path.is_file():
+        fingerprint = certificates.fingerprint(parse_certificates(read(path), where=path)[0])
+    if not reason.isprintable():
+        raise InputError("--reason: one line, please")
+    added = ring.revoke(fingerprint, reason)
+    console.result(f"{'revoked' if added else 'was revoked already'}  {fingerprint}")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _compare(what: str, actual: str, told: str | None) -> None:
+    """Go on only if somebody has compared the fingerprint."""
+    console.note(f"fingerprint of the {what}:")
+    console.result(actual)
+    if told is not None:
+        if told.strip().upper() != actual:
+            raise InputError(f"the fingerprint of the {what} is not the one you were told: stop")
+    elif not sys.stdin.isatty():
+        raise InputError("compare the fingerprint with its owner's, and give it: --fingerprint ...")
+    elif not typer.confirm("Is this what the other side sees, by telephone or in person?"):
+        raise InputError("not confirmed; nothing was changed")
+
+
+def _show_request(ring: Keyring) -> None:
+    waiting = ring.read_request()
+    console.note(f"send {ring.request} to the authority's operator and tell them this fingerprint:")
+    console.result(f"request      {certificates.key_fingerprint(waiting)}")
+
+
+def _show_certificate(what: str, certificate: x509.Certificate | None) -> None:
+    if certificate is None:
+        console.result(f"{what:<12} none yet")
+        return
+    try:
+        name = certificates.subject_of(certificate).name
+    except InputError:  # the authority itself
+        name = certificate.subject.rfc4514_string()
+    console.result(
+        f"{what:<12} {certificates.fingerprint(certificate)}  {name}, "
+        f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
+    )
+    warning = certificates.expiry_warning(certificate, at=_now())
+    if warning is not None:
+        console.warn(warning)

@@ -1,0 +1,262 @@
+"""The folder of keys and certificates of a curator or of a party.
+
+At the curator:                          At a party:
+    authority.key   the authority's key      party.key       its key for connections
+    authority.pem   its certificate          party.csr       the request for the curator
+    curator.key     the server's key         party.pem       the certificate, once approved
+    curator.pem     its certificate          authority.pem   the consortium's authority
+    revoked.txt     fingerprints             identity.key    what signs, opens and masks in studies
+    issued/         every certificate        identity.pub    its public half, for the study
+
+Private keys are made where they are used, have mode 0600, and leave the folder in no operation. No
+file is overwritten but by a rotation, and each is written whole or not at all. A rotation puts the
+new key beside the old one (`.next.key`) until its certificate is there; the old certificate stays
+valid until it expires, so nothing has to happen at the same moment on two machines.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from common.crypto.identity import Identity
+from common.crypto.identity_file import save_identity
+from common.errors import InputError
+from common.privacy.randomness import OsRandomSource
+from common.wire import certificates, peers
+from common.wire.catalogue import WireError
+from common.wire.certificates import Role, Subject
+from common.wire.credentials import (
+    CredentialFiles,
+    key_pem,
+    parse_certificates,
+    parse_key,
+    parse_request,
+    pem,
+    read,
+    read_private,
+)
+from parley.atomic import flush_folder, replace, write_new
+
+AUTHORITY_DAYS = 3650
+CERTIFICATE_DAYS = 365
+_CLOCKS_DIFFER = timedelta(hours=1)  # a new certificate is valid for a peer whose clock is behind
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """One folder, of one role."""
+
+    folder: Path
+    role: Role
+
+    @classmethod
+    def open(cls, folder: Path) -> Keyring:
+        """The keyring in a folder; InputError if there is none."""
+        for role in Role:
+            if (folder / f"{role}.key").exists():
+                return cls(folder, role)
+        raise InputError(f"{folder}: there are no keys here; make some with `parley keys init`")
+
+    @property
+    def files(self) -> CredentialFiles:
+        """What a connection needs."""
+        return CredentialFiles(
+            key=self.folder / f"{self.role}.key",
+            certificate=self.folder / f"{self.role}.pem",
+            authority=self.folder / "authority.pem",
+        )
+
+    @property
+    def revoked(self) -> Path:
+        """The revocation list."""
+        return self.folder / "revoked.txt"
+
+    @property
+    def identity(self) -> Path:
+        """The party's identity."""
+        return self.folder / "identity.key"
+
+    @property
+    def _authority_key(self) -> Path:
+        return self.folder / "authority.key"
+
+    @property
+    def _next_key(self) -> Path:
+        return self.folder / f"{self.role}.next.key"
+
+    @property
+    def request(self) -> Path:
+        """The request that waits for approval: the rotation's, if one is under way."""
+        return self.folder / f"{self.role}.{'next.' if self._next_key.exists() else ''}csr"
+
+    @property
+    def is_authority(self) -> bool:
+        """Whether certificates can be issued here."""
+        return self._authority_key.exists()
+
+    def certificate(self) -> x509.Certificate | None:
+        """The certificate in use, if there is one yet."""
+        path = self.files.certificate
+        return parse_certificates(read(path), where=path)[0] if path.exists() else None
+
+    def authority(self) -> x509.Certificate | None:
+        """The consortium's authority, if it is known here yet."""
+        path = self.files.authority
+        return parse_certificates(read(path), where=path)[0] if path.exists() else None
+
+    def issued(self) -> list[x509.Certificate]:
+        """Every certificate issued here, by the holder's name."""
+        paths = (self.folder / "issued").glob("*.pem")
+        found = [parse_certificates(read(path), where=path)[0] for path in sorted(paths)]
+        return sorted(found, key=lambda one: certificates.subject_of(one).name)
+
+    def read_request(self) -> x509.CertificateSigningRequest:
+        """The request that waits for approval."""
+        return parse_request(read(self.request), where=self.request)
+
+    def approve(
+        self, request: x509.CertificateSigningRequest, *, days: int, now: datetime
+    ) -> tuple[x509.Certificate, Path]:
+        """Issue a certificate for a request, and keep a copy; only where the authority's key is."""
+        authority = self.authority()
+        if not self.is_authority or authority is None:
+            raise InputError(f"{self.folder}: the authority's key is not here")
+        certificate = certificates.issue(
+            request,
+            authority=authority,
+            authority_key=parse_key(read_private(self._authority_key), where=self._authority_key),
+            first=now - _CLOCKS_DIFFER,
+            last=min(now + timedelta(days=days), authority.not_valid_after_utc),
+        )
+        name = re.sub(r"\W+", "-", certificates.subject_of(request).name)[:40]
+        path = self.folder / "issued" / f"{name}-{certificate.serial_number:x}.pem"
+        path.parent.mkdir(exist_ok=True)
+        write_new(path, pem(certificate))
+        return certificate, path
+
+    def rotate(self, *, now: datetime) -> x509.Certificate | None:
+        """Make a new key; the new certificate if it could be issued here, else None: ask for it."""
+        current = self.certificate()
+        if current is None:
+            raise InputError(f"{self.files.certificate}: there is no certificate to rotate yet")
+        if not self._next_key.exists():  # else a rotation is under way: go on with its key
+            write_new(self._next_key, key_pem(certificates.new_key()), mode=0o600)
+        key = parse_key(read_private(self._next_key), where=self._next_key)
+        request = certificates.make_request(key, certificates.subject_of(current))
+        replace(self.request, pem(request))
+        if not self.is_authority:
+            return None
+        certificate, path = self.approve(request, days=CERTIFICATE_DAYS, now=now)
+        self.accept(read(path), where=path, now=now)
+        return certificate
+
+    def accept(self, chain: bytes, *, where: Path, now: datetime) -> x509.Certificate:
+        """Take a certificate into use. Running it again after an interruption does no harm.
+
+        Raises:
+            InputError: the certificate is for none of the keys here, or not the authority's.
+        """
+        certificate = parse_certificates(chain, where=where)[0]
+        authorities = parse_certificates(read(self.files.authority), where=self.files.authority)
+        try:
+            certificates.verify(certificate, authorities, role=self.role, at=now)
+        except WireError as error:
+            raise InputError(f"{where}: {error}") from error
+        for path in (self._next_key, self.files.key):
+            if path.exists() and _owns(parse_key(read(path), where=path), certificate):
+                break
+        else:
+            raise InputError(f"{where}: no key in {self.folder} belongs to this certificate")
+        request = self.request
+        replace(self.files.certificate, chain)
+        if path == self._next_key:
+            path.replace(self.files.key)
+        request.unlink(missing_ok=True)
+        flush_folder(self.folder)
+        return certificate
+
+    def trust(self, data: bytes, *, where: Path) -> None:
+        """Take over the consortium's authority, once."""
+        parse_certificates(data, where=where)
+        if not self.files.authority.exists():
+            write_new(self.files.authority, data)
+        elif read(self.files.authority) != data:
+            raise InputError(
+                f"{self.files.authority} is another authority than {where}; if the consortium "
+                "really has a new one, move the old file away first"
+            )
+
+    def revoke(self, fingerprint: str, reason: str) -> bool:
+        """Put a certificate on the revocation list; false if it is there already."""
+        text = (
+            read(self.revoked).decode(errors="replace") if self.revoked.exists() else peers.HEADER
+        )
+        if fingerprint in peers.parse_revocations(text, self.revoked):
+            return False
+        line = f"{fingerprint}  # {reason}"
+        text += line.rstrip("# ") + "\n"
+        if fingerprint not in peers.parse_revocations(text, self.revoked):
+            raise InputError(f"not a SHA-256 fingerprint: {fingerprint!r}")
+        replace(self.revoked, text.encode())
+        return True
+
+
+def init_curator(
+    folder: Path, name: str, hosts: tuple[str, ...], *, now: datetime, external: bool
+) -> Keyring:
+    """Make the curator's keys: with an authority of its own, or for an existing one to certify."""
+    ring = _new_ring(folder, Subject(role=Role.CURATOR, name=name, hosts=hosts))
+    write_new(ring.revoked, peers.HEADER.encode())
+    if external:
+        return ring
+    key = certificates.new_key()
+    authority = certificates.make_authority(
+        key,
+        f"{name} consortium",
+        first=now - _CLOCKS_DIFFER,
+        last=now + timedelta(days=AUTHORITY_DAYS),
+    )
+    write_new(folder / "authority.key", key_pem(key), mode=0o600)
+    write_new(ring.files.authority, pem(authority))
+    _, path = ring.approve(ring.read_request(), days=CERTIFICATE_DAYS, now=now)
+    ring.accept(read(path), where=path, now=now)
+    return ring
+
+
+def init_party(folder: Path, name: str) -> Keyring:
+    """Make a party's keys, its identity, and the request for the curator."""
+    ring = _new_ring(folder, Subject(role=Role.PARTY, name=name))
+    identity = Identity.generate(OsRandomSource())
+    save_identity(ring.identity, identity)
+    write_new(folder / "identity.pub", base64.b64encode(identity.public.encoded) + b"\n")
+    return ring
+
+
+def _new_ring(folder: Path, subject: Subject) -> Keyring:
+    ring = Keyring(folder, subject.role)
+    key = certificates.new_key()
+    request = certificates.make_request(key, subject)  # refuses bad names before any file is made
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be used: {error.strerror}") from error
+    if taken:
+        raise InputError(
+            f"{folder}: not empty ({taken[0]}); keys are made in a folder of their own"
+        )
+    folder.chmod(0o700)
+    write_new(ring.files.key, key_pem(key), mode=0o600)
+    write_new(ring.request, pem(request))
+    return ring
+
+
+def _owns(key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> bool:
+    return key.public_key() == certificate.public_key()

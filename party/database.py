@@ -1,0 +1,106 @@
+"""The one SQLite file in which a party keeps what must survive a crash: ledger and journal.
+
+They share a file because they share transactions: a charge, the message that caused it and the
+answer it pays for are on disk together or not at all. A transaction that ends without an error has
+been synced to the disk.
+
+The file is readable by its owner only. Deleted secrets are overwritten in it, but a disk may keep
+old blocks: put the file on an encrypted disk if that matters.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from common.errors import InputError, LocalError
+
+Value = int | str | bytes | None
+
+_PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON")
+
+
+class Database:
+    """A SQLite file, open in one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            _make_private(path)
+            # Autocommit; transactions are begun explicitly, and take the write lock at once.
+            self._connection = sqlite3.connect(path, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"cannot open {path}: {error}") from error
+
+        self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
+
+    def add_tables(self, tables: str) -> None:
+        """Create the tables that are not there yet."""
+        try:
+            self._connection.executescript(tables)
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise InputError(f"cannot open {self.path}: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of the block's changes on disk, or none; inside another transaction, part of that.
+
+        Raises:
+            LocalError: the file cannot be written, for example because the disk is full.
+        """
+        if self._connection.in_transaction:
+            yield
+            return
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise LocalError(
+                f"{self.path} could not be written ({error}); nothing was charged and nothing was "
+                "sent. Make room or repair the disk, then start again: the study goes on from here"
+            ) from error
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        # SQLite has already rolled back by itself after some errors, a full disk among them.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def write(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """Execute a statement that changes something, inside a transaction."""
+        if not self._connection.in_transaction:
+            raise LocalError("a change needs a transaction around it")
+        self._connection.execute(statement, values)
+
+    def rows(self, query: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query.
+
+        Raises:
+            LocalError: the file cannot be read.
+        """
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise LocalError(
+                f"{self.path} could not be read ({error}); restore it from a backup if it is "
+                "damaged, and let no other process use it"
+            ) from error
+
+
+def _make_private(path: Path) -> None:
+    """Create the file with mode 0600 before SQLite would create it with another."""
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -1,0 +1,305 @@
+"""The shell that runs a party's role: journal, charge, then send; and after a crash the same again.
+
+For every message the node asks the role what to do, and writes the message, the charges and the
+answers down in ONE transaction. Only when that is on disk does anything leave. A crash before the
+transaction leaves no trace but the keys of steps, so the same message finds the same randomness; a
+crash after it leaves the answers in the outbox, to be sent as they are.
+
+The role is deterministic given the study, the messages in order and the random source of each step,
+so replaying the journal brings it back. Answers computed during a replay are thrown away: sealed
+envelopes would differ, and the bytes in the journal are the ones that count.
+
+    node = PartyNode(study=digest, ..., send=client.submit)
+    node.resume()                    # sends again what was not acknowledged
+    node.receive(1, body)            # for every message, in order; duplicates are harmless
+    node.acknowledge(1)              # when the curator has it
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from common.errors import LocalError, PolicyError, RemoteProtocolError
+from common.messages import (
+    EnvelopePosted,
+    PartyRefused,
+    StudyAborted,
+    StudyFinished,
+    ToCurator,
+    ToParty,
+)
+from common.privacy.randomness import KeyedRandomSource, RandomSource
+from party.effects import ChargeBudget, Effect, Send
+from party.journal import Journal, Outgoing, StudyState
+from party.ledger import Caps, Charge, Ledger
+
+# What the curator learns about a refusal. The owner's reason stays in the journal.
+_PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
+
+SourceForStep = Callable[[int], RandomSource]
+
+
+class Role(Protocol):
+    """The party's side of the protocol, without any input or output."""
+
+    def receive(self, message: ToParty) -> Sequence[Effect]:
+        """What to do about a message.
+
+        Raises:
+            RemoteProtocolError: the message is not allowed here; nothing changed.
+            PolicyError: the party refuses to go on.
+        """
+
+
+RoleFactory = Callable[[SourceForStep], Role]
+
+
+class Codec(Protocol):
+    """Messages as bytes."""
+
+    def encode(self, message: ToCurator) -> bytes:
+        """The bytes of a message to the curator."""
+
+    def decode(self, body: bytes) -> ToParty:
+        """The message to a party in these bytes.
+
+        Raises:
+            RemoteProtocolError: there is none.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyTicket:
+    """What the shell knows of the study it runs."""
+
+    digest: bytes
+    name: str
+    data_digest: str
+
+
+class PartyNode:
+    """One study at one party. Used from one thread.
+
+    Args:
+        ticket: which study.
+        role: makes the role anew, given where the randomness of a step comes from.
+        journal: with the ledger in one file.
+        ledger: where charges go.
+        caps: the most the owner spends.
+        codec: messages as bytes.
+        clock: the time, for the records.
+        send: hands bytes to the network; what it raises leaves them in the outbox.
+    """
+
+    def __init__(
+        self,
+        ticket: StudyTicket,
+        *,
+        role: RoleFactory,
+        journal: Journal,
+        ledger: Ledger,
+        caps: Caps,
+        codec: Codec,
+        clock: Callable[[], dt.datetime],
+        send: Callable[[Outgoing], None],
+    ) -> None:
+        self._ticket = ticket
+        self._make_role = role
+        self._journal = journal
+        self._ledger = ledger
+        self._caps = caps
+        self._codec = codec
+        self._clock = clock
+        self._send = send
+        self._role: Role | None = None
+        self._sources: dict[int, KeyedRandomSource] = {}
+        journal.begin(
+            ticket.digest, name=ticket.name, data_digest=ticket.data_digest, at=self._now()
+        )
+
+    @property
+    def state(self) -> StudyState:
+        """Where the study stands."""
+        return self._journal.state(self._ticket.digest)
+
+    @property
+    def newest_received(self) -> int:
+        """The number of the newest message that is safely journalled: what to acknowledge."""
+        return self._journal.newest_received(self._ticket.digest)
+
+    def resume(self) -> None:
+        """Send again, in order, what the curator has not acknowledged."""
+        for number in self._journal.outbox(self._ticket.digest):
+            self._send(self._journal.outgoing(self._ticket.digest, number))
+
+    def acknowledge(self, number: int) -> None:
+        """The curator has every message up to this one."""
+        self._journal.acknowledge(self._ticket.digest, number, at=self._now())
+
+    def receive(self, number: int, body: bytes) -> None:
+        """Take in the curator's message of that number, durably, and send what it asks for.
+
+        Raises:
+            RemoteProtocolError: the message is not allowed; nothing changed.
+            LocalError: the journal could not be written; nothing was charged or sent, and the same
+                message can be received again.
+        """
+        if self._journal.is_duplicate(self._ticket.digest, number, body):
+            return
+        message = self._codec.decode(body)
+        if message.study != self._ticket.digest:
+            raise RemoteProtocolError("a message belongs to another study")
+        if self.state is not StudyState.RUNNING:
+            self._take_note(number, body, message)
+            return
+        for outgoing in self._take_in(number, body, message):
+            self._send(outgoing)
+
+    def _take_note(self, number: int, body: bytes, message: ToParty) -> None:
+        """A study that ended here may end at the curator later; nothing else may come."""
+        if not isinstance(message, StudyAborted | StudyFinished):
+            raise RemoteProtocolError("the study is over for this party")
+        with self._journal.transaction():
+            self._journal.add_received(
+                self._ticket.digest, number, body, effects=(), at=self._now()
+            )
+
+    def _take_in(self, number: int, body: bytes, message: ToParty) -> list[Outgoing]:
+        role = self._current_role()
+        drawn = self._drawn()
+        try:
+            effects, refusal = _ask(role, message)
+            with self._journal.transaction():
+                done = self._execute(message, effects, refusal)
+                self._journal.add_received(
+                    self._ticket.digest, number, body, effects=done.effects, at=self._now()
+                )
+                if done.ending is not None:
+                    self._journal.end(
+                        self._ticket.digest, done.ending, reason=done.reason, at=self._now()
+                    )
+        except BaseException as error:
+            # The role may be ahead of the journal now, and its streams may be: a replay would then
+            # read again, for another answer, what was used already. The next message rebuilds it.
+            if not isinstance(error, RemoteProtocolError) or self._drawn() != drawn:
+                self._role = None
+            raise
+        if done.ending is not None:
+            self._role = None
+        return done.released
+
+    def _execute(self, message: ToParty, effects: Sequence[Effect], refusal: str) -> _Done:
+        """Write the effects down in order; a refused charge drops the rest of them."""
+        done = _Done()
+        if refusal:
+            self._refuse(message, refusal, done)
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._release(effect.message, done)
+                continue
+            try:
+                self._charge(effect)
+            except PolicyError as error:
+                self._refuse(message, str(error), done)
+                break
+            done.effects.append(effect_name(effect))
+        if done.ending is None:
+            if isinstance(message, StudyFinished):
+                done.ending = StudyState.FINISHED
+            elif isinstance(message, StudyAborted):
+                done.ending, done.reason = StudyState.ABORTED, message.reason
+        return done
+
+    def _charge(self, effect: ChargeBudget) -> None:
+        charge = Charge(
+            study=self._ticket.digest.hex(),
+            study_name=self._ticket.name,
+            step=effect.step,
+            mechanism=effect.mechanism,
+            epsilon=effect.epsilon,
+        )
+        self._ledger.charge(charge, self._caps, self._now())
+
+    def _refuse(self, message: ToParty, reason: str, done: _Done) -> None:
+        step = getattr(message, "step", 0)
+        self._release(
+            PartyRefused(study=self._ticket.digest, step=step, reason=_PUBLIC_REFUSAL), done
+        )
+        done.reason = reason
+
+    def _release(self, message: ToCurator, done: _Done) -> None:
+        body = self._codec.encode(message)
+        sealed_to = message.recipient if isinstance(message, EnvelopePosted) else None
+        number = self._journal.add_outgoing(
+            self._ticket.digest,
+            body,
+            kind=type(message).__name__,
+            recipient="curator" if sealed_to is None else f"party {sealed_to}, sealed",
+            at=self._now(),
+        )
+        done.effects.append(effect_name(Send(message=message)))
+        done.released.append(Outgoing(number=number, body=body))
+        if isinstance(message, PartyRefused):
+            done.ending, done.reason = StudyState.REFUSED, message.reason
+
+    def _current_role(self) -> Role:
+        """The role, rebuilt from the journal after a crash."""
+        if self._role is None:
+            self._sources = {}  # a replay reads every stream from its beginning
+            role = self._make_role(self._source_for_step)
+            for number in range(1, self.newest_received + 1):
+                self._replay(role, number)
+            self._role = role
+        return self._role
+
+    def _replay(self, role: Role, number: int) -> None:
+        earlier = self._journal.received(self._ticket.digest, number)
+        effects = tuple(effect_name(e) for e in role.receive(self._codec.decode(earlier.body)))
+        if effects != earlier.effects:
+            raise LocalError(
+                f"message {number} of study {self._ticket.name!r} had the effects "
+                f"{list(earlier.effects)} when it came, and has {list(effects)} now; go on with "
+                "the version of this program that the study was begun with"
+            )
+
+    def _source_for_step(self, step: int) -> RandomSource:
+        """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
+        if step not in self._sources:
+            self._sources[step] = KeyedRandomSource(
+                self._journal.step_key(self._ticket.digest, step), private=self._journal.private
+            )
+        return self._sources[step]
+
+    def _drawn(self) -> int:
+        return sum(source.drawn_bytes for source in self._sources.values())
+
+    def _now(self) -> str:
+        return self._clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+def _ask(role: Role, message: ToParty) -> tuple[Sequence[Effect], str]:
+    """The role's effects, or the reason of its refusal."""
+    try:
+        return role.receive(message), ""
+    except PolicyError as refusal:
+        return (), str(refusal)
+
+
+class _Done:
+    """What came of one message, gathered inside its transaction."""
+
+    def __init__(self) -> None:
+        self.effects: list[str] = []
+        self.released: list[Outgoing] = []
+        self.ending: StudyState | None = None
+        self.reason = ""
+
+
+def effect_name(effect: Effect) -> str:
+    """What a replay must come to again: the kind of an effect, not its bytes."""
+    if isinstance(effect, ChargeBudget):
+        return f"charge {effect.step}: {effect.epsilon}"
+    return f"send {type(effect.message).__name__}"

@@ -1,0 +1,270 @@
+"""What this owner takes part in: a file of limits that no study and no curator can talk around.
+
+The policy is checked before a study is approved, against the study itself and against what this
+party knows: its rows, its ledger, who signed, who runs the curator. Everything outside is refused,
+with every reason at once. `SAMPLE` is a policy with all keys, explained.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from common.crypto.paillier import KEY_BITS
+from common.crypto.sum_plan import Aggregation
+from common.errors import InputError, PolicyError
+from common.privacy.budget import parse_epsilon
+from common.study import METHODS, PROFILES, Study
+from party.ledger import Caps
+
+SAMPLE = """\
+# What this owner takes part in. Everything outside is refused.
+
+[budget]                        # required
+epsilon_per_study = "1"         # the most that one study may cost a row of ours
+epsilon_in_total = "4"          # the most that all studies together may cost it, for ever
+
+[study]
+min_parties = 3                 # with two parties, each learns the other's noisy data
+min_key_bits = 3072             # of the curator's Paillier key
+methods = ["subn+", "dp-subn"]
+profiles = ["sound"]            # "paper" charges more than it claims
+aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
+signers = []                    # fingerprints of who may sign studies; [] is anybody
+curators = []                   # fingerprints of curators we talk to; [] is anybody
+
+[data]
+min_rows = 1000                 # fewer rows are mostly noise
+max_rows = 5_000_000
+not_before = 2024-01-01         # refuse when our data is older than this
+not_after = 2030-12-31          # or newer
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What a study is checked against besides the policy.
+
+    Attributes:
+        party: this party's name in the study.
+        rows: how many rows our source has.
+        data_as_of: the date of our data, where it is known.
+        cost: what the study's plan charges our rows, in all.
+        spent_in_total: epsilon in the ledger, on other studies.
+        signer: fingerprint of who signed the study; None if nobody did. Verified by the caller.
+        curator: fingerprint of the curator's certificate. Verified by the caller.
+    """
+
+    party: str
+    rows: int
+    data_as_of: dt.date | None
+    cost: Fraction
+    spent_in_total: Fraction
+    signer: str | None
+    curator: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """An owner's limits; the defaults are for keys that the file leaves out."""
+
+    epsilon_per_study: Fraction
+    epsilon_in_total: Fraction
+    min_parties: int = 2
+    min_key_bits: int = 2048
+    methods: tuple[str, ...] = METHODS
+    profiles: tuple[str, ...] = ("sound",)
+    aggregations: tuple[str, ...] = (Aggregation.PAILLIER.value, Aggregation.MASKED.value)
+    signers: tuple[str, ...] = ()
+    curators: tuple[str, ...] = ()
+    min_rows: int = 1
+    max_rows: int | None = None
+    not_before: dt.date | None = None
+    not_after: dt.date | None = None
+
+    @property
+    def caps(self) -> Caps:
+        """What the ledger enforces at every charge, whatever was approved."""
+        return Caps(per_study=self.epsilon_per_study, in_total=self.epsilon_in_total)
+
+    @classmethod
+    def load(cls, path: Path) -> Policy:
+        """The policy in a file; errors name the file, the key and what would do."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+        return cls.from_toml(text, where=str(path))
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str = "policy") -> Policy:
+        """The policy in a text; `where` names it in errors."""
+        try:
+            document = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{where}: not TOML: {error}") from None
+        try:
+            return cls(**dict(_parsed(document)))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+    def check(self, study: Study, circumstances: Circumstances) -> None:
+        """Allow the study, or say everything that stands against it.
+
+        Raises:
+            PolicyError: listing every reason.
+        """
+        reasons = self.reasons_against(study, circumstances)
+        if reasons:
+            listed = "\n".join(f"- {reason}" for reason in reasons)
+            raise PolicyError(f"study {study.name!r} is refused by this owner's policy:\n{listed}")
+
+    def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
+        """Every reason not to take part; empty if there is none."""
+        return [
+            *self._against_cost(circumstances),
+            *self._against_study(study),
+            *self._against_people(circumstances),
+            *self._against_data(study, circumstances),
+        ]
+
+    def _against_cost(self, circumstances: Circumstances) -> Iterator[str]:
+        cost, spent = circumstances.cost, circumstances.spent_in_total
+        if cost > self.epsilon_per_study:
+            yield (
+                f"it costs epsilon {cost}, and one study may cost {self.epsilon_per_study} "
+                "(epsilon_per_study)"
+            )
+        if spent + cost > self.epsilon_in_total:
+            yield (
+                f"it costs epsilon {cost}, {spent} is spent already, and all studies together may "
+                f"cost {self.epsilon_in_total} (epsilon_in_total)"
+            )
+
+    def _against_study(self, study: Study) -> Iterator[str]:
+        parties = len(study.members)
+        if parties < self.min_parties:
+            yield f"it has {parties} parties, at least {self.min_parties} are needed (min_parties)"
+        encrypted = study.aggregation is Aggregation.PAILLIER
+        if encrypted and study.key_bits < self.min_key_bits:
+            yield (
+                f"its key has {study.key_bits} bits, at least {self.min_key_bits} are needed "
+                "(min_key_bits)"
+            )
+        for key, value, allowed in (
+            ("methods", study.method, self.methods),
+            ("profiles", study.profile, self.profiles),
+            ("aggregations", study.aggregation.value, self.aggregations),
+        ):
+            if value not in allowed:
+                yield f"{value!r} is not among the {key} allowed here: {', '.join(allowed)}"
+
+    def _against_people(self, circumstances: Circumstances) -> Iterator[str]:
+        for key, who, fingerprint, allowed in (
+            ("signers", "who signed the study", circumstances.signer, self.signers),
+            ("curators", "the curator", circumstances.curator, self.curators),
+        ):
+            if allowed and (fingerprint is None or _plain(fingerprint) not in map(_plain, allowed)):
+                yield f"{who} ({fingerprint or 'nobody known'}) is not among the {key} allowed here"
+
+    def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
+        declared = {member.name: member.rows for member in study.members}.get(circumstances.party)
+        rows, as_of = circumstances.rows, circumstances.data_as_of
+        if declared is None:
+            yield f"it has no party called {circumstances.party!r}"
+        elif declared != rows:
+            yield f"it says that we have {declared:,} rows, and we have {rows:,}"
+        if rows < self.min_rows:
+            yield f"we have {rows:,} rows, at least {self.min_rows:,} are needed (min_rows)"
+        if self.max_rows is not None and rows > self.max_rows:
+            yield f"we have {rows:,} rows, at most {self.max_rows:,} may take part (max_rows)"
+        if as_of is None and (self.not_before is not None or self.not_after is not None):
+            yield "the date of our data is not known; give as_of in the source's settings"
+        if as_of is not None and self.not_before is not None and as_of < self.not_before:
+            yield f"our data is of {as_of}, older than {self.not_before} (not_before)"
+        if as_of is not None and self.not_after is not None and as_of > self.not_after:
+            yield f"our data is of {as_of}, newer than {self.not_after} (not_after)"
+
+
+def _plain(fingerprint: str) -> str:
+    """A fingerprint as people may type it: in groups or not, in capitals or not."""
+    return "".join(letter for letter in fingerprint.upper() if letter.isalnum())
+
+
+def _number(least: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if type(value) is not int or value < least:
+            raise InputError(f"expected a whole number of at least {least}, got {value!r}")
+        return value
+
+    return parse
+
+
+def _words(known: tuple[str, ...] | None) -> Callable[[object], tuple[str, ...]]:
+    def parse(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise InputError(f"expected a list of texts, got {value!r}")
+        unknown = [] if known is None else [word for word in value if word not in known]
+        if unknown and known is not None:
+            raise InputError(f"{unknown[0]!r} is not one of {', '.join(known)}")
+        if known is not None and not value:
+            raise InputError("the list is empty, so that every study would be refused")
+        return tuple(value)
+
+    return parse
+
+
+def _key_bits(value: object) -> int:
+    if value not in KEY_BITS or type(value) is not int:
+        raise InputError(f"expected one of {', '.join(map(str, KEY_BITS))}, got {value!r}")
+    return value
+
+
+def _date(value: object) -> dt.date:
+    if type(value) is not dt.date:
+        raise InputError(f"expected a date like 2026-01-31, without quotes, got {value!r}")
+    return value
+
+
+_PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+    "budget": {"epsilon_per_study": parse_epsilon, "epsilon_in_total": parse_epsilon},
+    "study": {
+        "min_parties": _number(1),
+        "min_key_bits": _key_bits,
+        "methods": _words(METHODS),
+        "profiles": _words(PROFILES),
+        "aggregations": _words(tuple(each.value for each in Aggregation)),
+        "signers": _words(None),
+        "curators": _words(None),
+    },
+    "data": {
+        "min_rows": _number(1),
+        "max_rows": _number(1),
+        "not_before": _date,
+        "not_after": _date,
+    },
+}
+
+
+def _parsed(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for section, table in document.items():
+        if section not in _PARSERS or not isinstance(table, dict):
+            raise InputError(f"unknown section {section!r}; known: {', '.join(_PARSERS)}")
+        for key, value in table.items():
+            parser = _PARSERS[section].get(key)
+            if parser is None:
+                known = ", ".join(_PARSERS[section])
+                raise InputError(f"unknown key {section}.{key}; known there: {known}")
+            try:
+                yield key, parser(value)
+            except InputError as error:
+                raise InputError(f"{section}.{key}: {error}") from None
+    for key in ("epsilon_per_study", "epsilon_in_total"):
+        if key not in document.get("budget", {}):
+            raise InputError(f"budget.{key} is missing; no budget is unlimited")

@@ -1,0 +1,273 @@
+"""What an owner sees before approving a study: what it costs, what it asks, what leaves the house.
+
+A pure function of the study, the policy, the circumstances and the plan's steps. Nothing in it
+comes from the curator: the steps are those that this party derives by itself. The figures are of
+the study; none of them depends on the rows, so a review may be shown to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from common.crypto.sum_plan import Aggregation, Noise
+from common.study import Study
+from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from party.policy import Circumstances, Policy
+
+_TRAVELS = {
+    Aggregation.PAILLIER: "encrypted under the curator's key and added up on the way, so that the "
+    "curator decrypts the sum of all parties and nothing else",
+    Aggregation.MASKED: "under masks that cancel in the sum of all parties, so that the curator "
+    "sees that sum and nothing else",
+    Aggregation.CLEAR: "IN THE CLEAR, each party's by itself",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """A step as it concerns this party.
+
+    Attributes:
+        phase: what it belongs to.
+        epsilon: what it costs our rows.
+        tables: how many tables of counts it asks of us.
+        cells: how many integers they are, together.
+        choices: how many outcomes of mechanisms on our own rows it asks of us.
+    """
+
+    phase: str
+    epsilon: Fraction
+    tables: int = 0
+    cells: int = 0
+    choices: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Whether our rows are protected from somebody, and how."""
+
+    against: str
+    protected: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A study through one owner's eyes.
+
+    Attributes:
+        study: its name.
+        digest: what an approval signs, in hexadecimal.
+        party: whose eyes.
+        claimed: the epsilon that the study's method is run with.
+        cost: what it charges our rows.
+        spent: what other studies charged before.
+        left: what the policy leaves for later studies, when this one is done.
+        phases: the steps, put together phase by phase.
+        leaves: what leaves the building.
+        protections: who learns what.
+        reasons_against: what the policy says against it; empty if it allows it.
+    """
+
+    study: str
+    digest: str
+    party: str
+    claimed: Fraction
+    cost: Fraction
+    spent: Fraction
+    left: Fraction
+    phases: tuple[PlannedStep, ...]
+    leaves: tuple[str, ...]
+    protections: tuple[Protection, ...]
+    reasons_against: tuple[str, ...]
+
+    def as_json(self) -> Mapping[str, object]:
+        """Plain values; epsilons as exact fractions in text."""
+        document = asdict(self)
+        for key in ("claimed", "cost", "spent", "left"):
+            document[key] = str(document[key])
+        for phase in document["phases"]:
+            phase["epsilon"] = str(phase["epsilon"])
+        return document
+
+    def text(self) -> str:
+        """For people."""
+        lines = [
+            f"Study {self.study!r}, as {self.party!r} sees it",
+            f"  digest {self.digest}",
+            "",
+            "What it costs",
+            f"  epsilon {_shown(self.cost)} for each of our rows"
+            + ("" if self.cost == self.claimed else f"; the study claims {_shown(self.claimed)}"),
+            f"  {_shown(self.spent)} spent before; {_shown(self.left)} would be left",
+            "",
+            "What it asks",
+            *(f"  {_phase_text(phase)}" for phase in self.phases),
+            "",
+            "What leaves the building",
+            *(f"  {line}" for line in self.leaves),
+            "",
+            "Who is protected from whom",
+            *(f"  {_protection_text(each)}" for each in self.protections),
+            "",
+        ]
+        if self.reasons_against:
+            lines += ["Our policy REFUSES it", *(f"  {reason}" for reason in self.reasons_against)]
+        else:
+            lines += ["Our policy allows it"]
+        return "\n".join(lines) + "\n"
+
+
+def review(
+    study: Study, policy: Policy, circumstances: Circumstances, steps: Sequence[PlannedStep]
+) -> Review:
+    """A study, for its owner to approve or not.
+
+    Args:
+        study: as proposed.
+        policy: the owner's.
+        circumstances: the owner's, with the cost that `steps` add up to.
+        steps: what the study asks of this party.
+    """
+    phases = _by_phase(steps)
+    return Review(
+        study=study.name,
+        digest=study.digest.hex(),
+        party=circumstances.party,
+        claimed=study.epsilon,
+        cost=circumstances.cost,
+        spent=circumstances.spent_in_total,
+        left=policy.epsilon_in_total - circumstances.spent_in_total - circumstances.cost,
+        phases=phases,
+        leaves=tuple(_leaves(study, phases)),
+        protections=tuple(_protections(study, circumstances.cost)),
+        reasons_against=tuple(policy.reasons_against(study, circumstances)),
+    )
+
+
+def planned(step: Step, party: str) -> PlannedStep:
+    """A step of the plan as it concerns a party."""
+    epsilon = step.costs.get(party, Fraction(0))
+    if party not in step.parties:
+        return PlannedStep(phase=step.phase, epsilon=epsilon)
+    match step:
+        case SumStep():
+            request = step.request
+            tables = len(request.sets) if isinstance(request, TableRequest) else 1
+            return PlannedStep(
+                phase=step.phase, epsilon=epsilon, tables=tables, cells=request.cells
+            )
+        case ReplaceStep():
+            request = TableRequest(tuple(step.group.marginals), step.sizes)
+            return PlannedStep(
+                phase=step.phase,
+                epsilon=epsilon,
+                tables=len(step.group.marginals),
+                cells=request.cells,
+            )
+        case ChoiceStep():
+            return PlannedStep(phase=step.phase, epsilon=epsilon, choices=1)
+
+
+def _by_phase(steps: Sequence[PlannedStep]) -> tuple[PlannedStep, ...]:
+    phases: dict[str, PlannedStep] = {}
+    for step in steps:
+        sofar = phases.get(step.phase, PlannedStep(phase=step.phase, epsilon=Fraction(0)))
+        phases[step.phase] = PlannedStep(
+            phase=step.phase,
+            epsilon=sofar.epsilon + step.epsilon,
+            tables=sofar.tables + step.tables,
+            cells=sofar.cells + step.cells,
+            choices=sofar.choices + step.choices,
+        )
+    return tuple(phases.values())
+
+
+def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
+    tables, cells = sum(p.tables for p in phases), sum(p.cells for p in phases)
+    choices = sum(p.choices for p in phases)
+    lines = []
+    if tables:
+        lines.append(
+            f"{tables:,} tables of counts ({cells:,} integers) with noise in them, "
+            f"{_TRAVELS[study.aggregation]}"
+        )
+    if choices:
+        lines.append(
+            f"{choices:,} choices made by a differentially private mechanism on our rows alone, "
+            "published as they are"
+        )
+    lines.append("our number of rows, which the study makes public, and when we answer")
+    lines.append("never: a row, an exact count, our budget, or the reason of a refusal")
+    return lines
+
+
+def _protections(study: Study, cost: Fraction) -> list[Protection]:
+    exactly = f"whatever is published changes by at most a factor of exp({_shown(cost)})"
+    public = Protection(
+        against="readers of the synthetic table and of everything published",
+        protected=True,
+        how=f"{exactly} in probability when one of our rows is replaced by another",
+    )
+    clear = study.aggregation is Aggregation.CLEAR
+    curator = Protection(
+        against="the curator",
+        protected=not clear,
+        how="it receives our own vectors, with only a part of the noise in them"
+        if clear
+        else "it learns noisy sums over the parties, which are published anyway",
+    )
+    return [public, curator, *_against_parties(study)]
+
+
+def _against_parties(study: Study) -> list[Protection]:
+    if len(study.members) == 1:
+        return []
+    if study.noise is Noise.ONE_SHARE:
+        return [
+            Protection(
+                against="the party whose share of noise is used",
+                protected=False,
+                how="it can subtract its noise from the sum",
+            )
+        ]
+    tolerated = study.effective_colluders
+    result = [
+        Protection(
+            against=f"the curator and up to {tolerated} other parties that pool what they know",
+            protected=study.aggregation is not Aggregation.CLEAR,
+            how="the noise of the remaining parties is enough by itself",
+        )
+    ]
+    if tolerated < len(study.members) - 1:
+        result.append(
+            Protection(
+                against=f"{tolerated + 1} or more other parties that pool what they know",
+                protected=False,
+                how="less noise than the study counts on is left when they subtract theirs",
+            )
+        )
+    return result
+
+
+def _phase_text(phase: PlannedStep) -> str:
+    parts = [f"epsilon {_shown(phase.epsilon)}"]
+    if phase.tables:
+        parts.append(f"{phase.tables:,} tables of {phase.cells:,} cells in all")
+    if phase.choices:
+        parts.append(f"{phase.choices:,} choices of our own")
+    return f"{phase.phase}: {', '.join(parts)}"
+
+
+def _protection_text(protection: Protection) -> str:
+    word = "protected from" if protection.protected else "NOT PROTECTED from"
+    return f"{word} {protection.against}: {protection.how}"
+
+
+def _shown(epsilon: Fraction) -> str:
+    """A fraction, and about what it is when that is not plain."""
+    if epsilon.denominator == 1:
+        return str(epsilon)
+    return f"{epsilon} (about {float(epsilon):.4g})"

@@ -1,0 +1,9 @@
+"""Where a party's rows are: files and databases, read in chunks, pinned for the whole study.
+
+Raw values stay in this package. What leaves it are codes, to the counting kernels next door.
+"""
+
+from party.sources.settings import SourceSettings
+from party.sources.source import Snapshot, Source, TableReader, TableSource
+
+__all__ = ["Snapshot", "Source", "SourceSettings", "TableReader", "TableSource"]

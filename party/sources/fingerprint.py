@@ -1,0 +1,73 @@
+"""A digest of a multiset of rows: the same whatever the order and the chunks they come in.
+
+A database gives the rows of a query in any order it likes, so a digest of a byte stream would not
+do. Each row becomes a 64-bit word by tabulation hashing (one table of fixed random words per
+column, combined by exclusive or); the words go through two different mixers, and each mixer's
+outputs are added up modulo 2^64. The sums are independent of the order, and a row that is changed,
+added or lost changes them except with probability about 2^-64.
+
+This notices accidents and ordinary updates. It is not made to withstand somebody who constructs
+tables with equal digests: that would be the owner of the table, who is free to begin with another.
+The digest depends on the rows alone, so it stays at the party.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.privacy.randomness import SeededRandomSource
+from common.schema.codes import Codes
+
+_Words = NDArray[np.uint64]
+_MIXERS = (
+    # The finalisers of splitmix64 and of MurmurHash3: shift, multiply, shift, multiply, shift.
+    (30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31),
+    (33, 0xFF51AFD7ED558CCD, 33, 0xC4CEB9FE1A85EC53, 33),
+)
+_BLOCK_ROWS = 1 << 15
+
+
+class RowDigest:
+    """Takes chunks in any order; `hexdigest` stands for all rows so far."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.rows = 0
+        self._sizes = sizes
+        self._sums = [0 for _ in _MIXERS]
+        self._tables = [
+            SeededRandomSource(f"row digest, column {position}").words(size)
+            for position, size in enumerate(sizes)
+        ]
+
+    def add(self, codes: Codes) -> None:
+        """Take in a chunk."""
+        for start in range(0, codes.rows, _BLOCK_ROWS):  # blocks that stay in the cache
+            block = slice(start, start + _BLOCK_ROWS)
+            words = self._row_words([column[block] for column in codes.columns])
+            for place, mixer in enumerate(_MIXERS):
+                total = int(_mixed(words, mixer).sum(dtype=np.uint64))
+                self._sums[place] = (self._sums[place] + total) % (1 << 64)
+        self.rows += codes.rows
+
+    def _row_words(self, columns: list[NDArray[np.unsignedinteger[Any]]]) -> _Words:
+        words = self._tables[0].take(columns[0])
+        for table, column in zip(self._tables[1:], columns[1:], strict=True):
+            words ^= table.take(column)
+        return words
+
+    def hexdigest(self) -> str:
+        """SHA-256 of the domains, the number of rows and the sums."""
+        content = f"parley rows 1 {self._sizes} {self.rows} {self._sums}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _mixed(words: _Words, mixer: tuple[int, int, int, int, int]) -> _Words:
+    first, multiplier, second, other_multiplier, third = (np.uint64(number) for number in mixer)
+    words = (words ^ (words >> first)) * multiplier
+    words = (words ^ (words >> second)) * other_multiplier
+    words ^= words >> third
+    return words

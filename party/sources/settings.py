@@ -1,0 +1,161 @@
+"""Which source a party has, as its owner writes it down.
+
+    [source]
+    kind = "csv"                  # csv, parquet, postgresql, sqlite or duckdb
+    path = "people.csv"           # csv, parquet, sqlite, duckdb: relative to this file
+    delimiter = ";"               # csv; a comma if not given
+    as_of = 2026-06-30            # the date the data is of; for a file, the day it was written
+
+    [source]
+    kind = "postgresql"
+    uri = "postgresql://reader@db.example/health"    # without a password, see below
+    table = "people"              # or: query = "SELECT age, sex FROM people WHERE consent"
+
+The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
+whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file
+that nobody but its owner can read.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.errors import InputError
+from common.schema import Schema
+from party.sources.files import CsvReader, ParquetReader
+from party.sources.source import HELD_BYTES, TableReader, TableSource
+from party.sources.sql import SqlReader
+
+_FILES = ("csv", "parquet")
+_FILE_DATABASES = ("sqlite", "duckdb")
+_KEYS = {
+    "csv": {"path", "delimiter", "as_of"},
+    "parquet": {"path", "as_of"},
+    "sqlite": {"path", "table", "query", "as_of"},
+    "duckdb": {"path", "table", "query", "as_of"},
+    "postgresql": {"uri", "uri_env", "uri_file", "table", "query", "as_of"},
+}
+_TYPES: dict[str, type] = {"as_of": dt.date}
+_HAS_PASSWORD = re.compile(r"://[^/@:]*:[^/@]+@|password\s*=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """A source that can be opened.
+
+    Attributes:
+        kind: csv, parquet, postgresql, sqlite or duckdb.
+        address: a path, or a libpq URI. May hold a password, so it is not in the repr.
+        query: for databases.
+        delimiter: for CSV.
+        as_of: the date the data is of, if its owner gave one.
+    """
+
+    kind: str
+    address: str
+    query: str = ""
+    delimiter: str = ","
+    as_of: dt.date | None = None
+
+    def __repr__(self) -> str:
+        """Without the address."""
+        return f"SourceSettings(kind={self.kind!r}, query={self.query!r})"
+
+    @classmethod
+    def from_table(
+        cls, table: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]
+    ) -> SourceSettings:
+        """The settings in a `[source]` table.
+
+        Args:
+            table: as TOML gives it.
+            folder: what paths are relative to.
+            environment: where `uri_env` is looked up.
+
+        Raises:
+            InputError: naming the key and what would do.
+        """
+        kind = table.get("kind")
+        if kind not in _KEYS:
+            raise InputError(f"source: kind is {kind!r}; it must be one of {', '.join(_KEYS)}")
+        unknown = sorted(set(table) - _KEYS[kind] - {"kind"})
+        if unknown:
+            raise InputError(
+                f"source: {', '.join(unknown)} is not a key of a {kind} source; "
+                f"its keys are {', '.join(sorted(_KEYS[kind]))}"
+            )
+        for key, value in table.items():
+            wanted = _TYPES.get(key, str)
+            if type(value) is not wanted:
+                raise InputError(f"source: {key} must be a {wanted.__name__}, not {value!r}")
+        return cls(
+            kind=kind,
+            address=_address(kind, table, folder, environment),
+            query="" if kind in _FILES else _query(table),
+            delimiter=table.get("delimiter", "\t" if ".tsv" in table.get("path", "") else ","),
+            as_of=table.get("as_of"),
+        )
+
+    def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> TableSource:
+        """The source, read once.
+
+        Raises:
+            InputError: the table cannot be read, or is not of the schema.
+        """
+        return TableSource(self._reader(schema), schema, held_bytes=held_bytes)
+
+    def _reader(self, schema: Schema) -> TableReader:
+        if self.kind == "csv":
+            return CsvReader(Path(self.address), schema, delimiter=self.delimiter, as_of=self.as_of)
+        if self.kind == "parquet":
+            return ParquetReader(Path(self.address), schema, as_of=self.as_of)
+        return SqlReader(self.kind, self.address, self.query, schema, as_of=self.as_of)
+
+
+def _query(table: Mapping[str, Any]) -> str:
+    if ("query" in table) == ("table" in table):
+        raise InputError("source: give either table or query")
+    if "query" in table:
+        return str(table["query"])
+    parts = str(table["table"]).split(".")
+    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    return f"SELECT * FROM {quoted}"  # noqa: S608  # the owner's own table, quoted
+
+
+def _address(
+    kind: str, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
+) -> str:
+    if kind != "postgresql":
+        if "path" not in table:
+            raise InputError(f"source: a {kind} source needs a path")
+        return str(folder / table["path"])
+    given = [key for key in ("uri", "uri_env", "uri_file") if key in table]
+    if len(given) != 1:
+        raise InputError("source: give one of uri, uri_env and uri_file")
+    value = table[given[0]]
+    if given == ["uri_env"]:
+        if value not in environment:
+            raise InputError(f"source: the environment variable {value} is not set")
+        return environment[value]
+    if given == ["uri_file"]:
+        return _secret_file(folder / value)
+    if _HAS_PASSWORD.search(value):
+        raise InputError(
+            "source: uri holds a password, which does not belong into a settings file; leave it to "
+            "PGPASSWORD or PGPASSFILE, or use uri_env or uri_file"
+        )
+    return str(value)
+
+
+def _secret_file(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise InputError(f"{path}: others can read this file; chmod 600 it")
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,253 @@
+"""A party's rows as the rest of the program sees them: counted, streamed, and never changing.
+
+A study's answers must all be about the same table. So a source is read once when it is opened, and
+its `Snapshot` (row count and digest) is taken; the journal pins the digest for the study. A table
+that fits is held in memory as codes, one or two bytes a cell. A larger one is streamed from its
+reader for every request and checked while it is: if it is not the same table any more, the request
+is refused before its counts are used for anything.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from common.errors import InputError, PolicyError
+from common.marginals import count_chunks
+from common.schema import Codes, Schema
+from common.schema.codes import concatenate
+from party.sources.fingerprint import RowDigest
+
+HELD_BYTES = 1 << 28
+_CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Which table a source gives.
+
+    Attributes:
+        rows: how many rows it has.
+        digest: the same for the same rows in any order, wherever they come from. A secret.
+        as_of: the date the data is of, where one is known.
+    """
+
+    rows: int
+    digest: str
+    as_of: dt.date | None
+
+
+class Source(Protocol):
+    """A party's rows in the study's domains. They never leave the party."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which table this is."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    def chunks(self) -> Iterator[Codes]:
+        """All rows, a chunk at a time, each time anew.
+
+        Raises:
+            PolicyError: after the last chunk at the latest, if the table is not the one of the
+                snapshot.
+        """
+
+    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set."""
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+
+
+class TableReader(Protocol):
+    """Raw values from one place; not kept, not interpreted."""
+
+    @property
+    def where(self) -> str:
+        """The place, as it may stand in an error."""
+
+    @property
+    def as_of(self) -> dt.date | None:
+        """The date the data is of, if it is known."""
+
+    def mark(self) -> str | None:
+        """Something cheap that changes whenever the table does; None if there is no such thing."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The columns of these names, in batches of any size.
+
+        Raises:
+            InputError: the place cannot be read.
+            pyarrow.ArrowInvalid: cells are not of their columns' types; see `read_as_text`.
+        """
+
+    def read_as_text(self) -> bool:
+        """From now on leave the types of cells to the schema; false if nothing changes by that."""
+
+    def explain(self, error: pa.ArrowInvalid) -> InputError:
+        """What is wrong with a table that cannot be parsed."""
+
+    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
+        """Rows as their owner finds them, for errors."""
+
+
+class TableSource:
+    """A source over any reader; opening it reads the table once.
+
+    Args:
+        reader: where the values are.
+        schema: the study's.
+        held_bytes: up to how many bytes of codes are held in memory.
+
+    Raises:
+        InputError: the table cannot be read, or is not of the schema; row and cell are named.
+    """
+
+    def __init__(
+        self, reader: TableReader, schema: Schema, *, held_bytes: int = HELD_BYTES
+    ) -> None:
+        self._reader = reader
+        self._schema = schema
+        self._everything = tuple(range(len(schema.attributes)))
+        self._held: Codes | None = None
+        try:
+            self._open(held_bytes)
+        except pa.ArrowInvalid as error:
+            if not reader.read_as_text():
+                raise reader.explain(error) from None
+            try:
+                self._open(held_bytes)
+            except pa.ArrowInvalid as second:
+                raise reader.explain(second) from None
+
+    def _open(self, held_bytes: int) -> None:
+        """Read everything once: take the snapshot, and hold the codes while they fit."""
+        self._mark = self._reader.mark()
+        digest = RowDigest(self._schema.sizes)
+        held: list[Codes] | None = []
+        size = 0
+        for chunk in self._read(self._everything):
+            digest.add(chunk)
+            size += sum(column.nbytes for column in chunk.columns)
+            held = None if held is None or size > held_bytes else [*held, chunk]
+        if digest.rows == 0:
+            raise InputError(f"{self._reader.where}: the table has no rows")
+        if self._mark != self._reader.mark():
+            raise InputError(
+                f"{self._reader.where}: the table was written to while it was being read; "
+                "try again when that is done"
+            )
+        self._held = concatenate(held) if held is not None else None
+        self._snapshot = Snapshot(
+            rows=digest.rows, digest=digest.hexdigest(), as_of=self._reader.as_of
+        )
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which table this is."""
+        return self._snapshot
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._snapshot.rows
+
+    def chunks(self) -> Iterator[Codes]:
+        """All rows, a chunk at a time; see `Source`."""
+        return self._checked(self._everything)
+
+    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set, axes as given; reads only what it needs."""
+        # Somebody has to be read to count rows, so the first attribute always is.
+        needed = tuple(sorted({0, *(position for each in sets for position in each)}))
+        place = {position: at for at, position in enumerate(needed)}
+        inside = [[place[position] for position in each] for each in sets]
+        return count_chunks(self._checked(needed), inside)
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return self._held if self._held is not None else concatenate(list(self.chunks()))
+
+    def _checked(self, positions: tuple[int, ...]) -> Iterator[Codes]:
+        """Chunks of these columns, from the table of the snapshot and from no other."""
+        if self._held is not None:
+            yield self._held.select(positions)
+            return
+        # Without a cheap mark only the digest tells, and that needs every column.
+        reading = positions if self._mark is not None else self._everything
+        digest = RowDigest(tuple(self._schema.sizes[p] for p in reading))
+        self._check_mark()
+        rows = 0
+        try:
+            for chunk in self._read(reading):
+                rows += chunk.rows
+                if reading == self._everything:
+                    digest.add(chunk)
+                yield chunk if reading == positions else chunk.select(positions)
+        except (pa.ArrowInvalid, InputError) as error:
+            # It was readable when it was opened. Either it changed, or its place is out of reach.
+            self._check_mark()
+            raise InputError(f"{self._reader.where}: cannot be read any more: {error}") from error
+        self._check_mark()
+        if rows != self.rows or (
+            reading == self._everything and digest.hexdigest() != self._snapshot.digest
+        ):
+            raise self._changed()
+
+    def _check_mark(self) -> None:
+        if self._reader.mark() != self._mark:
+            raise self._changed()
+
+    def _changed(self) -> PolicyError:
+        return PolicyError(
+            f"{self._reader.where}: the data changed during the study, and answers about two "
+            "different tables protect neither. Restore the data as it was, or give the study up"
+        )
+
+    def _read(self, positions: tuple[int, ...]) -> Iterator[Codes]:
+        attributes = tuple(self._schema.attributes[position] for position in positions)
+        part = Schema(attributes)
+        before = 0
+        for table in _merged(self._reader.batches(part.names), _CHUNK_ROWS):
+            yield part.encode(
+                table,
+                where=self._reader.where,
+                row_numbers=_RowNumbersFrom(self._reader, before),
+            )
+            before += table.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _RowNumbersFrom:
+    """Positions in a chunk as row numbers of the table."""
+
+    reader: TableReader
+    before: int
+
+    def __call__(self, positions: Sequence[int]) -> Sequence[int]:
+        return self.reader.row_numbers([self.before + position for position in positions])
+
+
+def _merged(batches: Iterator[pa.RecordBatch], least_rows: int) -> Iterator[pa.Table]:
+    """Batches put together until they are worth a pass of the encoder; empty ones dropped."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= least_rows:
+            yield pa.Table.from_batches(waiting).unify_dictionaries()
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting).unify_dictionaries()

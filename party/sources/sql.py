@@ -1,0 +1,160 @@
+"""Tables in PostgreSQL, SQLite and DuckDB, through one library: ADBC, Apache Arrow's drivers.
+
+ADBC gives the result of a query as a stream of Arrow batches, without a Python object per row; from
+PostgreSQL by COPY in binary form, which the server streams. Nothing is ever written: the session is
+read-only where the database knows such a thing.
+
+The password of a database never stands in the study, in the settings or on a command line. It comes
+from where libpq looks for it (PGPASSWORD, PGPASSFILE, a service file), or the whole address comes
+from an environment variable or from a file that only its owner can read.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import adbc_driver_manager
+import adbc_driver_manager.dbapi
+import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs
+import adbc_driver_sqlite.dbapi
+import pyarrow as pa
+
+from common.errors import InputError
+from common.schema import Schema
+
+KINDS = ("postgresql", "sqlite", "duckdb")
+# In a URI, between colon and the last at sign before the path, or as a parameter; or in a list of
+# words and values.
+_PASSWORD = re.compile(r"://[^/@:]*:(?P<user>[^/]+)@|password\s*=\s*(?P<key>'[^']*'|[^&\s]+)")
+_STATEMENT_OPTIONS = {
+    "postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 22},
+    "sqlite": {"adbc.sqlite.query.batch_rows": 1 << 16},  # the first batch settles the types
+    "duckdb": {},
+}
+
+
+class SqlReader:
+    """The rows of a query.
+
+    Args:
+        kind: one of `KINDS`.
+        address: a libpq URI, or the path of a database file.
+        query: a SELECT.
+        schema: the columns to expect.
+        as_of: the date the data is of, if it is known.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        address: str,
+        query: str,
+        schema: Schema,
+        *,
+        as_of: dt.date | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise InputError(f"source: {kind!r} is not one of {', '.join(KINDS)}")
+        self._kind = kind
+        self._address = address
+        self._query = query.strip().rstrip(";")
+        self._as_of = as_of
+        # Asking for no rows tells the names of the columns.
+        with self._running(f"SELECT * FROM ({self._query}) AS source LIMIT 0") as rows:  # noqa: S608  # the owner's own query
+            schema.check_columns(rows.schema.names, where=self.where)
+
+    @property
+    def where(self) -> str:
+        """The kind of database and the query, without the address."""
+        words = " ".join(self._query.split())
+        return f"{self._kind}: {words if len(words) <= 80 else words[:77] + '...'}"
+
+    @property
+    def as_of(self) -> dt.date | None:
+        """The date given."""
+        return self._as_of
+
+    def mark(self) -> str | None:
+        """A query has no mark: only its rows tell."""
+        return None
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns; see `TableReader`."""
+        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        with self._running(f"SELECT {columns} FROM ({self._query}) AS source") as rows:  # noqa: S608  # the owner's own query
+            try:
+                for batch in rows:
+                    yield _plain(batch)
+            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
+                raise self._refused(error) from None
+
+    def read_as_text(self) -> bool:
+        """A database knows its own types."""
+        return False
+
+    def explain(self, error: pa.ArrowInvalid) -> InputError:
+        """The driver's words."""
+        return self._refused(error)
+
+    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
+        """Rows count from 1, in the order the database gave them."""
+        return [position + 1 for position in positions]
+
+    @contextmanager
+    def _running(self, query: str) -> Iterator[pa.RecordBatchReader]:
+        """The stream of a query's rows, on a connection of its own."""
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(closing(_connect(self._kind, self._address)))
+                cursor = stack.enter_context(
+                    closing(connection.cursor(adbc_stmt_kwargs=_STATEMENT_OPTIONS[self._kind]))
+                )
+                if self._kind == "postgresql":
+                    cursor.execute("SET TRANSACTION READ ONLY")
+                cursor.execute(query)
+                rows = cursor.fetch_record_batch()
+            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
+                raise self._refused(error) from None
+            yield rows
+
+    def _refused(self, error: Exception) -> InputError:
+        """The driver's complaint, without the secrets it was given (libpq quotes what it reads)."""
+        words = str(error).strip().replace(self._address, "(address)")
+        for found in _PASSWORD.finditer(self._address):
+            secret = (found["user"] or found["key"]).strip("'")
+            for form in (secret, unquote(secret)):
+                words = words.replace(form, "(password)")
+        return InputError(
+            f"{self.where}: the database refused: {words}. Check the address, the right to read "
+            "and the query"
+        )
+
+
+def _connect(kind: str, address: str) -> adbc_driver_manager.dbapi.Connection:
+    """A connection that cannot write, where the database knows such a thing."""
+    if kind == "postgresql":
+        connection: adbc_driver_manager.dbapi.Connection
+        connection = adbc_driver_postgresql.dbapi.connect(address)
+        return connection
+    if not Path(address).is_file():
+        raise FileNotFoundError(f"there is no file {address}")
+    if kind == "sqlite":
+        return adbc_driver_sqlite.dbapi.connect(f"file:{quote(address)}?mode=ro")
+    import adbc_driver_duckdb  # type: ignore[import-untyped]  # a part of duckdb
+
+    return adbc_driver_manager.dbapi.connect(
+        driver=adbc_driver_duckdb.driver_path(),
+        entrypoint="duckdb_adbc_init",
+        db_kwargs={"path": address, "access_mode": "READ_ONLY"},
+    )
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns of the driver's own types (PostgreSQL's numeric) as the text they are stored in."""
+    columns = [c.storage if isinstance(c, pa.ExtensionArray) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

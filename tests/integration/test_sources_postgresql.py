@@ -1,0 +1,265 @@
+"""A real PostgreSQL server, started here on a Unix socket: read in streams, never written."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import adbc_driver_postgresql.dbapi
+import numpy as np
+import pytest
+
+from common.errors import InputError, PolicyError
+from common.marginals import count
+from common.schema import Schema
+from party.sources import SourceSettings, source, sql
+
+PASSWORD = "correct-horse"
+ROWS = 150_000
+SCHEMA = Schema.from_toml("""
+ignore = ["id"]
+[[attribute]]
+name = "sex"
+kind = "categorical"
+values = ["F", "M"]
+missing = true
+[[attribute]]
+name = "age"
+kind = "integer"
+min = 0
+max = 99
+bins = 10
+[[attribute]]
+name = "income"
+kind = "real"
+min = 0
+max = 100
+bins = 4
+[[attribute]]
+name = "since"
+kind = "date"
+min = 2000-01-01
+max = 2025-12-31
+bins = 8
+[[attribute]]
+name = "Smoker?"
+kind = "boolean"
+[[attribute]]
+name = "ward"
+kind = "categorical"
+values = ["north", "south"]
+""")
+TABLES = f"""
+CREATE TYPE place AS ENUM ('north', 'south');
+CREATE TABLE people AS SELECT
+    i AS id,
+    CASE i % 3 WHEN 0 THEN 'F' WHEN 1 THEN 'M' END AS sex,
+    (i * 7 % 100)::smallint AS age,
+    (i * 31 % 10000 / 100.0)::numeric(6, 2) AS income,
+    date '2000-01-01' + i * 13 % 9000 AS since,
+    i % 5 = 0 AS "Smoker?",
+    (ARRAY['north', 'south'])[1 + i % 2]::place AS ward
+FROM generate_series(1, {ROWS}) AS i;
+CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}';
+GRANT SELECT ON people TO reader;
+CREATE SEQUENCE touched;
+GRANT ALL ON SEQUENCE touched TO reader
+"""  # noqa: S608  # our own numbers
+
+
+def server_programs():
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    initdb = shutil.which("initdb")
+    if initdb is None:
+        pytest.skip("no PostgreSQL server here: install the package postgresql")
+    return Path(initdb).parent
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server of its own: `server.uri(user)`, `server.execute(statement)`."""
+    programs = server_programs()
+    # A server refuses to run as root, and the path of a socket is short.
+    as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    folder = Path(tempfile.mkdtemp(prefix="pg."))
+    try:
+        password = folder / "password"
+        password.write_text(PASSWORD)
+        if as_user:
+            for path in (folder, password):
+                shutil.chown(path, "postgres")
+
+        def run(program, *arguments):
+            subprocess.run(
+                [*as_user, programs / program, "-D", folder / "data", *arguments],
+                check=True, stdout=subprocess.DEVNULL, cwd="/",
+            )  # fmt: skip
+
+        run("initdb", "-U", "owner", "-A", "scram-sha-256", f"--pwfile={password}", "--no-sync")
+        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+        run("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
+        try:
+            yield prepared(folder)
+        finally:
+            run("pg_ctl", "-w", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder)
+
+
+def prepared(folder):
+    def uri(user="reader", password=f":{PASSWORD}", database="postgres"):
+        return f"postgresql://{user}{password}@/{database}?host={folder}"
+
+    def execute(*statements):
+        with closing(adbc_driver_postgresql.dbapi.connect(uri("owner"))) as connection:
+            with connection.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+            connection.commit()
+
+    execute(*TABLES.split(";"))
+    return SimpleNamespace(uri=uri, execute=execute)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """Chunks smaller than the table of these tests."""
+    monkeypatch.setattr(source, "_CHUNK_ROWS", 1 << 14)
+    options = {"postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 19}}
+    monkeypatch.setattr(sql, "_STATEMENT_OPTIONS", options)
+
+
+def settings(server, *, uri=None, **table):
+    return SourceSettings.from_table(
+        {"kind": "postgresql", "uri_env": "DATABASE", **(table or {"table": "people"})},
+        folder=Path("/"),
+        environment={"DATABASE": uri or server.uri()},
+    )
+
+
+def expected_counts(sets):
+    i = np.arange(1, ROWS + 1)
+    sex = np.array([0, 1, 2])[i % 3]
+    codes = source.Codes.from_columns(
+        [
+            sex,
+            i * 7 % 100 // 10,
+            SCHEMA.attributes[2].domain.assign(i * 31 % 10000 / 100)[0],
+            SCHEMA.attributes[3].domain.assign(10957 + i * 13 % 9000)[0],
+            i % 5 == 0,
+            i % 2,
+        ],
+        SCHEMA.sizes,
+    )
+    return count(codes, sets)
+
+
+@pytest.mark.parametrize("held", [1 << 28, 0], ids=["held", "streamed"])
+def test_a_table_gives_exact_counts(server, held):
+    sets = [(), (0, 1), (2, 3), (4, 5, 0)]
+    opened = settings(server).open(SCHEMA, held_bytes=held)
+    assert opened.rows == ROWS
+    for _ in range(2):
+        for table, wanted in zip(opened.count(sets), expected_counts(sets), strict=True):
+            assert np.array_equal(table, wanted)
+
+
+def test_a_large_table_is_streamed_in_chunks(server):
+    opened = settings(server).open(SCHEMA, held_bytes=0)
+    rows = [chunk.rows for chunk in opened.chunks()]
+    assert len(rows) > 1
+    assert sum(rows) == ROWS
+
+
+def test_the_order_of_the_rows_does_not_matter(server):
+    query = "SELECT * FROM people WHERE id <= 5000 ORDER BY random()"
+    first = settings(server, query=query).open(SCHEMA, held_bytes=0)
+    again = settings(server, query=query).open(SCHEMA, held_bytes=0)
+    assert first.snapshot == again.snapshot
+    assert sum(chunk.rows for chunk in first.chunks()) == 5000
+
+
+@pytest.mark.parametrize(
+    ("change", "undo"),
+    [
+        (
+            "UPDATE people SET age = age + 10 WHERE id = 777",
+            "UPDATE people SET age = age - 10 WHERE id = 777",
+        ),
+        (
+            "INSERT INTO people SELECT * FROM people WHERE id = 1",
+            "DELETE FROM people WHERE ctid = (SELECT max(ctid) FROM people WHERE id = 1)",
+        ),
+    ],
+    ids=["a cell", "a row"],
+)
+def test_a_table_that_changes_during_the_study_is_refused_until_it_is_restored(
+    server, change, undo
+):
+    opened = settings(server).open(SCHEMA, held_bytes=0)
+    server.execute(change)
+    with pytest.raises(PolicyError, match="changed during the study"):
+        opened.count([(0,)])
+    server.execute(undo)
+    assert opened.count([()])[0] == ROWS
+
+
+def test_an_update_during_a_scan_is_not_half_seen(server):
+    opened = settings(server).open(SCHEMA, held_bytes=0)
+    chunks = opened.chunks()
+    next(chunks)
+    server.execute("UPDATE people SET age = 99 - age WHERE id % 100 = 0")
+    rest = list(chunks)  # the statement sees the table as it was when it began
+    assert rest
+    with pytest.raises(PolicyError, match="changed during the study"):
+        list(opened.chunks())
+    server.execute("DROP TABLE people", "DROP TYPE place", *TABLES.split(";")[:2])
+    server.execute("GRANT SELECT ON people TO reader")
+
+
+def test_a_query_cannot_write(server):
+    query = "SELECT p.*, nextval('touched') AS n FROM people p LIMIT 10"
+    with pytest.raises(InputError, match="read-only"):
+        settings(server, query=query).open(Schema(SCHEMA.attributes, ignore=("id", "n")))
+
+
+def test_a_password_file_is_enough(server, monkeypatch, tmp_path):
+    passwords = tmp_path / "pgpass"
+    passwords.write_text(f"*:*:*:reader:{PASSWORD}\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    table = {"kind": "postgresql", "uri": server.uri(password=""), "table": "people"}
+    opened = SourceSettings.from_table(table, folder=tmp_path, environment={}).open(SCHEMA)
+    assert opened.rows == ROWS
+
+
+@pytest.mark.parametrize(
+    ("changes", "table", "named"),
+    [
+        ({"password": ":wrong%20secret"}, {}, "authentication failed"),
+        ({"password": ":wrong secret"}, {}, "unexpected spaces"),
+        ({"database": "nowhere"}, {}, 'database "nowhere" does not exist'),
+        ({}, {"table": "nobody"}, 'relation "nobody" does not exist'),
+        ({}, {"query": "SELECT age FROM people"}, 'missing column "sex"'),
+        ({}, {"query": "SELEC"}, "syntax error"),
+        ({}, {"query": "SELECT *, 1 AS more FROM people"}, 'unknown column "more"'),
+        ({}, {"query": "SELECT * FROM people WHERE false"}, "no rows"),
+    ],
+)
+def test_what_goes_wrong_is_named_and_no_password_shows(server, changes, table, named):
+    with pytest.raises(InputError, match=named) as caught:
+        settings(server, uri=server.uri(**changes), **table).open(SCHEMA)
+    assert "postgresql: SELECT" in str(caught.value) or "SELEC" in str(caught.value)
+    assert PASSWORD not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_cell_outside_the_domain_is_named(server):
+    query = 'SELECT id, sex, age + 50 AS age, income, since, "Smoker?", ward FROM people'
+    with pytest.raises(InputError, match=r"'age'.*outside the domain 0\.\.99"):
+        settings(server, query=query).open(SCHEMA)

@@ -1,0 +1,146 @@
+"""A small study for the shell's tests: a role that charges, draws, seals and remembers."""
+
+import datetime as dt
+import hashlib
+import json
+import os
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from common import messages
+from common.errors import RemoteProtocolError
+from common.messages import (
+    EnvelopePosted,
+    ResultPublished,
+    ShareSubmitted,
+    StepOpened,
+    StudyFinished,
+    StudyOpened,
+)
+from common.privacy.randomness import OsRandomSource
+from party.database import Database
+from party.effects import ChargeBudget, Send
+from party.journal import Journal
+from party.ledger import Caps, Ledger
+from party.node import PartyNode, StudyTicket
+
+STUDY = hashlib.sha256(b"a study").digest()
+STEPS = 3
+
+
+class JsonCodec:
+    """Messages as JSON, for tests."""
+
+    def encode(self, message):
+        fields = {
+            name: value.hex() if isinstance(value, bytes) else value
+            for name in message.__dataclass_fields__
+            for value in [getattr(message, name)]
+        }
+        return json.dumps([type(message).__name__, fields]).encode()
+
+    def decode(self, body):
+        try:
+            kind, fields = json.loads(body)
+            made = getattr(messages, kind)
+        except (ValueError, AttributeError) as error:
+            raise RemoteProtocolError("not a message") from error
+        text = {"reason", "sender", "recipient"}
+        return made(
+            **{
+                name: bytes.fromhex(value) if isinstance(value, str) and name not in text else value
+                for name, value in fields.items()
+            }
+        )
+
+
+class FakeRole:
+    """Answers each step with what it drew, a nonce as sealing adds one, and a memory of it all."""
+
+    def __init__(self, source_for_step, epsilon=Fraction(1, 4)):
+        self.source_for_step = source_for_step
+        self.epsilon = epsilon
+        self.memory = hashlib.sha256()
+
+    def receive(self, message):
+        match message:
+            case StepOpened():
+                if message.digest != bytes(32):
+                    raise RemoteProtocolError("that is not the step this study implies")
+                return self.answer(message.step)
+            case ResultPublished():
+                self.memory.update(message.result)
+        return []
+
+    def answer(self, step):
+        source = self.source_for_step(step)
+        noise = source.random_bytes(16) + self.source_for_step(step).random_bytes(16)
+        before = self.memory.digest()
+        self.memory.update(noise)
+        sealed = os.urandom(16)  # differs on replay, as a sealed envelope does
+        return [
+            ChargeBudget(step=f"step {step}", mechanism="Laplace", epsilon=self.epsilon),
+            Send(message=ShareSubmitted(study=STUDY, step=step, chunk=0, payload=before + noise)),
+            Send(message=EnvelopePosted(study=STUDY, step=step, recipient="b", envelope=sealed)),
+        ]
+
+
+def script():
+    """Everything the curator says in the study, in order."""
+    spoken = [StudyOpened(study=STUDY, public_key=b"key")]
+    for step in range(STEPS):
+        spoken.append(StepOpened(study=STUDY, step=step, digest=bytes(32), opening=b""))
+        spoken.append(ResultPublished(study=STUDY, step=step, result=bytes([step])))
+    return [*spoken, StudyFinished(study=STUDY)]
+
+
+@pytest.fixture
+def quick_folder(tmp_path):
+    """A folder in memory where there is one: a killed process needs no disk to lose its memory."""
+    memory = Path("/dev/shm")  # noqa: S108  # where Linux keeps it
+    if not memory.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def stage(quick_folder):
+    """Opens a node on the same file again and again: `stage.node()`; `stage.sent` is the wire."""
+    result = SimpleNamespace(
+        path=quick_folder / "party.db",
+        sent=[],
+        opened=[],
+        study=STUDY,
+        codec=JsonCodec(),
+        script=[JsonCodec().encode(message) for message in script()],
+        caps=Caps(per_study=Fraction(1), in_total=Fraction(2)),
+        ticket=StudyTicket(digest=STUDY, name="a study", data_digest="d1"),
+    )
+
+    def node(*, send=None, role=FakeRole, source=None):
+        database = Database(result.path)
+        result.opened.append(database)
+        result.database = database
+        result.journal = Journal(database, source or OsRandomSource())
+        result.ledger = Ledger(database)
+        return PartyNode(
+            result.ticket,
+            role=role,
+            journal=result.journal,
+            ledger=result.ledger,
+            caps=result.caps,
+            codec=result.codec,
+            clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            send=send or result.sent.append,
+        )
+
+    result.node = node
+    yield result
+    for database in result.opened:
+        database.close()

@@ -1,0 +1,119 @@
+"""The journal keeps what it must, forgets what it should, and shows what left."""
+
+import stat
+
+import pytest
+
+from common.errors import LocalError, RemoteProtocolError
+from common.messages import StudyAborted
+from party.database import Database
+from party.journal import StudyState
+
+
+def run(stage, messages=None):
+    node = stage.node()
+    for number, body in enumerate(messages or stage.script, start=1):
+        node.receive(number, body)
+    return node
+
+
+def test_the_transcript_lists_everything_that_left(stage):
+    run(stage)
+    transcript = stage.journal.transcript()
+    assert [line.number for line in transcript] == [1, 2, 3, 4, 5, 6]
+    assert [line.recipient for line in transcript[:2]] == ["curator", "party b, sealed"]
+    assert [line.kind for line in transcript[:2]] == ["ShareSubmitted", "EnvelopePosted"]
+    assert [line.size for line in transcript] == [len(out.body) for out in stage.sent]
+    assert {line.study_name for line in transcript} == {"a study"}
+    assert all(line.acknowledged_at is None for line in transcript)
+
+
+def test_the_transcript_outlives_the_bytes(stage):
+    node = run(stage)
+    before = stage.journal.transcript()
+    node.acknowledge(6)
+    after = stage.journal.transcript()
+    assert [line.digest for line in after] == [line.digest for line in before]
+    assert all(line.acknowledged_at == "2026-01-01T00:00:00+00:00" for line in after)
+
+
+def test_secrets_are_gone_from_the_file_when_the_study_ends(stage):
+    node = run(stage, stage.script[:-1])
+    keys = [key for (key,) in stage.database.rows("SELECT key FROM step_key")]
+    assert len(keys) == 3
+    assert all(key in stage.path.read_bytes() for key in keys)
+    node.receive(len(stage.script), stage.script[-1])
+    node.acknowledge(6)
+    content = stage.path.read_bytes()
+    assert not any(key in content for key in keys)
+    assert not any(out.body in content for out in stage.sent)
+    assert not any(message in content for message in stage.script)
+
+
+def test_the_file_is_readable_by_its_owner_only(stage):
+    stage.node()
+    assert stat.S_IMODE(stage.path.stat().st_mode) == 0o600
+
+
+def test_the_key_of_a_step_is_drawn_once_and_differs_between_steps(stage):
+    stage.node()
+    first = stage.journal.step_key(stage.study, 0)
+    assert stage.journal.step_key(stage.study, 1) != first
+    stage.node()
+    assert stage.journal.step_key(stage.study, 0) == first
+
+
+def test_a_study_that_ended_gives_no_key_and_no_message(stage):
+    run(stage, [stage.codec.encode(StudyAborted(study=stage.study, reason="enough"))])
+    with pytest.raises(LocalError, match="no keys any more"):
+        stage.journal.step_key(stage.study, 0)
+    with pytest.raises(LocalError, match="not in the journal any more"):
+        stage.journal.received(stage.study, 1)
+    (record,) = stage.journal.studies()
+    assert (record.state, record.reason) == (StudyState.ABORTED, "enough")
+    assert record.ended_at is not None
+
+
+def test_an_acknowledgement_of_what_was_never_sent_is_refused(stage):
+    node = run(stage, stage.script[:2])
+    with pytest.raises(RemoteProtocolError, match="never sent"):
+        node.acknowledge(3)
+    node.acknowledge(1)
+    node.acknowledge(1)
+    assert stage.journal.outbox(stage.study) == [2]
+
+
+def test_an_unknown_study_is_named(stage):
+    stage.node()
+    with pytest.raises(LocalError, match="never begun"):
+        stage.journal.state(bytes(32))
+
+
+def test_a_change_outside_of_a_transaction_is_a_mistake(tmp_path):
+    database = Database(tmp_path / "x.db")
+    with pytest.raises(LocalError, match="transaction"):
+        database.write("CREATE TABLE t (x)")
+    database.close()
+
+
+def test_a_transaction_inside_another_is_a_part_of_it(tmp_path):
+    database = Database(tmp_path / "x.db")
+    database.add_tables("CREATE TABLE t (x)")
+
+    def fail_after_an_inner_transaction():
+        with database.transaction():
+            with database.transaction():
+                database.write("INSERT INTO t VALUES (1)")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_after_an_inner_transaction()
+    assert database.rows("SELECT * FROM t") == []
+    database.close()
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path):
+    path = tmp_path / "x.db"
+    path.write_bytes(b"not a database at all, but long enough to be one" * 100)
+    with pytest.raises(LocalError, match=r"cannot open .*x\.db"):
+        Database(path).add_tables("CREATE TABLE t (x)")

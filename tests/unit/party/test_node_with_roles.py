@@ -1,0 +1,128 @@
+"""The shell around the real role: a party that dies before every message changes nothing."""
+
+import datetime as dt
+from collections import deque
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from common.crypto.blinding import PowerBlinder
+from common.crypto.sum_plan import Aggregation, Noise
+from common.privacy.randomness import SeededRandomSource
+from common.rounds import needs_key
+from curator.effects import Send
+from curator.role import CuratorRole
+from parley.simulation import RowsInMemory
+from party.database import Database
+from party.journal import Journal, StudyState
+from party.ledger import Caps, Ledger
+from party.node import PartyNode, StudyTicket
+from party.role import PartyRole
+from tests.study.conftest import (  # noqa: F401  # fixtures
+    EveryKindOfStep,
+    identities,
+    make_study,
+    paillier_key,
+    rows,
+    tables,
+)
+from tests.unit.party.conftest import JsonCodec
+
+CAPS = Caps(per_study=Fraction(100), in_total=Fraction(100))
+
+
+class Party:
+    """A node on a file of its own, with numbered deliveries in both directions."""
+
+    def __init__(self, path, name, study, identity, table):
+        self.path, self.name = path, name
+        self.study, self.identity, self.table = study, identity, table
+        self.keys = SeededRandomSource(name)  # survives, so that two runs draw the same keys
+        self.delivered = 0
+        self.sent = deque()
+        self.database = None
+        self.start()
+
+    def start(self):
+        if self.database is not None:
+            self.database.close()
+        self.database = Database(self.path)
+        self.ledger = Ledger(self.database)
+        self.journal = Journal(self.database, self.keys)
+        self.node = PartyNode(
+            StudyTicket(digest=self.study.digest, name="s", data_digest="d"),
+            role=self.make_role,
+            journal=self.journal,
+            ledger=self.ledger,
+            caps=CAPS,
+            codec=JsonCodec(),
+            clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            send=self.sent.append,
+        )
+
+    def make_role(self, source_for_step):
+        return PartyRole(
+            study=self.study,
+            plan=EveryKindOfStep(self.study),
+            name=self.name,
+            identity=self.identity,
+            data=RowsInMemory(self.table),
+            source_of=source_for_step,
+            blinder_of=PowerBlinder,
+        )
+
+    def deliver(self, message):
+        self.delivered += 1
+        self.node.receive(self.delivered, JsonCodec().encode(message))
+
+
+def run(folder, study, people, data, key, *, mortal=()):
+    """The released results, and the parties."""
+    folder.mkdir()
+    curator = CuratorRole(
+        study=study,
+        plan=EveryKindOfStep(study),
+        private_key=key if needs_key(study) else None,
+        source_of=lambda number: SeededRandomSource(f"curator {number}"),
+    )
+    parties = {
+        name: Party(folder / f"{name}.db", name, study, people[name], data[name]) for name in data
+    }
+    waiting = deque(curator.start())
+    while waiting:
+        effect = waiting.popleft()
+        if not isinstance(effect, Send):
+            continue
+        party = parties[effect.to]
+        if party.name in mortal:
+            party.start()
+        party.deliver(effect.message)
+        while party.sent:
+            waiting.extend(
+                curator.receive(party.name, JsonCodec().decode(party.sent.popleft().body))
+            )
+    return curator.model().results, parties
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "noise", "profile", "mortal"),
+    [
+        (Aggregation.MASKED, Noise.DISTRIBUTED, "sound", ("north", "east", "south")),
+        (Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", ("east",)),
+    ],
+)
+def test_a_party_that_dies_before_every_message_comes_to_the_same_release(
+    tmp_path, identities, rows, tables, paillier_key, aggregation, noise, profile, mortal  # noqa: F811
+):  # fmt: skip
+    study = make_study(identities, rows, aggregation=aggregation, noise=noise, profile=profile)
+    steady, before = run(tmp_path / "steady", study, identities, tables, paillier_key)
+    shaken, after = run(tmp_path / "shaken", study, identities, tables, paillier_key, mortal=mortal)
+    assert len(steady) == len(shaken) > 4
+    for first, second in zip(steady, shaken, strict=True):
+        assert np.array_equal(first, second)
+    for name, party in after.items():
+        assert party.node.state is StudyState.FINISHED
+        assert party.ledger.spent() == before[name].ledger.spent() > 0
+        party.database.close()
+        before[name].database.close()

@@ -1,0 +1,155 @@
+"""The policy refuses everything outside of it, with every reason at once."""
+
+import dataclasses
+import datetime as dt
+from fractions import Fraction
+
+import pytest
+
+from common.crypto.identity import Identity
+from common.crypto.sum_plan import Aggregation
+from common.errors import InputError, PolicyError
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from common.study import Member, Study
+from party.policy import SAMPLE, Circumstances, Policy
+
+SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
+PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
+POLICY = Policy.from_toml(SAMPLE)
+FINGERPRINT = PEOPLE["a"].fingerprint
+
+
+def study(parties="abc", **changes):
+    members = tuple(Member(name=n, rows=2000, identity=PEOPLE[n]) for n in parties)
+    settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(1), "key_bits": 3072, **changes}
+    return Study(members=members, **settings)
+
+
+def circumstances(**changes):
+    return dataclasses.replace(
+        Circumstances(
+            party="a",
+            rows=2000,
+            data_as_of=dt.date(2025, 6, 1),
+            cost=Fraction(1),
+            spent_in_total=Fraction(0),
+            signer=None,
+            curator=None,
+        ),
+        **changes,
+    )
+
+
+def test_the_sample_allows_an_ordinary_study():
+    POLICY.check(study(), circumstances())
+    assert POLICY.caps.per_study == 1
+    assert POLICY.caps.in_total == 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "proposed", "around", "named"),
+    [
+        ({}, {}, {"cost": Fraction(11, 10)}, "epsilon_per_study"),
+        ({}, {}, {"spent_in_total": Fraction(31, 10)}, "epsilon_in_total"),
+        ({}, {"parties": "ab"}, {}, "min_parties"),
+        ({}, {"key_bits": 2048}, {}, "min_key_bits"),
+        ({}, {"method": "floor"}, {}, "'floor' is not among the methods"),
+        ({}, {"profile": "paper"}, {}, "'paper' is not among the profiles"),
+        ({}, {"aggregation": Aggregation.CLEAR}, {}, "'clear' is not among the aggregations"),
+        ({"signers": (FINGERPRINT,)}, {}, {}, "nobody known.*signers"),
+        ({"signers": (FINGERPRINT,)}, {}, {"signer": PEOPLE["b"].fingerprint}, "signers"),
+        ({"curators": (FINGERPRINT,)}, {}, {"curator": "AB:CD"}, "AB:CD.*curators"),
+        ({}, {}, {"party": "z"}, "no party called 'z'"),
+        ({}, {}, {"rows": 2001}, "says that we have 2,000 rows, and we have 2,001"),
+        ({"min_rows": 3000}, {}, {}, "min_rows"),
+        ({"max_rows": 1999}, {}, {}, "max_rows"),
+        ({}, {}, {"data_as_of": None}, "date of our data is not known"),
+        ({}, {}, {"data_as_of": dt.date(2023, 12, 31)}, "not_before"),
+        ({}, {}, {"data_as_of": dt.date(2031, 1, 1)}, "not_after"),
+    ],
+)
+def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
+    changed = dataclasses.replace(POLICY, **policy)
+    with pytest.raises(PolicyError, match=named):
+        changed.check(study(**proposed), circumstances(**around))
+    assert len(changed.reasons_against(study(**proposed), circumstances(**around))) == 1
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        {"data_as_of": dt.date(2024, 1, 1)},
+        {"data_as_of": dt.date(2030, 12, 31)},
+        {"spent_in_total": Fraction(3)},
+        {"signer": FINGERPRINT, "curator": "anybody"},
+    ],
+)
+def test_what_is_exactly_on_a_limit_is_allowed(around):
+    POLICY.check(study(), circumstances(**around))
+
+
+def test_every_reason_is_listed():
+    with pytest.raises(PolicyError) as caught:
+        POLICY.check(
+            study("ab", method="floor", profile="paper", key_bits=2048),
+            circumstances(cost=Fraction(9), rows=5, data_as_of=None),
+        )
+    assert str(caught.value).count("\n- ") == 9
+
+
+def test_a_fingerprint_is_the_same_however_it_is_typed():
+    typed = FINGERPRINT.replace("-", " ").lower()
+    policy = dataclasses.replace(POLICY, signers=(typed,))
+    policy.check(study(), circumstances(signer=FINGERPRINT))
+
+
+def test_masked_aggregation_needs_no_key():
+    POLICY.check(study(key_bits=2048, aggregation=Aggregation.MASKED), circumstances())
+
+
+def test_what_a_policy_leaves_out_is_decided_for_the_rows():
+    policy = Policy.from_toml('[budget]\nepsilon_per_study = 0.5\nepsilon_in_total = "3/2"\n')
+    assert policy.epsilon_per_study == Fraction(1, 2)
+    assert policy.epsilon_in_total == Fraction(3, 2)
+    assert policy.profiles == ("sound",)
+    assert "clear" not in policy.aggregations
+    assert policy.min_parties == 2
+
+
+BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "budget.epsilon_per_study is missing"),
+        ('[budget]\nepsilon_per_study = "1"\n', "epsilon_in_total is missing"),
+        ('[budget]\nepsilon_per_study = "-1"\nepsilon_in_total = "1"\n', "above zero"),
+        ('[budget]\nepsilon_per_study = true\nepsilon_in_total = "1"\n', "not a number"),
+        ('[budget]\nepsilon_per_study = inf\nepsilon_in_total = "1"\n', "not a number"),
+        (BUDGET + "[budgets]\n", "unknown section 'budgets'"),
+        ("min_rows = 3\n" + BUDGET, "unknown section 'min_rows'"),
+        (BUDGET + "[study]\nmin_party = 3\n", "unknown key study.min_party"),
+        (BUDGET + "[study]\nmin_parties = 0\n", "study.min_parties: expected a whole number"),
+        (BUDGET + "[study]\nmin_parties = true\n", "study.min_parties: expected a whole number"),
+        (BUDGET + "[study]\nmin_key_bits = 1024\n", "expected one of 2048"),
+        (BUDGET + '[study]\nmethods = ["magic"]\n', "'magic' is not one of"),
+        (BUDGET + '[study]\nmethods = "subn+"\n', "list of texts"),
+        (BUDGET + "[study]\nmethods = []\n", "the list is empty"),
+        (BUDGET + '[data]\nnot_before = "2024-01-01"\n', "data.not_before: expected a date"),
+        (BUDGET + "[data]\nnot_before = 2024-01-01T00:00:00\n", "expected a date"),
+        ("[budget", "not TOML"),
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused_by_name(text, named):
+    with pytest.raises(InputError, match=f"^mine: .*{named}"):
+        Policy.from_toml(text, where="mine")
+
+
+def test_a_policy_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"none\.toml: cannot be read"):
+        Policy.load(tmp_path / "none.toml")
+    path = tmp_path / "policy.toml"
+    path.write_text(SAMPLE)
+    assert Policy.load(path) == POLICY

@@ -1,0 +1,114 @@
+"""The review says what a study costs and asks, what leaves, and who is protected from whom."""
+
+import dataclasses
+import datetime as dt
+import json
+from fractions import Fraction
+
+import pytest
+
+from common.crypto.identity import Identity
+from common.crypto.sum_plan import Aggregation, Noise
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from common.study import Member, Study
+from common.subn.steps import ChoiceStep, SumStep, TableRequest
+from party.policy import SAMPLE, Circumstances, Policy
+from party.review import PlannedStep, planned, review
+
+SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
+PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
+SUM = SumStep(
+    name="one-way",
+    phase="structure",
+    parties=("a", "b"),
+    request=TableRequest(((0,), (0, 1)), (2, 3)),
+    sensitivity=Fraction(4),
+    scale=Fraction(16),
+)
+CHOICE = ChoiceStep(
+    name="edge",
+    phase="edges",
+    party="a",
+    choice=None,
+    epsilon=Fraction(1, 2),
+    mechanism="exponential",
+)
+
+
+def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, **changes):
+    members = tuple(Member(name=n, rows=2000, identity=PEOPLE[n]) for n in parties)
+    settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(3, 4), "key_bits": 3072}
+    study = Study(members=members, **(settings | changes))
+    around = Circumstances(
+        party="a", rows=2000, data_as_of=dt.date(2025, 1, 1), cost=cost,
+        spent_in_total=Fraction(1), signer=None, curator=None,
+    )  # fmt: skip
+    if steps is None:
+        steps = [planned(SUM, "a"), planned(CHOICE, "a"), planned(SUM, "a")]
+    return review(study, Policy.from_toml(SAMPLE), around, steps)
+
+
+def test_a_step_is_counted_for_the_parties_it_concerns():
+    assert planned(SUM, "a") == PlannedStep(
+        phase="structure", epsilon=Fraction(1, 4), tables=2, cells=8
+    )
+    assert planned(SUM, "c") == PlannedStep(phase="structure", epsilon=Fraction(0))
+    assert planned(CHOICE, "a") == PlannedStep(phase="edges", epsilon=Fraction(1, 2), choices=1)
+
+
+def test_steps_are_added_up_by_phase():
+    structure, edges = reviewed().phases
+    assert structure == PlannedStep(phase="structure", epsilon=Fraction(1, 2), tables=4, cells=16)
+    assert edges.choices == 1
+
+
+def test_the_text_says_cost_queries_departures_and_verdict():
+    text = reviewed().text()
+    for part in (
+        "epsilon 3/4 (about 0.75) for each of our rows",
+        "1 spent before; 9/4 (about 2.25) would be left",
+        "structure: epsilon 1/2 (about 0.5), 4 tables of 16 cells in all",
+        "edges: epsilon 1/2 (about 0.5), 1 choices of our own",
+        "4 tables of counts (16 integers) with noise in them, encrypted",
+        "never: a row, an exact count",
+        "Our policy allows it",
+    ):
+        assert part in text
+    assert "claims" not in text
+
+
+def test_a_cost_above_the_claim_and_a_refusal_stand_out():
+    text = reviewed(cost=Fraction(5), profile="paper").text()
+    assert "epsilon 5 for each of our rows; the study claims 3/4" in text
+    assert "Our policy REFUSES it" in text
+    assert "epsilon_per_study" in text
+    assert "'paper' is not among the profiles" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "protected"),
+    [
+        ({}, [True, True, True, False]),
+        ({"colluders": 2}, [True, True, True]),
+        ({"aggregation": Aggregation.MASKED}, [True, True, True, False]),
+        ({"aggregation": Aggregation.CLEAR}, [True, False, False, False]),
+        ({"noise": Noise.ONE_SHARE, "profile": "paper"}, [True, True, False]),
+        ({"parties": "a"}, [True, True]),
+    ],
+)
+def test_who_is_protected_from_whom(changes, protected):
+    assert [each.protected for each in reviewed(**changes).protections] == protected
+
+
+def test_the_json_is_plain_and_holds_everything():
+    made = reviewed()
+    document = json.loads(json.dumps(made.as_json()))
+    assert set(document) == {field.name for field in dataclasses.fields(made)}
+    assert document["cost"] == "3/4"
+    assert document["phases"][0]["epsilon"] == "1/2"
+    assert document["reasons_against"] == []
+
+
+def test_a_study_that_asks_nothing_says_so():
+    assert reviewed(steps=[], cost=Fraction(0)).leaves[0].startswith("our number of rows")

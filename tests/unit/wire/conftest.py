@@ -1,0 +1,24 @@
+"""Examples of every message that travels."""
+
+import pytest
+
+from common import messages
+
+DIGEST = bytes(range(32))
+
+
+@pytest.fixture(scope="session")
+def one_of_each():
+    """Every kind of message once, with every field set to something."""
+    return (
+        messages.StudyOpened(study=DIGEST, public_key=b"key"),
+        messages.StepOpened(study=DIGEST, step=0, digest=DIGEST[::-1], opening=b""),
+        messages.EnvelopeRelayed(study=DIGEST, step=1, sender="nörd", envelope=b"sealed"),
+        messages.ResultPublished(study=DIGEST, step=2, result=bytes(100)),
+        messages.StudyFinished(study=DIGEST),
+        messages.StudyAborted(study=DIGEST, reason="north left\nthe study"),
+        messages.EnvelopePosted(study=DIGEST, step=3, recipient="south", envelope=b""),
+        messages.ShareSubmitted(study=DIGEST, step=4, chunk=0, payload=b"\x00\xff"),
+        messages.ChoiceSubmitted(study=DIGEST, step=5, payload=b"7"),
+        messages.PartyRefused(study=DIGEST, step=6, reason=""),
+    )

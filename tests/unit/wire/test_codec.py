@@ -1,0 +1,195 @@
+"""Messages survive the journey, and anything else is refused by name."""
+
+import dataclasses
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common import messages
+from common.errors import LocalError, RemoteProtocolError
+from common.wire import codec, strict
+from common.wire.catalogue import ErrorCode, WireError
+from common.wire.v1 import curator_pb2, messages_pb2
+
+DIGEST = bytes(range(32))
+
+
+def coded(message):
+    if isinstance(message, messages.ToParty):
+        return codec.encode_to_party(message), codec.decode_to_party
+    return codec.encode_to_curator(message), codec.decode_to_curator
+
+
+def test_every_message_comes_back_as_it_was_sent(one_of_each):
+    assert {type(m) for m in one_of_each} == {
+        *get_args(messages.ToParty),
+        *get_args(messages.ToCurator),
+    }
+    for message in one_of_each:
+        data, decode = coded(message)
+        assert decode(data) == message
+
+
+TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=100)
+FIELDS = {
+    "study": st.binary(min_size=32, max_size=32),
+    "digest": st.binary(min_size=32, max_size=32),
+    "step": st.integers(0, 2**32 - 1),
+    "chunk": st.integers(0, 2**32 - 1),
+    "sender": TEXT.filter(bool),
+    "recipient": TEXT.filter(bool),
+    "reason": TEXT,
+}
+ANY_MESSAGE = st.one_of(
+    *(
+        st.builds(
+            kind, **{f.name: FIELDS.get(f.name, st.binary()) for f in dataclasses.fields(kind)}
+        )
+        for kind in (*get_args(messages.ToParty), *get_args(messages.ToCurator))
+    )
+)
+
+
+@given(ANY_MESSAGE)
+@settings(deadline=None, max_examples=300)
+def test_any_message_comes_back_as_it_was_sent(message):
+    data, decode = coded(message)
+    assert decode(data) == message
+
+
+def test_the_same_message_has_the_same_bytes(one_of_each):
+    for message in one_of_each:
+        assert coded(message)[0] == coded(dataclasses.replace(message))[0]
+
+
+def test_every_message_has_a_place_in_the_contract_with_the_same_fields():
+    for envelope, kinds, union in (
+        (messages_pb2.ToParty, codec.TO_PARTY, messages.ToParty),
+        (messages_pb2.ToCurator, codec.TO_CURATOR, messages.ToCurator),
+    ):
+        assert set(kinds.values()) == set(get_args(union))
+        alternatives = envelope.DESCRIPTOR.oneofs_by_name["message"].fields
+        assert {field.name for field in alternatives} == set(kinds)
+        for field in alternatives:
+            own = {f.name for f in dataclasses.fields(kinds[field.name])} - {"study"}
+            assert {f.name for f in field.message_type.fields} == own
+
+
+def test_a_message_is_not_sent_in_the_other_direction(one_of_each):
+    for message in one_of_each:
+        to_party = isinstance(message, messages.ToParty)
+        encode = codec.encode_to_curator if to_party else codec.encode_to_party
+        with pytest.raises(LocalError, match="direction"):
+            encode(message)
+
+
+def share(**changes):
+    envelope = messages_pb2.ToCurator(encoding=1, study=DIGEST)
+    envelope.share_submitted.CopyFrom(messages_pb2.ShareSubmitted(step=1, chunk=2, payload=b"p"))
+    for path, value in changes.items():
+        target = envelope
+        *parents, name = path.split("__")
+        for parent in parents:
+            target = getattr(target, parent)
+        if value is None:
+            target.ClearField(name)
+        else:
+            setattr(target, name, value)
+    return envelope.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", ErrorCode.FIELD_UNKNOWN),
+        (b"\xff\xff\xff", ErrorCode.MALFORMED),
+        (share()[:-1], ErrorCode.MALFORMED),
+        (share(study=None), ErrorCode.FIELD_MISSING),
+        (share(encoding=None), ErrorCode.FIELD_MISSING),
+        (share(share_submitted__step=None), ErrorCode.FIELD_MISSING),
+        (share(share_submitted__chunk=None), ErrorCode.FIELD_MISSING),
+        (share(share_submitted__payload=None), ErrorCode.FIELD_MISSING),
+        (share(share_submitted=None), ErrorCode.FIELD_UNKNOWN),
+        (share(encoding=2), ErrorCode.VERSION_MISMATCH),
+        (share(study=DIGEST[:-1]), ErrorCode.FIELD_INVALID),
+        (share(study=DIGEST + b"x"), ErrorCode.TOO_LARGE),
+        (share() + b"\xf8\x01\x01", ErrorCode.FIELD_UNKNOWN),  # field 31 = 1
+        (share() + b"\x08\x01", ErrorCode.FIELD_UNKNOWN),  # encoding = 1, again
+        (share().replace(b"\x08\x01", b"\x08\x81\x00", 1), ErrorCode.FIELD_UNKNOWN),  # 1, padded
+        (share(share_submitted=None) + b"\x7a\x00", ErrorCode.FIELD_UNKNOWN),  # another kind
+    ],
+)
+def test_what_is_not_a_whole_known_message_is_refused_by_name(data, code):
+    with pytest.raises(WireError) as refusal:
+        codec.decode_to_curator(data)
+    assert refusal.value.code is code
+    assert isinstance(refusal.value, RemoteProtocolError)
+    assert code.name in str(refusal.value)
+
+
+def test_an_oversized_message_is_refused_before_it_is_parsed(monkeypatch):
+    monkeypatch.setattr(strict, "MOST_MESSAGE_BYTES", 30)
+    with pytest.raises(WireError) as refusal:
+        codec.decode_to_curator(share())
+    assert refusal.value.code is ErrorCode.TOO_LARGE
+
+
+def test_what_the_peer_would_refuse_is_not_sent(monkeypatch):
+    refusing = {"study": DIGEST, "step": 1}
+    for message in (
+        messages.PartyRefused(**refusing, reason="\x1b[2J"),
+        messages.PartyRefused(**refusing, reason="\ud800"),
+        messages.EnvelopePosted(**refusing, recipient="", envelope=b""),
+        messages.EnvelopePosted(**refusing, recipient="n" * 101, envelope=b""),
+        messages.ChoiceSubmitted(study=DIGEST, step=1 << 40, payload=b""),
+    ):
+        with pytest.raises(LocalError, match="would be refused"):
+            codec.encode_to_curator(message)
+    with pytest.raises(LocalError, match="would be refused"):
+        codec.encode_to_party(messages.StudyAborted(study=DIGEST, reason="r" * 2001))
+    monkeypatch.setattr(strict, "MOST_MESSAGE_BYTES", 100)
+    with pytest.raises(LocalError, match="at most 100"):
+        codec.encode_to_curator(messages.ChoiceSubmitted(**refusing, payload=bytes(90)))
+
+
+def every_message_of_the_contract():
+    for file in (messages_pb2, curator_pb2):
+        yield from file.DESCRIPTOR.message_types_by_name.values()
+
+
+def test_every_field_with_a_length_has_a_limit():
+    with_length = {
+        f"{message.name}.{field.name}"
+        for message in every_message_of_the_contract()
+        for field in message.fields
+        if field.is_repeated or field.type in (field.TYPE_BYTES, field.TYPE_STRING)
+    }
+    assert with_length == set(strict.LIMITS)
+
+
+def test_every_field_can_be_told_from_a_missing_one():
+    for message in every_message_of_the_contract():
+        for field in message.fields:
+            assert field.is_repeated or field.has_presence, f"{message.name}.{field.name}"
+
+
+def test_states_and_lists_are_checked_too():
+    good = curator_pb2.StatusResponse(state=2, step=0, cause="", waiting_for=["north"])
+    strict.check(good)
+    for change, code in (
+        ({"state": 0}, ErrorCode.FIELD_UNKNOWN),
+        ({"state": 99}, ErrorCode.FIELD_UNKNOWN),
+        ({"waiting_for": [""]}, ErrorCode.FIELD_INVALID),
+        ({"waiting_for": ["a\nb"]}, ErrorCode.FIELD_INVALID),
+        ({"waiting_for": ["x"] * 1001}, ErrorCode.TOO_LARGE),
+    ):
+        fields = {"state": 2, "step": 0, "cause": "", "waiting_for": ["north"], **change}
+        with pytest.raises(WireError) as refusal:
+            strict.check(curator_pb2.StatusResponse(**fields))
+        assert refusal.value.code is code
+    summary = curator_pb2.StudySummary(study=DIGEST, name="s", state=1, approved=False)
+    listing = curator_pb2.EnrolResponse(protocol=1, software="parley", studies=[summary])
+    with pytest.raises(WireError, match=r"StudySummary\.submitted"):
+        strict.check(listing)

@@ -1,0 +1,212 @@
+"""No bytes crash a decoder: they are a message, or a refusal with a name."""
+
+import base64
+import contextlib
+import resource
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import grpc
+import pytest
+from cryptography.hazmat.primitives import serialization
+from google.protobuf.message import DecodeError
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from common import messages
+from common.errors import InputError
+from common.wire import certificates, codec, strict
+from common.wire.catalogue import TRAILER, WireError, received
+from common.wire.certificates import Role, Subject
+from common.wire.credentials import parse_certificates, parse_request
+from common.wire.frames import Assembler, split
+from common.wire.v1 import curator_pb2, errors_pb2, messages_pb2
+
+DIGEST = bytes(range(32))
+CALLS = [
+    getattr(curator_pb2, name)
+    for name in curator_pb2.DESCRIPTOR.message_types_by_name
+    if name != "Frame"
+]
+
+
+@st.composite
+def damaged(draw, valid):
+    """A valid string of bytes after a few cuts, changes, insertions and repetitions."""
+    data = bytearray(draw(st.sampled_from(valid)))
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(data)))
+        match draw(st.sampled_from(["cut", "change", "insert", "remove", "repeat"])):
+            case "cut":
+                del data[place:]
+            case "change":
+                data[place : place + 1] = draw(st.binary(min_size=1, max_size=1))
+            case "insert":
+                data[place:place] = draw(st.binary(max_size=12))
+            case "remove":
+                del data[place : place + draw(st.integers(1, 8))]
+            case "repeat":
+                data += data[:place]
+    return bytes(data)
+
+
+def survives(decode, encode, data):
+    """Decoding ends in a refusal, or in a message that means the same when sent on."""
+    try:
+        message = decode(data)
+    except WireError:
+        return
+    assert decode(encode(message)) == message
+
+
+@pytest.fixture(scope="module")
+def valid(one_of_each):
+    return {
+        messages.ToParty: [
+            codec.encode_to_party(m) for m in one_of_each if isinstance(m, messages.ToParty)
+        ],
+        messages.ToCurator: [
+            codec.encode_to_curator(m) for m in one_of_each if isinstance(m, messages.ToCurator)
+        ],
+    }
+
+
+@given(data=st.binary(max_size=300))
+@settings(deadline=None, max_examples=400)
+def test_random_bytes_are_refused_or_understood(data):
+    survives(codec.decode_to_party, codec.encode_to_party, data)
+    survives(codec.decode_to_curator, codec.encode_to_curator, data)
+
+
+@given(choice=st.data())
+@settings(deadline=None, max_examples=600)
+def test_damaged_messages_are_refused_or_understood(valid, choice):
+    data = choice.draw(damaged(valid[messages.ToParty]))
+    survives(codec.decode_to_party, codec.encode_to_party, data)
+    data = choice.draw(damaged(valid[messages.ToCurator]))
+    survives(codec.decode_to_curator, codec.encode_to_curator, data)
+
+
+def test_messages_cut_at_every_byte_are_refused(valid):
+    for decode, each in (
+        (codec.decode_to_party, valid[messages.ToParty]),
+        (codec.decode_to_curator, valid[messages.ToCurator]),
+    ):
+        for data in each:
+            for end in range(len(data)):
+                with pytest.raises(WireError):
+                    decode(data[:end])
+
+
+def an_example(kind):
+    """A valid call of a kind, from its limits."""
+    message = kind()
+    for field in kind.DESCRIPTOR.fields:
+        length = min(strict.LIMITS.get(f"{kind.DESCRIPTOR.name}.{field.name}", [1])[0] or 1, 64)
+        if field.message_type is not None:
+            inner = an_example(getattr(curator_pb2, field.message_type.name))
+            if field.is_repeated:
+                getattr(message, field.name).append(inner)
+            else:
+                getattr(message, field.name).CopyFrom(inner)
+        elif field.type == field.TYPE_STRING:
+            if field.is_repeated:
+                getattr(message, field.name).append("x")
+            else:
+                setattr(message, field.name, "x" * length)
+        elif field.type == field.TYPE_BYTES:
+            setattr(message, field.name, b"x" * length)
+        else:
+            setattr(message, field.name, 1)
+    return message
+
+
+@pytest.mark.parametrize("kind", CALLS, ids=lambda kind: kind.__name__)
+@given(choice=st.data())
+@settings(deadline=None, max_examples=60)
+def test_calls_are_refused_or_understood(kind, choice):
+    valid = an_example(kind).SerializeToString()
+    assert strict.parse(kind, valid).SerializeToString() == valid
+    for data in (choice.draw(damaged([valid])), choice.draw(st.binary(max_size=100))):
+        survives(
+            lambda data: strict.parse(kind, data), lambda message: message.SerializeToString(), data
+        )
+
+
+@given(choice=st.data())
+@settings(deadline=None, max_examples=300)
+def test_damaged_frames_never_yield_another_message(choice):
+    sent = [
+        curator_pb2.WorkResponse(frame=frame).SerializeToString()
+        for frame in split(b"a message", sequence=1)
+    ]
+    assembler = Assembler(stored=0)
+    try:
+        call = curator_pb2.WorkResponse.FromString(choice.draw(damaged(sent)))
+        whole = assembler.add(call)
+    except (WireError, DecodeError):  # gRPC itself refuses what cannot be parsed
+        return
+    assert whole is None or whole.data == b"a message"
+
+
+@given(data=st.binary(max_size=50))
+@settings(deadline=None)
+def test_a_damaged_trailer_is_still_an_error_with_a_name(data):
+    assert received(grpc.StatusCode.UNKNOWN, ((TRAILER, data),)).code.name
+
+
+REQUEST = certificates.make_request(
+    certificates.new_key(), Subject(role=Role.PARTY, name="north")
+).public_bytes(serialization.Encoding.DER)
+AUTHORITY_KEY = certificates.new_key()
+FIRST, LAST = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
+AUTHORITY = certificates.make_authority(AUTHORITY_KEY, "consortium", first=FIRST, last=LAST)
+
+
+def as_pem(data, what):
+    return b"-----BEGIN %s-----\n%s-----END %s-----\n" % (what, base64.encodebytes(data), what)
+
+
+@given(data=damaged([REQUEST]))
+@settings(deadline=None, max_examples=300)
+def test_a_damaged_request_gets_no_certificate(data):
+    assume(data != REQUEST)
+    with contextlib.suppress(InputError):
+        request = parse_request(as_pem(data, b"CERTIFICATE REQUEST"), where=Path("request"))
+        certificates.issue(
+            request, authority=AUTHORITY, authority_key=AUTHORITY_KEY, first=FIRST, last=LAST
+        )
+        assert request.public_bytes(serialization.Encoding.DER) == REQUEST
+
+
+@given(data=damaged([AUTHORITY.public_bytes(serialization.Encoding.DER)]))
+@settings(deadline=None, max_examples=200)
+def test_a_damaged_certificate_opens_no_door(data):
+    with contextlib.suppress(InputError, WireError):
+        for certificate in parse_certificates(as_pem(data, b"CERTIFICATE"), where=Path("c")):
+            certificates.verify(certificate, [AUTHORITY], role=Role.PARTY, at=FIRST)
+            raise AssertionError("taken for a party")
+
+
+def peak_bytes():
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [
+        (curator_pb2.EnrolResponse, b"\x1a\x00"),  # two bytes for a list's entry
+        (curator_pb2.StatusResponse, b"\x22\x00"),
+        (messages_pb2.ToCurator, b"\xf8\x01\x01"),  # unknown fields
+        (messages_pb2.ToCurator, b"\xfb\x01"),  # groups within groups
+        (errors_pb2.ErrorDetail, b"\x08\x01"),  # one field, a million times
+    ],
+)
+def test_the_densest_call_allowed_stays_within_memory(kind, unit):
+    data = unit * (strict.MOST_CALL_BYTES // len(unit))
+    before = peak_bytes()
+    with contextlib.suppress(WireError):
+        strict.parse(kind, data)
+    assert peak_bytes() - before < 100 * strict.MOST_CALL_BYTES
