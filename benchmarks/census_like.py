@@ -17,6 +17,36 @@ from common.schema import Codes, Schema
 from common.wavelet.axes import Axis, NominalAxis
 
 _CHUNK = 1 << 20
+# Four attributes of the Adult census table, for those who have it.
+ADULT = """
+[[attribute]]
+name = "age"
+kind = "integer"
+min = 17
+max = 90
+bins = 74
+
+[[attribute]]
+name = "sex"
+kind = "categorical"
+values = ["Female", "Male"]
+
+[[attribute]]
+name = "occupation"
+kind = "categorical"
+values = [
+  "Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing",
+  "Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv",
+  "Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving",
+]
+
+[[attribute]]
+name = "fnlwgt"
+kind = "integer"
+min = 0
+max = 1499999
+bins = 1000
+"""
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from common.errors import InputError
 Operator: TypeAlias = Literal["=", "in", "..", "<", "<=", ">", ">="]
 
 _TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*')
-      | (?P<symbol>\.\.|<=|>=|=|<|>)
-      | (?P<word>(?:(?!\.\.)[^\s"'=<>])+)
+    r"""\s*+(?:
+        (?P<word>(?:[^\s"'=<>.]++|\.(?!\.))++)
+      | (?P<symbol>\.\.|[<>]=?|=)
+      | (?P<quoted>"(?:[^"]++|"")*+"|'(?:[^']++|'')*+')
       | (?P<bad>\S)
     )""",
     re.VERBOSE,
@@ -90,7 +90,7 @@ def parse(query: str) -> list[Predicate]:
     at = 0
     while tokens[at].kind != "end":
         if predicates:
-            if tokens[at].kind != "word" or tokens[at].text.lower() != "and":
+            if not _is_and(tokens[at]):
                 refuse(query, tokens[at].start, "expected 'and' or the end of the query here")
             at += 1
         predicate, at = _predicate(query, tokens, at)
@@ -120,12 +120,16 @@ def _predicate(query: str, tokens: list[Token], at: int) -> tuple[Predicate, int
         return Predicate(name, "in", first), at
     at += 1
     # `and` goes on with the query: a value of that name is quoted.
-    if _is_value(tokens[at]) and not (tokens[at].kind == "word" and tokens[at].text == "and"):
+    if _is_value(tokens[at]) and not _is_and(tokens[at]):
         last = tokens[at]
         at += 1
     if first is None and last is None:
         refuse(query, tokens[at - 1].start, "a range needs at least one end, like 20.. or ..39")
     return Predicate(name, "..", first, last), at
+
+
+def _is_and(token: Token) -> bool:
+    return token.kind == "word" and token.text.lower() == "and"
 
 
 def _is_value(token: Token) -> bool:

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,31 @@ _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far
 
 
 def save(release: RangeRelease, path: Path | str) -> None:
-    """Write a release to a file; an existing one is replaced in one step or not at all."""
+    """Write a release to a file; an existing one is replaced in one step or not at all.
+
+    Raises:
+        InputError: the file cannot be written. What was there before is still there.
+    """
     target = Path(path)
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            _write(release, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)  # a release is meant to be read
+        Path(temporary).replace(target)
+        temporary = None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _write(release: RangeRelease, file: IO[bytes]) -> None:
+    """The archive itself."""
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -45,24 +68,15 @@ def save(release: RangeRelease, path: Path | str) -> None:
             for name, axis in zip(release.schema.names, release.plan.axes, strict=True)
             if axis.kind == "untransformed"
         ],
+        "noise_scale": str(release.plan.scale),
         "rows": release.rows,
         "private": release.private,
         "schema": release.schema.to_toml(),
     }
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(_fixed(_ABOUT), json.dumps(about, indent=2) + "\n")
-                with archive.open(_fixed(_CELLS), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, release.cells, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_fixed(_ABOUT), json.dumps(about, indent=2) + "\n")
+        with archive.open(_fixed(_CELLS), "w", force_zip64=True) as member:
+            np.lib.format.write_array(member, release.cells, allow_pickle=False)
 
 
 def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
@@ -127,7 +141,10 @@ def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
     if method not in METHODS:
         raise InputError(f"{path}: unknown method {method!r}")
     alone = [schema.position(str(name)) for name in _field(about, "untransformed", list, path)]
-    return make_plan(axes_of(schema), epsilon, method, alone)
+    plan = make_plan(axes_of(schema), epsilon, method, alone)
+    if _field(about, "noise_scale", str, path) != str(plan.scale):
+        raise InputError(f"{path}: 'noise_scale' in {_ABOUT} does not follow from the rest")
+    return plan
 
 
 def _cells(archive: zipfile.ZipFile, plan: Plan, path: Path | str) -> NDArray[np.float64]:

@@ -88,6 +88,7 @@ def _box(query):
         ("age in ..19", {"age": (0, 2)}),
         ("age in 40..", {"age": (3, 5)}),
         ("age in 20 .. 64", {"age": (2, 4)}),
+        ("age in 20.. AND sex = Male", {"age": (2, 5), "sex": (1, 2)}),
         ("age >= 20", {"age": (2, 5)}),
         ("age > 19", {"age": (2, 5)}),
         ("age<40 and age>=18", {"age": (1, 3)}),

@@ -219,10 +219,15 @@ def test_a_failed_save_keeps_the_old_file(codes, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("numpy.lib.format.write_array", full_disk)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(InputError, match="cannot be written: No space"):
         save(_release(codes, seed=2), target)
     assert target.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["r.npz"]
+
+
+def test_a_folder_that_is_not_there_is_named(codes, tmp_path):
+    with pytest.raises(InputError, match=r"nowhere.*cannot be written: No such file"):
+        save(_release(codes), tmp_path / "nowhere" / "r.npz")
 
 
 def test_a_file_cut_short_or_damaged_anywhere_is_refused(codes, tmp_path):
@@ -274,11 +279,13 @@ def _rewrite(path, cells=None, **changes):
         ({"epsilon": "zero"}, "'epsilon'"),
         ({"epsilon": "-1"}, "above 0"),
         ({"epsilon": None}, "'epsilon' .* missing"),
+        ({"epsilon": "2"}, "'noise_scale' .* does not follow"),
+        ({"noise_scale": None}, "'noise_scale' .* missing"),
         ({"rows": "many"}, "'rows'"),
         ({"private": 1}, "'private'"),
         ({"schema": "["}, "schema"),
         ({"untransformed": ["agee"]}, "agee"),
-        ({"untransformed": ["age"]}, "has shape"),
+        ({"untransformed": ["age"]}, "'noise_scale'"),
         ({"cells": np.zeros((2, 5, 7))}, "has shape"),
         ({"cells": np.zeros((2, 5, 201), dtype=np.float32)}, "has shape"),
         ({"cells": np.full((2, 5, 201), np.nan)}, "not a number"),
