@@ -1,0 +1,128 @@
+"""What is public about the attributes: how many values each has, and how those may be grouped.
+
+A `View` is one attribute at one level of its hierarchy: level 0 keeps every value, each further
+level merges values into fewer groups. Children of a network always stand at level 0; parents may be
+generalised. All views of a table together form the *expanded* table, which is what is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+from common.schema.codes import CodeColumn, Codes, code_dtype
+
+LevelMap = NDArray[np.intp]  # group of every value
+
+
+class HasLevels(Protocol):
+    """Anything with level maps, finest first: a `Hierarchy` of the schema."""
+
+    @property
+    def levels(self) -> tuple[LevelMap, ...]:
+        """Level 0 is the identity; the root is left out."""
+
+
+class View(NamedTuple):
+    """One attribute, generalised to one level of its hierarchy (0 = not at all)."""
+
+    attribute: int
+    level: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Domain:
+    """The level maps of every attribute, finest first; level 0 is the identity.
+
+    Every level is a partition of the attribute's values, coarser than and nested in the level
+    before it. Public knowledge, never learnt from the rows.
+    """
+
+    levels: tuple[tuple[LevelMap, ...], ...]
+
+    def __post_init__(self) -> None:
+        """Refuse levels that are not nested partitions of strictly decreasing size."""
+        for attribute, maps in enumerate(self.levels):
+            if not maps or not np.array_equal(maps[0], np.arange(len(maps[0]))):
+                raise LocalError(f"attribute {attribute}: level 0 must keep every value apart")
+            for finer, coarser in pairwise(maps):
+                _check_nested(attribute, finer, coarser)
+
+    @classmethod
+    def flat(cls, sizes: Sequence[int]) -> Domain:
+        """Attributes without hierarchies."""
+        return cls(tuple((np.arange(size),) for size in sizes))
+
+    @classmethod
+    def of(cls, hierarchies: Sequence[HasLevels]) -> Domain:
+        """Attributes with the hierarchies of a schema, in the same order."""
+        return cls(tuple(hierarchy.levels for hierarchy in hierarchies))
+
+    @property
+    def width(self) -> int:
+        """The number of attributes."""
+        return len(self.levels)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of values of each attribute."""
+        return tuple(len(maps[0]) for maps in self.levels)
+
+    def without_levels(self) -> Domain:
+        """The same attributes, no longer to be generalised."""
+        return Domain(tuple(maps[:1] for maps in self.levels))
+
+    def height(self, attribute: int) -> int:
+        """The number of levels of an attribute, at least one."""
+        return len(self.levels[attribute])
+
+    def size(self, view: View) -> int:
+        """The number of groups a view tells apart."""
+        return int(self.levels[view.attribute][view.level].max()) + 1
+
+    def shape(self, views: Sequence[View]) -> tuple[int, ...]:
+        """The shape of a table over these views."""
+        return tuple(self.size(view) for view in views)
+
+    @property
+    def views(self) -> list[View]:
+        """Every view, attribute by attribute, finest first: the columns of the expanded table."""
+        return [View(a, level) for a, maps in enumerate(self.levels) for level in range(len(maps))]
+
+    def regroup(self, fine: View, coarse: View) -> LevelMap:
+        """The map from the groups of one view to those of a coarser view of the same attribute."""
+        if fine.attribute != coarse.attribute or fine.level > coarse.level:
+            raise LocalError(f"{coarse} is not a generalisation of {fine}")
+        maps = self.levels[fine.attribute]
+        groups = np.empty(self.size(fine), dtype=np.intp)
+        groups[maps[fine.level]] = maps[coarse.level]
+        return groups
+
+    def expand(self, codes: Codes) -> Codes:
+        """Every attribute at every level: one column per view, in the order of `views`."""
+        if codes.sizes != self.sizes:
+            raise LocalError(f"the rows have domains {codes.sizes}, not {self.sizes}")
+        columns: list[CodeColumn] = []
+        for view in self.views:
+            column = codes.columns[view.attribute]
+            if view.level:
+                groups = self.levels[view.attribute][view.level]
+                column = np.ascontiguousarray(groups[column], dtype=code_dtype(self.size(view)))
+            columns.append(column)
+        return Codes(tuple(columns), self.shape(self.views))
+
+
+def _check_nested(attribute: int, finer: LevelMap, coarser: LevelMap) -> None:
+    """Each group of the finer level must lie inside one group of the coarser level."""
+    pairs = np.unique(np.stack([finer, coarser]), axis=1)
+    fine_size, coarse_size = int(finer.max()) + 1, int(coarser.max()) + 1
+    if pairs.shape[1] != fine_size:
+        raise LocalError(f"attribute {attribute}: a level is not nested in the one below it")
+    if coarse_size >= fine_size or len(np.unique(coarser)) != coarse_size:
+        raise LocalError(f"attribute {attribute}: each level must have fewer groups, none empty")
