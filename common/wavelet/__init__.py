@@ -1,1 +1,22 @@
-"""Privelet: range counts under differential privacy by wavelet transforms."""
+"""Privelet: range counts under differential privacy by wavelet transforms.
+
+`privelet` turns rows into a `RangeRelease`, which answers questions and can be saved and loaded.
+
+[Xiao11] Xiao, Wang, Gehrke: Differential Privacy via Wavelet Transforms, IEEE TKDE 23(8).
+"""
+
+from common.wavelet.pipeline import plan_privelet, privelet
+from common.wavelet.plan import Plan
+from common.wavelet.release import RangeCount, RangeCounts, RangeRelease
+from common.wavelet.storage import load, save
+
+__all__ = [
+    "Plan",
+    "RangeCount",
+    "RangeCounts",
+    "RangeRelease",
+    "load",
+    "plan_privelet",
+    "privelet",
+    "save",
+]

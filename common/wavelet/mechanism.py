@@ -1,0 +1,167 @@
+"""The mechanism: count, transform, add noise, transform back; slab by slab, in place.
+
+Privacy: the integer coefficients c~ are released with independent discrete Laplace noise of scale
+t(c~) = lambda * multiplier(c~). Replacing a row changes two cells by one; by the generalised
+sensitivity (see `Plan.sensitivity`) each of them changes sum |change of c~| / t(c~) by at most
+sensitivity / lambda, together 2 * sensitivity / lambda = epsilon. All that follows the noise
+(thresholding, mean subtraction, the inverse) reads noisy coefficients only and costs nothing.
+Until the noise is added every number is an integer.
+
+Memory: one matrix, which holds the counts first and the noisy cells afterwards, and one slab.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes
+from common.wavelet.axes import Axis, Positions
+from common.wavelet.plan import Plan
+from common.wavelet.threshold import Shrinkage
+
+Sampler: TypeAlias = Callable[[Fraction, int, RandomSource], NDArray[np.int64]]
+
+_ROWS_AT_ONCE = 1 << 18
+_DRAWS_AT_ONCE = 1 << 18
+
+
+def noisy_cells(
+    codes: Codes, plan: Plan, sampler: Sampler, source: RandomSource
+) -> NDArray[np.float64]:
+    """The matrix of counts of `codes` under epsilon-differential privacy.
+
+    Args:
+        codes: the rows; column i belongs to axis i of the plan.
+        plan: the transforms, and the noise they call for.
+        sampler: `discrete_laplace`, or something that records what it is asked for.
+        source: the sampler's random bits.
+
+    Returns:
+        Unbiased cells (but for Privelet*, which shrinks), of shape `plan.stored_shape`.
+    """
+    plan.check_arithmetic(codes.rows)
+    counts = count_cells(codes, plan)
+    cells = counts.view(np.float64)  # the same memory: a slab's counts give way to its noisy cells
+    inner = tuple(axis.stored for axis in plan.transformed)
+    exact = counts.reshape(plan.sub_matrices, *inner)
+    noisy = cells.reshape(plan.sub_matrices, *inner)
+    shrinkage = Shrinkage.of(plan) if plan.method == "privelet*" else None
+    work = np.empty((plan.slab, *plan.sub_matrix_shape), dtype=np.int64)
+    where = tuple(axis.cells for axis in plan.transformed)
+    for start in range(0, plan.sub_matrices, plan.slab):
+        part = slice(start, min(start + plan.slab, plan.sub_matrices))
+        block = work[: part.stop - part.start]
+        index = _index((slice(0, len(block)), *where))
+        block[...] = 0
+        block[index] = exact[part]
+        transform(block, plan.transformed)
+        add_noise(block, plan, sampler, source)
+        perturbed = _as_floats(block)
+        if shrinkage is not None:
+            shrinkage.apply(perturbed)
+        invert(perturbed, plan.transformed)
+        noisy[part] = perturbed[index]
+    return cells
+
+
+def count_cells(codes: Codes, plan: Plan) -> NDArray[np.int64]:
+    """How many rows are in each cell, in the plan's stored order and shape."""
+    sizes = tuple(axis.size for axis in plan.axes)
+    if codes.sizes != sizes:
+        raise LocalError(f"the rows have the domain sizes {codes.sizes}, the plan {sizes}")
+    counts = np.zeros(plan.stored_shape, dtype=np.int64)
+    flat = counts.reshape(-1)
+    places = []
+    for position, axis in zip(plan.order, plan.stored_axes, strict=True):
+        place = np.empty(axis.size, dtype=np.intp)
+        place[axis.leaf_codes] = np.arange(axis.size)
+        places.append((codes.columns[position], place, axis.stored))
+    for start in range(0, codes.rows, _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        cell: NDArray[np.intp] = np.zeros(len(codes.columns[0][rows]), dtype=np.intp)
+        for column, place, stored in places:
+            cell *= stored
+            cell += place[column[rows]]
+        np.add.at(flat, cell, 1)
+    return counts
+
+
+def transform(block: NDArray[np.int64], axes: tuple[Axis, ...]) -> None:
+    """Cells to integer coefficients along every axis but the first, in place."""
+    for number, axis in enumerate(axes, start=1):
+        axis.forward(_along(block, number))
+
+
+def invert(block: NDArray[np.float64], axes: tuple[Axis, ...]) -> None:
+    """Integer coefficients to cells along every axis but the first, in place."""
+    for number, axis in reversed(list(enumerate(axes, start=1))):
+        axis.inverse(_along(block, number))
+
+
+def _along(block: NDArray[Any], number: int) -> NDArray[Any]:
+    """A view of three axes: before, the one given, after."""
+    shape = block.shape
+    return block.reshape(math.prod(shape[:number]), shape[number], -1)
+
+
+def add_noise(block: NDArray[np.int64], plan: Plan, sampler: Sampler, source: RandomSource) -> None:
+    """Add one independent draw to every integer coefficient, padding included, in place.
+
+    The padding's coefficients decide what the released cells are, so they are released too.
+    """
+    for scale, where in plan.noise_classes:
+        for piece in _pieces((slice(0, len(block)), *where)):
+            target = block[_index(piece)]
+            noise = sampler(scale, target.size, source).reshape(target.shape)
+            block[_index(piece)] += noise
+
+
+def _pieces(positions: tuple[Positions, ...]) -> Iterator[tuple[Positions, ...]]:
+    """Cut a block into pieces small enough to draw at once, in the block's own order."""
+    lengths = [_length(p) for p in positions]
+    rest = math.prod(lengths[1:])
+    if len(positions) > 1 and rest > _DRAWS_AT_ONCE:
+        for number in range(lengths[0]):
+            for tail in _pieces(positions[1:]):
+                yield (_part(positions[0], number, number + 1), *tail)
+        return
+    step = max(1, _DRAWS_AT_ONCE // rest)
+    for start in range(0, lengths[0], step):
+        yield (_part(positions[0], start, min(start + step, lengths[0])), *positions[1:])
+
+
+def _length(positions: Positions) -> int:
+    if isinstance(positions, slice):
+        return int(positions.stop - positions.start)
+    return len(positions)
+
+
+def _part(positions: Positions, start: int, stop: int) -> Positions:
+    if isinstance(positions, slice):
+        return slice(positions.start + start, positions.start + stop)
+    return positions[start:stop]
+
+
+def _index(positions: tuple[Positions, ...]) -> tuple[Any, ...]:
+    """An index of the block spanned by the positions; a view where all of them are slices."""
+    if all(isinstance(p, slice) for p in positions):
+        return positions
+    return np.ix_(*(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in positions))
+
+
+def _as_floats(block: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The same numbers in the same memory, converted bit by bit; `block` is gone afterwards."""
+    integers = block.reshape(-1)
+    floats = integers.view(np.float64)
+    for start in range(0, len(integers), _DRAWS_AT_ONCE):
+        part = slice(start, start + _DRAWS_AT_ONCE)
+        floats[part] = integers[part].astype(np.float64)
+    return floats.reshape(block.shape)

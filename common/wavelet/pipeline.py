@@ -1,0 +1,76 @@
+"""Privelet from rows to a release, in one call.
+
+>>> release = privelet(schema.encode(table), schema, "1", OsRandomSource())  # doctest: +SKIP
+>>> release.count("age in 20..39")                                           # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from common.errors import InputError
+from common.privacy.budget import parse_epsilon
+from common.privacy.laplace import discrete_laplace
+from common.privacy.randomness import RandomSource
+from common.schema import Codes, Schema
+from common.wavelet.domain import axes_of
+from common.wavelet.mechanism import noisy_cells
+from common.wavelet.plan import MAX_CELLS, Method, Plan, Rule, make_plan
+from common.wavelet.release import RangeRelease
+
+
+def plan_privelet(
+    schema: Schema,
+    epsilon: str | Decimal | Fraction | int | float,
+    *,
+    method: Method = "privelet+",
+    untransformed: Rule | Sequence[str] = "exact",
+    max_cells: int = MAX_CELLS,
+) -> Plan:
+    """What `privelet` would do, from public facts alone; see there."""
+    rule: Rule | list[int]
+    if untransformed == "exact" or untransformed == "bound":
+        rule = untransformed
+    elif isinstance(untransformed, str):
+        raise InputError(f"unknown rule {untransformed!r}; name attributes in a list, or a rule")
+    else:
+        rule = [schema.position(name) for name in untransformed]
+    plan = make_plan(axes_of(schema), parse_epsilon(epsilon), method, rule)
+    plan.check_size(schema.names, max_cells)
+    return plan
+
+
+def privelet(
+    codes: Codes,
+    schema: Schema,
+    epsilon: str | Decimal | Fraction | int | float,
+    source: RandomSource,
+    *,
+    method: Method = "privelet+",
+    untransformed: Rule | Sequence[str] = "exact",
+    max_cells: int = MAX_CELLS,
+) -> RangeRelease:
+    """Noisy counts of every cell, epsilon-differentially private for a replaced row.
+
+    Args:
+        codes: the rows, encoded by `schema`.
+        schema: the public domain.
+        epsilon: the budget; all of it is spent, exactly.
+        source: the noise's random bits.
+        method: "basic" (noise on every cell), "privelet" (every attribute transformed),
+            "privelet+" (small attributes left alone), "privelet*" (and noisy coefficients shrunk).
+        untransformed: for the last two, which attributes are left alone: those for which the
+            worst query's variance is then smaller ("exact", or "bound" by the paper's bound), or
+            the names given.
+        max_cells: refuse a larger domain.
+
+    Raises:
+        InputError: a domain too large, or an epsilon too small for exact arithmetic.
+    """
+    plan = plan_privelet(
+        schema, epsilon, method=method, untransformed=untransformed, max_cells=max_cells
+    )
+    cells = noisy_cells(codes, plan, discrete_laplace, source)
+    return RangeRelease(schema, plan, cells, codes.rows, source.private)
