@@ -65,6 +65,34 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target} already holds a release; add --overwrite to replace it")
 
 
+def check_file(target: Path, *, overwrite: bool) -> None:
+    """Refuse a place where a single file must not go; call it before the work is done."""
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {target.parent}; make it first")
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists already; add --overwrite to replace it")
+
+
+def write_file(target: Path, text: str) -> None:
+    """A text file, replaced in one step or not at all."""
+    handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(scratch).chmod(0o644)
+        Path(scratch).replace(target)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target}: {error.strerror or error}; nothing was left behind"
+        ) from error
+    finally:
+        Path(scratch).unlink(missing_ok=True)
+
+
 def _flush(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
