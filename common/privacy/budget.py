@@ -46,7 +46,10 @@ def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:
     return [total * weight / whole for weight in exact]
 
 
-def up_to_float(value: Fraction) -> float:
-    """The smallest double that is not below `value`: a cost is never shown as less than it is."""
+def shown(value: Fraction) -> float:
+    """A number to print: the budget itself where a short decimal has it, never less than it.
+
+    3/10 is shown as 0.3, as it was typed; 1/3 as the next double above it.
+    """
     nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    return nearest if Fraction(repr(nearest)) >= value else math.nextafter(nearest, math.inf)

@@ -10,7 +10,7 @@ digits j that are one, hence digit j is one with probability q^(2^j) / (1 + q^(2
 digits are drawn so; what is left, G div 2^J, is independent of them and geometric with ratio
 q^(2^J), and is drawn by counting successes of that probability. Every coin compares a uniform real
 with a transcendental number. Its first 16 bits are compared with bounds on the number; where they
-do not settle it (about once in 65,536 coins) `enclosure.falls_below` reads more bits until it is
+do not settle it (about once in 65,536 coins) `coins` reads more bits until it is
 settled. No probability is ever rounded, and the work does not depend on the value drawn, but for
 those rare continuations.
 
@@ -24,7 +24,6 @@ the law departs from the infinite one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -32,12 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.enclosure import Bounds, exponential, falls_below, half_tangent, odds
+from common.privacy.coins import Coins
+from common.privacy.enclosure import exponential, half_tangent, odds
 from common.privacy.randomness import RandomSource
 
 LARGEST_SCALE = 1 << 40
 _LARGEST_DRAW = 1 << 62
-_WORD_BITS = 16
+_MORE = 1  # the coin for a high part
 _CHUNK = 1 << 14  # a chunk's coins stay in the cache
 
 
@@ -53,11 +53,11 @@ def discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> NDArr
     check_scale(scale)
     if count < 0:
         raise LocalError(f"cannot draw {count} times: give a count of zero or more")
-    coins = _coins(Fraction(scale))
+    coins, digits = _coins(Fraction(scale))
     result = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         chunk = result[start : start + _CHUNK]
-        chunk[:] = _draw(coins, len(chunk), source)
+        chunk[:] = _draw(coins, digits, len(chunk), source)
     return result
 
 
@@ -85,43 +85,32 @@ def check_scale(scale: Fraction) -> None:
         raise LocalError(f"a noise scale must lie in (0, 2^40], not {scale}")
 
 
-@dataclass(frozen=True)
-class _Coins:
-    """The coins of one scale: is it zero, is there more beyond 2^digits, then digits, high to low.
-
-    `below` and `unsure` have one row per coin: a 16-bit word w settles the coin as heads if
-    w < below, as tails if w >= below + unsure.
-    """
-
-    probabilities: tuple[Bounds, ...]
-    below: NDArray[np.uint16]
-    unsure: NDArray[np.uint16]
-    digits: int
-
-
 @lru_cache(maxsize=256)
-def _coins(scale: Fraction) -> _Coins:
+def _coins(scale: Fraction) -> tuple[Coins, int]:
+    """The coins of one scale, and the number of digits.
+
+    In order: is it zero; is there anything beyond 2^digits; the digits from the highest down.
+    """
     # Beyond 2^digits >= 12 scale lies a mass of at most e^-12 < 2^-16: a rare, slow continuation.
     digits = max(0, math.ceil(12 * scale) - 1).bit_length()
-    probabilities = (
-        half_tangent(1 / scale),
-        exponential(2**digits / scale),
-        *(odds(2**digit / scale) for digit in reversed(range(digits))),
+    coins = Coins(
+        [
+            half_tangent(1 / scale),
+            exponential(2**digits / scale),
+            *(odds(2**digit / scale) for digit in reversed(range(digits))),
+        ]
     )
-    bounds = [probability(_WORD_BITS) for probability in probabilities]
-    below = np.array([[lower] for lower, _ in bounds], dtype=np.uint16)
-    unsure = np.array([[upper - lower] for lower, upper in bounds], dtype=np.uint16)
-    return _Coins(probabilities, below, unsure, digits)
+    return coins, digits
 
 
-def _draw(coins: _Coins, count: int, source: RandomSource) -> NDArray[np.int64]:
-    zero, more, *digits = _toss(coins, count, source)
+def _draw(coins: Coins, digits: int, count: int, source: RandomSource) -> NDArray[np.int64]:
+    zero, more, *ones = coins.toss(count, source)
     geometric = np.zeros(count, dtype=np.int64)
-    for digit in digits:
+    for one in ones:
         geometric += geometric
-        geometric += digit
+        geometric += one
     for position in np.flatnonzero(more):
-        geometric[position] += _beyond(coins, source)
+        geometric[position] += _beyond(coins, digits, source)
     negative = np.unpackbits(
         np.frombuffer(source.random_bytes((count + 7) // 8), dtype=np.uint8), count=count
     ).view(np.bool_)
@@ -130,24 +119,11 @@ def _draw(coins: _Coins, count: int, source: RandomSource) -> NDArray[np.int64]:
     return np.negative(geometric, out=geometric, where=negative)
 
 
-def _toss(coins: _Coins, count: int, source: RandomSource) -> NDArray[np.bool_]:
-    """One toss of every coin for each of `count` draws: (coins, count)."""
-    shape = (len(coins.probabilities), count)
-    words = np.frombuffer(source.random_bytes(2 * shape[0] * count), dtype="<u2").reshape(shape)
-    heads = words < coins.below
-    # Unsigned wrap-around on purpose: only words in [below, below + unsure) come out small.
-    for coin, draw in np.argwhere((words - coins.below) < coins.unsure):
-        heads[coin, draw] = falls_below(
-            int(words[coin, draw]), _WORD_BITS, coins.probabilities[coin], source
-        )
-    return heads
-
-
-def _beyond(coins: _Coins, source: RandomSource) -> int:
+def _beyond(coins: Coins, digits: int, source: RandomSource) -> int:
     """2^digits times the high part of a geometric whose high part is known to be at least one."""
     high = 1
-    while falls_below(0, 0, coins.probabilities[1], source):
+    while coins.toss_one(_MORE, source):
         high += 1
-        if high << coins.digits >= _LARGEST_DRAW:
+        if high << digits >= _LARGEST_DRAW:
             raise LocalError("a noise draw left the 64-bit integers (its chance: below e^-(2^22))")
-    return high << coins.digits
+    return high << digits

@@ -9,18 +9,15 @@ if more than m parties add shares there is more noise, never less privacy.
     P(k) = (1 - q)^r q^k (r)(r + 1)..(r + k - 1) / k!,   r = 1/m,
     P(k + 1) = P(k) q (k + r) / (k + 1).
 
-Why the sampler is exact. It inverts the distribution function at a uniform real. The thresholds
-are known between integer bounds, computed with outward rounding; the first 64 bits of the uniform
-settle the answer unless they fall between the bounds of a threshold or beyond the table, with
-probability below 2^-40. Then more bits are read, and bounds recomputed to more places, until it is
-settled (`_invert`). The answer is the one that infinite precision would have given. A guide table
-over the first 16 bits settles most draws without the other 48.
+Why the sampler is exact. Up to a scale of 2^14 the distribution function is inverted, its
+thresholds known between integer bounds with outward rounding and refined until a draw is settled:
+see `inversion`. For larger scales the table would be too long, and `blocks` draws by exact
+rejection. In neither is a probability ever rounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count as counter
@@ -30,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.enclosure import exponential_bounds, extend
+from common.privacy.blocks import Blocks
+from common.privacy.enclosure import exponential_bounds
+from common.privacy.inversion import Inversion
 from common.privacy.laplace import check_scale
 from common.privacy.randomness import RandomSource
 
 _LARGEST_TABLE_SCALE = 1 << 14
-_WORD_BITS = 64
-_GUIDE_BITS = 16
 _GUARD_BITS = 64
 _CHUNK = 1 << 15
 
@@ -56,73 +53,21 @@ def polya_shares(
     check_scale(scale)
     if parties < 1 or count < 0:
         raise LocalError(f"cannot draw {count} shares for {parties} parties")
-    if scale > _LARGEST_TABLE_SCALE:
-        raise LocalError("scale too large")
-    table = _table(Fraction(scale), parties)
+    halves = _halves(Fraction(scale), parties)
     result = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         chunk = result[start : start + _CHUNK]
-        halves = _draw(table, 2 * len(chunk), source)
-        np.subtract(halves[: len(chunk)], halves[len(chunk) :], out=chunk)
+        drawn = halves.draw(2 * len(chunk), source)
+        np.subtract(drawn[: len(chunk)], drawn[len(chunk) :], out=chunk)
     return result
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Bounds on the distribution function F(k) * 2^64, and what 16 bits alone settle (else -1).
-
-    `lower` has one entry more than `upper`, whose last bound would be 2^64 and exclude nothing.
-    """
-
-    scale: Fraction
-    parties: int
-    lower: NDArray[np.uint64]
-    upper: NDArray[np.uint64]
-    guide: NDArray[np.int32]
-
-    def settle(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The value that each 64-bit word settles, or -1."""
-        values = np.searchsorted(self.upper, words, side="right").astype(np.int32)
-        values[words >= self.lower[values]] = -1
-        return values
-
-
 @lru_cache(maxsize=32)
-def _table(scale: Fraction, parties: int) -> _Table:
-    lower: list[int] = []
-    upper: list[int] = []
-    for low, high in _cumulative(scale, parties, _WORD_BITS):
-        lower.append(low)
-        if high == 1 << _WORD_BITS:
-            break
-        upper.append(high)
-    table = _Table(
-        scale,
-        parties,
-        np.array(lower, dtype=np.uint64),
-        np.array(upper, dtype=np.uint64),
-        np.empty(0, dtype=np.int32),
-    )
-    first = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << np.uint64(_WORD_BITS - _GUIDE_BITS)
-    last = first + np.uint64((1 << (_WORD_BITS - _GUIDE_BITS)) - 1)
-    settled = table.settle(first)
-    settled[settled != table.settle(last)] = -1
-    return replace(table, guide=settled)
-
-
-def _draw(table: _Table, count: int, source: RandomSource) -> NDArray[np.int32]:
-    """`count` independent draws of NB(1/m, q)."""
-    leading = np.frombuffer(source.random_bytes(2 * count), dtype="<u2")
-    values: NDArray[np.int32] = table.guide[leading]
-    open_ = np.flatnonzero(values < 0)
-    if len(open_):
-        rest = source.words(len(open_)) >> np.uint64(_GUIDE_BITS)
-        words = (leading[open_].astype(np.uint64) << np.uint64(_WORD_BITS - _GUIDE_BITS)) | rest
-        values[open_] = table.settle(words)
-        for draw in open_[values[open_] < 0]:
-            word = int(words[np.searchsorted(open_, draw)])
-            values[draw] = _invert(word, _WORD_BITS, table.scale, table.parties, source)
-    return values
+def _halves(scale: Fraction, parties: int) -> Inversion | Blocks:
+    """What draws NB(1/m, q): a share is the difference of two."""
+    if scale > _LARGEST_TABLE_SCALE:
+        return Blocks(scale, parties)
+    return Inversion(lambda bits: _cumulative(scale, parties, bits))
 
 
 def _cumulative(scale: Fraction, parties: int, bits: int) -> Iterator[tuple[int, int]]:
@@ -145,14 +90,3 @@ def _cumulative(scale: Fraction, parties: int, bits: int) -> Iterator[tuple[int,
         numerator, denominator = value * parties + 1, (value + 1) * parties
         low = low * ratio_low * numerator // denominator >> precision
         high = -(-high * ratio_high * numerator // denominator >> precision)
-
-
-def _invert(word: int, bits: int, scale: Fraction, parties: int, source: RandomSource) -> int:
-    """The value at a uniform real whose first `bits` bits are `word`, reading on as needed."""
-    while True:
-        for value, (lower, upper) in enumerate(_cumulative(scale, parties, bits)):
-            if word < lower:  # the real is below this threshold, and not below the one before
-                return value
-            if word < upper:
-                break
-        word, bits = extend(word, source), bits + _WORD_BITS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InputError, LocalError
-from common.privacy.budget import parse_epsilon, split, up_to_float
+from common.privacy.budget import parse_epsilon, shown, split
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,11 @@ def test_impossible_weights_are_refused(weights):
 
 @given(st.fractions(min_value=0, max_value=10**6))
 def test_a_cost_is_never_shown_as_less_than_it_is(value):
-    shown = up_to_float(value)
-    assert Fraction(shown) >= value
-    assert float(np.nextafter(shown, -np.inf)) < value
+    number = shown(value)
+    assert Fraction(repr(number)) >= value
+    assert Fraction(repr(float(np.nextafter(number, -np.inf)))) < value
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.3", "0.8", "1.6", "2"])
+def test_a_budget_is_shown_as_it_was_typed(text):
+    assert shown(parse_epsilon(text)) == float(text)

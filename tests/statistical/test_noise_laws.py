@@ -1,0 +1,124 @@
+"""The laws of the noise against exact probabilities, with power, and against another sampler.
+
+Every test accepts at the true scale and rejects at 0.7 and 1.3 of it, at p-values so small that
+chance plays no part: acceptance above 1e-9, rejection below 1e-20.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency, chisquare
+
+from common.privacy.laplace import discrete_laplace, discrete_laplace_variance
+from common.privacy.randomness import OsRandomSource
+from common.privacy.shares import polya_shares
+
+pytestmark = pytest.mark.statistical
+
+DRAWS = 200_000
+ACCEPT, REJECT = 1e-9, 1e-20
+SCALES = [Fraction(3, 10), Fraction(1), Fraction(7, 3), Fraction(20), Fraction(1000)]
+
+
+def fit(draws: np.ndarray, scale: float) -> float:
+    """p-value of a chi-square of integers against the discrete Laplace of `scale`."""
+    q = np.exp(-1 / scale)
+    # Cells of equal width with at least twenty expected draws, and two tails.
+    width = max(1, int(scale / 3))
+    reach = max(1, int(scale * np.log(len(draws) / 40)))
+    edges = np.arange(-reach, reach + width, width)
+
+    def below(values: np.ndarray) -> np.ndarray:
+        """P(k < value): a tail of q^j / (1 + q), with j the distance of the tail from zero."""
+        upper = q ** np.maximum(values, 0) / (1 + q)
+        lower = q ** (1 - np.minimum(values, 0)) / (1 + q)
+        return np.where(values > 0, 1 - upper, lower)
+
+    expected = np.diff(np.concatenate([[0.0], below(edges), [1.0]])) * len(draws)
+    seen = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=len(edges) + 1)
+    keep = expected >= 5
+    seen = np.append(seen[keep], seen[~keep].sum())
+    expected = np.append(expected[keep], expected[~keep].sum())
+    if expected[-1] == 0:
+        seen, expected = seen[:-1], expected[:-1]
+    return chisquare(seen, expected).pvalue
+
+
+def assert_law(draws: np.ndarray, scale: Fraction) -> None:
+    assert fit(draws, float(scale)) > ACCEPT
+    assert fit(draws, 0.7 * float(scale)) < REJECT
+    assert fit(draws, 1.3 * float(scale)) < REJECT
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_discrete_laplace_has_its_law_and_no_other(scale):
+    assert_law(discrete_laplace(scale, DRAWS, OsRandomSource()), scale)
+
+
+@pytest.mark.parametrize("scale", [Fraction(2**14) + 1, Fraction(10**9)])
+def test_discrete_laplace_of_a_large_scale_has_its_law(scale):
+    assert_law(discrete_laplace(scale, DRAWS, OsRandomSource()), scale)
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3, 10])
+@pytest.mark.parametrize("scale", [Fraction(3, 10), Fraction(7, 3), Fraction(20)])
+def test_shares_add_up_to_discrete_laplace(scale, parties):
+    source = OsRandomSource()
+    assert_law(sum(polya_shares(scale, parties, DRAWS, source) for _ in range(parties)), scale)
+
+
+@pytest.mark.parametrize("parties", [1, 3])
+def test_shares_of_a_large_scale_add_up_to_discrete_laplace(parties):
+    scale, source = Fraction(10**6), OsRandomSource()
+    draws = sum(polya_shares(scale, parties, DRAWS // 2, source) for _ in range(parties))
+    assert_law(draws, scale)
+
+
+def test_one_share_too_few_is_noticed():
+    source = OsRandomSource()
+    draws = sum(polya_shares(Fraction(20), 10, DRAWS, source) for _ in range(9))
+    assert fit(draws, 20.0) < REJECT
+
+
+def test_draws_are_independent_of_their_neighbours():
+    draws = discrete_laplace(Fraction(5), DRAWS, OsRandomSource())
+    for lag in (1, 2, 16384):
+        table = np.zeros((3, 3))
+        np.add.at(table, (np.sign(draws[:-lag]) + 1, np.sign(draws[lag:]) + 1), 1)
+        assert chi2_contingency(table).pvalue > ACCEPT
+        correlation = np.corrcoef(np.abs(draws[:-lag]), np.abs(draws[lag:]))[0, 1]
+        assert abs(correlation) < 7 / np.sqrt(DRAWS)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(20)])
+def test_variance_is_as_computed(scale):
+    draws = discrete_laplace(scale, DRAWS, OsRandomSource())
+    # The kurtosis of the law is below 10, so the variance is off by 3 / sqrt(n) at most.
+    assert draws.var() / discrete_laplace_variance(scale) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_an_independent_exact_sampler_agrees(scale):
+    """OpenDP's discrete Laplace, the oracle: the same law at the same scale, not at another."""
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    count = 40_000
+    theirs = np.array(dp.m.make_laplace(*space, scale=scale)([0] * count))
+    reach = int(scale * 6)
+
+    def agreement(factor: Fraction) -> float:
+        ours = discrete_laplace(Fraction(scale) * factor, count, OsRandomSource())
+        width = max(1, int(scale / 3))
+        cells = [
+            np.bincount((np.clip(draws, -reach, reach) + reach) // width)
+            for draws in (ours, theirs)
+        ]
+        longest = max(map(len, cells))
+        table = np.array([np.pad(cell, (0, longest - len(cell))) for cell in cells])
+        return chi2_contingency(table[:, table.sum(axis=0) > 10]).pvalue
+
+    assert agreement(Fraction(1)) > ACCEPT
+    assert agreement(Fraction(7, 10)) < REJECT
+    assert agreement(Fraction(13, 10)) < REJECT

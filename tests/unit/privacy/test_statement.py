@@ -1,0 +1,112 @@
+import json
+from fractions import Fraction
+
+import pytest
+
+from common.errors import LocalError
+from common.privacy.accountant import Accountant, exponential_release, laplace_release
+from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.privacy.statement import PrivacyStatement, Protection, shortcomings
+
+PUBLIC = Protection(
+    against="anyone who sees the release", epsilon=Fraction(3, 10), assumes="nothing"
+)
+
+
+def statement(not_private_because=(), **changes) -> PrivacyStatement:
+    accountant = Accountant({"north": None, "south": None})
+    accountant.charge(
+        exponential_release("structure", epsilon=Fraction(1, 10), sensitivities={"north": 3})
+    )
+    accountant.charge(
+        laplace_release(
+            "marginals",
+            scale=Fraction(100),
+            sensitivities={"north": 20, "south": 30},
+            claimed={"north": Fraction(1, 10), "south": Fraction(1, 10)},
+        )
+    )
+    settings = {
+        "requested": Fraction(3, 10),
+        "accountant": accountant,
+        "protections": [PUBLIC],
+        "not_private_because": not_private_because,
+        **changes,
+    }
+    return PrivacyStatement(**settings)
+
+
+def test_scripts_find_their_keys():
+    content = json.loads(statement().as_json())
+    assert content["epsilon_requested"] == 0.3
+    assert content["epsilon_delivered"] == 0.3
+    assert content["parties"] == {"north": 0.3, "south": 0.3}
+    assert content["exact"]["parties"]["north"] == "3/10"
+    assert [step["step"] for step in content["steps"]] == ["structure", "marginals"]
+    assert content["steps"][1]["scale"] == 100
+    assert content["steps"][0]["parties"] == {"north": 0.1}
+    assert content["private"] is True
+    assert set(content) == {
+        "format",
+        "version",
+        "private",
+        "not_private_because",
+        "epsilon_requested",
+        "epsilon_delivered",
+        "epsilon_claimed_by_paper",
+        "delta",
+        "parties",
+        "exact",
+        "steps",
+        "unit_of_privacy",
+        "neighbours",
+        "adversaries",
+        "mechanisms",
+        "sampler",
+        "notes",
+        "versions",
+    }
+
+
+def test_what_was_delivered_is_the_largest_payment_not_what_was_asked_for():
+    content = statement(requested=Fraction(1, 10)).as_dict()
+    assert content["epsilon_requested"] == 0.1
+    assert content["epsilon_delivered"] == 0.3
+
+
+def test_the_claim_of_the_paper_stands_beside_the_truth():
+    made = statement()
+    assert made.as_dict()["epsilon_claimed_by_paper"] == 0.2
+    assert "north: 0.3 (the paper would have counted 0.2)" in made.as_text()
+
+
+def test_a_seeded_source_or_clear_sums_make_a_run_not_private():
+    assert shortcomings(OsRandomSource()) == ()
+    assert len(shortcomings(SeededRandomSource(1))) == 1
+    assert len(shortcomings(SeededRandomSource(1), clear_aggregation=True)) == 2
+    assert len(shortcomings(OsRandomSource(), clear_aggregation=True)) == 1
+
+
+def test_a_run_that_is_not_private_says_so_first():
+    made = statement(shortcomings(SeededRandomSource(1)))
+    assert made.as_dict()["private"] is False
+    assert made.as_text().startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" not in statement().as_text()
+
+
+def test_an_adversary_who_is_not_held_off_is_named_as_such():
+    curator = Protection(against="the curator", epsilon=None, assumes="it sees exact sums")
+    made = statement(protections=[PUBLIC, curator])
+    assert "against the curator: NOT protected" in made.as_text()
+    assert made.as_dict()["adversaries"][1]["epsilon"] is None
+
+
+def test_a_statement_without_an_adversary_is_refused():
+    with pytest.raises(LocalError, match="adversary"):
+        statement(protections=[])
+
+
+def test_notes_and_versions_are_there():
+    made = statement(notes=["Ten rows were rejected."])
+    assert made.as_text().endswith("Ten rows were rejected.\n")
+    assert {"python", "numpy", "gmpy2"} <= set(made.as_dict()["versions"])
