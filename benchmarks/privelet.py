@@ -1,0 +1,300 @@
+"""The experiments of [Xiao11, Sec. 8] on census-like rows: python -m benchmarks.privelet [--full].
+
+Square error against coverage and relative error against selectivity, for Basic, Privelet+ and
+Privelet*, as tables (printed, and in results/privelet.json) and as a plot (results/privelet.png);
+then time, memory and questions per second. The short run keeps Occupation and Income as they
+are and has ten ages instead of 101: Age is left untransformed, so it does not move the crossover.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from benchmarks.census_like import Shape, coverage, random_boxes
+from common.privacy.randomness import OsRandomSource
+from common.schema import Codes, Schema
+from common.wavelet import RangeRelease, plan_privelet, privelet
+from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.axes import Reach
+from common.wavelet.domain import axes_of
+from common.wavelet.mechanism import count_cells
+from common.wavelet.plan import Method, Plan
+
+METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
+RESULTS = Path(__file__).parent / "results"
+QUERIES = 40_000
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The queries of one quintile."""
+
+    mean: float
+    square_error: dict[str, float]
+    absolute_error: dict[str, float]
+    relative_error: dict[str, float]
+    predicted_square_error: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Queries, and what is known of them without noise."""
+
+    boxes: NDArray[np.intp]
+    coverage: Floats
+    truth: Floats
+    rows: int
+
+    @property
+    def selectivity(self) -> Floats:
+        """The share of rows in each box."""
+        return self.truth / self.rows
+
+
+def reaches(plan: Plan, boxes: NDArray[np.intp], *, padding: bool) -> list[Reach]:
+    """What the boxes touch along each stored axis."""
+    return [
+        axis.reach(boxes[:, i, 0], boxes[:, i, 1], padding=padding)
+        for i, axis in zip(plan.order, plan.stored_axes, strict=True)
+    ]
+
+
+def make_workload(codes: Codes, schema: Schema, seed: int) -> Workload:
+    """Random queries and their true counts."""
+    boxes = random_boxes(axes_of(schema), QUERIES, seed)
+    plan = plan_privelet(schema, 1, method="basic")
+    sums = prefix_sums(count_cells(codes, plan).astype(np.float64))
+    truth = range_sums(sums, reaches(plan, boxes, padding=False))
+    return Workload(boxes, coverage(boxes, schema.sizes), truth, codes.rows)
+
+
+def grouped(
+    by: Floats,
+    parts: Sequence[NDArray[np.intp]],
+    work: Workload,
+    errors: dict[str, Floats],
+    predicted: dict[str, Floats],
+) -> list[Group]:
+    """Mean errors of groups of queries."""
+    floor = 0.001 * work.rows  # the paper's sanity bound
+    return [
+        Group(
+            float(by[part].mean()),
+            {m: float((e[:, part] ** 2).mean()) for m, e in errors.items()},
+            {m: float(np.abs(e[:, part]).mean()) for m, e in errors.items()},
+            {
+                m: float((np.abs(e[:, part]) / np.maximum(work.truth[part], floor)).mean())
+                for m, e in errors.items()
+            },
+            {m: float(v[part].mean()) for m, v in predicted.items()},
+        )
+        for part in parts
+    ]
+
+
+def quintiles(by: Floats) -> list[NDArray[np.intp]]:
+    """Five groups of equally many queries."""
+    return np.array_split(np.argsort(by, kind="stable"), 5)
+
+
+def exact_crossover(work: Workload, predicted: dict[str, Floats]) -> float:
+    """The largest coverage of a query that Basic answers with the smaller variance."""
+    return float(work.coverage[predicted["basic"] < predicted["privelet+"]].max())
+
+
+def crossover(work: Workload, errors: dict[str, Floats]) -> float:
+    """The coverage beyond which Basic's mean square error stays above that of Privelet+."""
+    edges = np.geomspace(1e-6, 1, 31)
+    place = np.digitize(work.coverage, edges)
+    last_win = 0.0
+    for number in range(1, len(edges)):
+        part = place == number
+        if part.sum() >= 50:
+            basic, plus = ((errors[m][:, part] ** 2).mean() for m in ("basic", "privelet+"))
+            if basic < plus:
+                last_win = float(edges[number])
+    return last_win
+
+
+def run_epsilon(
+    codes: Codes, schema: Schema, work: Workload, epsilon: Fraction, releases: int
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Some releases by each method, and their errors."""
+    errors: dict[str, Floats] = {}
+    predicted: dict[str, Floats] = {}
+    seconds: dict[str, float] = {}
+    for method in METHODS:
+        found = []
+        for _ in range(releases):
+            start = time.perf_counter()
+            release = privelet(codes, schema, epsilon, OsRandomSource(), method=method)
+            seconds[method] = time.perf_counter() - start
+            found.append(release.box_counts(work.boxes).values - work.truth)
+        errors[method] = np.array(found)
+        if method != "privelet*":
+            touched = reaches(release.plan, work.boxes, padding=True)
+            predicted[method] = NoiseLaw(release.plan).variances(touched)
+    report = {
+        "epsilon": str(epsilon),
+        "by_coverage": grouped(work.coverage, quintiles(work.coverage), work, errors, predicted),
+        "by_selectivity": grouped(
+            work.selectivity, quintiles(work.selectivity), work, errors, predicted
+        ),
+        "crossover_coverage": crossover(work, errors),
+        "largest_coverage_basic_wins": exact_crossover(work, predicted),
+    }
+    return report, seconds
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """The two tables of one epsilon."""
+    print(f"\nepsilon {report['epsilon']}: mean square error by coverage quintile")
+    print(f"{'coverage':>10} {'Basic':>10} {'Privelet+':>10} {'Privelet*':>10} {'B / P+':>8}"
+          f" {'theory B':>10} {'theory P+':>10}")  # fmt: skip
+    for group in report["by_coverage"]:
+        basic, plus, star = (group.square_error[m] for m in METHODS)
+        print(
+            f"{group.mean:10.2e} {basic:10.3g} {plus:10.3g} {star:10.3g} {basic / plus:8.3g} "
+            f"{group.predicted_square_error['basic']:10.3g} "
+            f"{group.predicted_square_error['privelet+']:10.3g}"
+        )
+    print(
+        f"mean square errors cross at a coverage of {report['crossover_coverage']:.2%}; no query "
+        f"beyond {report['largest_coverage_basic_wins']:.2%} has the smaller variance under Basic"
+    )
+    print(f"epsilon {report['epsilon']}: mean relative error by selectivity quintile")
+    print(f"{'selectivity':>11} {'Basic':>10} {'Privelet+':>10} {'Privelet*':>10}")
+    for group in report["by_selectivity"]:
+        cells = " ".join(f"{group.relative_error[m]:10.2%}" for m in METHODS)
+        print(f"{group.mean:11.2e} {cells}")
+
+
+def plot(reports: list[dict[str, Any]], path: Path) -> None:
+    """Both figures for each epsilon."""
+    figure = Figure(figsize=(4.2 * len(reports), 7.5), layout="constrained")
+    axes = figure.subplots(2, len(reports), squeeze=False)
+    looks = {
+        "basic": ("Basic", "s--"),
+        "privelet+": ("Privelet+", "o-"),
+        "privelet*": ("Privelet*", "^-"),
+    }
+    for column, report in enumerate(reports):
+        upper, lower = axes[0, column], axes[1, column]
+        for method, (name, style) in looks.items():
+            by_coverage, by_selectivity = report["by_coverage"], report["by_selectivity"]
+            upper.loglog(
+                [g.mean for g in by_coverage],
+                [g.square_error[method] for g in by_coverage],
+                style,
+                label=name,
+            )
+            lower.loglog(
+                [max(g.mean, 1e-8) for g in by_selectivity],
+                [g.relative_error[method] for g in by_selectivity],
+                style,
+                label=name,
+            )
+        upper.axvline(0.01, color="grey", linewidth=0.8, linestyle=":")
+        upper.set(title=f"epsilon {report['epsilon']}", xlabel="coverage", ylabel="square error")
+        lower.set(xlabel="selectivity", ylabel="relative error")
+        upper.legend()
+    figure.savefig(path, dpi=110)
+
+
+def memory(codes: Codes, schema: Schema) -> dict[str, float]:
+    """Peak memory of a Privelet+ release and of its first answer, in copies of the matrix."""
+    start = time.perf_counter()
+    tracemalloc.start()
+    release = privelet(codes, schema, 1, OsRandomSource())
+    seconds = time.perf_counter() - start
+    to_release = tracemalloc.get_traced_memory()[1]
+    release.count("")
+    to_answer = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    one = 8 * release.plan.cells
+    return {
+        "cells": release.plan.cells,
+        "seconds": seconds,
+        "copies_to_release": to_release / one,
+        "copies_to_answer": to_answer / one,
+    }
+
+
+def questions(release: RangeRelease, schema: Schema) -> dict[str, float]:
+    """10,000 written questions at once, against adding up slices of the matrix one by one."""
+    rng = np.random.default_rng(5)
+    ages = np.sort(rng.integers(0, schema.sizes[0], (10_000, 2)), axis=1)
+    incomes = np.sort(rng.integers(0, schema.sizes[3], (10_000, 2)), axis=1)
+    jobs = schema.attributes[2].labels
+    queries = [
+        f"age in {a}..{b} and gender = {'Male' if a % 2 else 'Female'} and "
+        f"occupation = '{jobs[int(j)]}' and income in {c}..{d}"
+        for (a, b), (c, d), j in zip(ages, incomes, rng.integers(0, len(jobs), 10_000), strict=True)
+    ]
+    release.counts(queries[:1])  # the prefix sums are made once, here
+    start = time.perf_counter()
+    release.counts(queries)
+    seconds = time.perf_counter() - start
+    few = release.plan.stored_axes
+    order = release.plan.order
+    boxes = random_boxes(axes_of(schema), 40, seed=6)
+    start = time.perf_counter()
+    for box in boxes:
+        release.cells[tuple(slice(*box[i]) for i, _ in zip(order, few, strict=True))].sum()
+    naive = (time.perf_counter() - start) / len(boxes) * len(queries)
+    return {"seconds_for_10000": seconds, "seconds_by_slicing": naive, "ratio": naive / seconds}
+
+
+def main() -> None:
+    """Run and report."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--full", action="store_true", help="101 ages, 10 million rows, 4 epsilons")
+    full = parser.parse_args().full
+    shape = Shape() if full else Shape(ages=10)
+    rows = 10_000_000 if full else 1_000_000
+    epsilons = [Fraction(e) for e in (("1/2", "3/4", "1", "5/4") if full else ("1/2", "1"))]
+    schema, codes = shape.schema(), shape.rows(rows, seed=1)
+    print(f"{rows:,} rows, {' x '.join(map(str, shape.sizes))} cells")
+    size = memory(codes, schema)
+    print(
+        f"Privelet+: {size['cells']:,} cells in {size['seconds']:.1f} s, peak memory "
+        f"{size['copies_to_release']:.2f} copies of the matrix, {size['copies_to_answer']:.2f} "
+        "with the prefix sums"
+    )
+    work = make_workload(codes, schema, seed=2)
+    reports: list[dict[str, Any]] = []
+    seconds: dict[str, float] = {}
+    for epsilon in epsilons:
+        report, seconds = run_epsilon(codes, schema, work, epsilon, 1 if full else 3)
+        print_report(report)
+        reports.append(report)
+    print("\nseconds for a release: " + ", ".join(f"{m} {s:.1f}" for m, s in seconds.items()))
+    speed = questions(privelet(codes, schema, 1, OsRandomSource()), schema)
+    print(
+        f"10,000 written questions in {speed['seconds_for_10000']:.2f} s; adding up slices would "
+        f"take {speed['seconds_by_slicing']:.0f} s, {speed['ratio']:.0f} times as long"
+    )
+    RESULTS.mkdir(exist_ok=True)
+    plot(reports, RESULTS / "privelet.png")
+    outcome = {"memory": size, "seconds": seconds, "questions": speed, "reports": reports}
+    (RESULTS / "privelet.json").write_text(json.dumps(outcome, default=asdict, indent=2) + "\n")
+    print(f"written: {RESULTS / 'privelet.json'}, {RESULTS / 'privelet.png'}")
+
+
+if __name__ == "__main__":
+    main()
