@@ -24,7 +24,10 @@ from parley import console
 
 COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one line of help)
     "schema": ("parley.commands.schema", "Propose a schema from a table, or check one."),
+    "synthesize": ("parley.commands.synthesize", "Publish a synthetic table of one owner's rows."),
+    "query": ("parley.commands.query", "Ask a release how many rows satisfy a condition."),
     "evaluate": ("parley.commands.evaluate", "Compare a synthetic table with the real one."),
+    "demo": ("parley.commands.demo", "The main job on a made-up population."),
 }
 
 EXIT_CODES: tuple[tuple[type[ParleyError], int], ...] = (

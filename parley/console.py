@@ -18,7 +18,7 @@ _PATIENCE_S = 2.0
 
 
 class Reporter(Protocol):
-    """Told how far a long job is: `fraction` in 0..1 and a word for what is being done."""
+    """Told how far a long job is: `fraction` in 0..1 and what is being done, as "stage: detail"."""
 
     def __call__(self, fraction: float, doing: str) -> None:
         """Take note."""
@@ -66,8 +66,9 @@ def _lines(title: str) -> Iterator[Reporter]:
 
     def say(fraction: float, doing: str) -> None:
         nonlocal said
-        if doing != said and time.monotonic() - started > _PATIENCE_S:
-            said = doing
+        stage = doing.partition(":")[0]
+        if stage != said and time.monotonic() - started > _PATIENCE_S:
+            said = stage
             note(f"{title}: {doing}")
 
     yield say

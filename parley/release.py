@@ -20,6 +20,7 @@ from common.errors import InputError
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"
+RANGES = "ranges.zip"  # a range release: every cell, for queries
 REPORT = "report.html"
 NETWORK = "network.svg"
 SCHEMA = "schema.toml"
