@@ -10,6 +10,7 @@ that was asked for is imported, so `parley --help` and completion are quick.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module, metadata
@@ -121,5 +122,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> None:
-    """The console script's entry point."""
+    """The console script's entry point; a polite kill cleans up as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -11,8 +11,6 @@ attributes use PrivBayes.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +31,7 @@ from common.privacy.randomness import uniforms
 from common.schema import Codes, Schema
 from common.wavelet import RangeCount, RangeCounts, RangeRelease, plan_privelet, privelet, storage
 from common.wavelet.plan import METHODS
+from parley import release
 from parley.columns import ColumnTypes
 from parley.console import Reporter, silent
 from parley.single_owner import (
@@ -187,16 +186,10 @@ class FittedPrivelet:
         It is a range release (`common.wavelet.storage`) with one more member, which has the
         privacy statement.
         """
-        target = Path(path)
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        os.close(handle)
-        try:
+        with release.new_file(Path(path)) as scratch:
             storage.save(self.ranges, scratch)
             with zipfile.ZipFile(scratch, "a") as archive:
                 archive.writestr(zipfile.ZipInfo(_ABOUT), json.dumps(self.to_json(), indent=2))
-            Path(scratch).replace(target)
-        finally:
-            Path(scratch).unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: Path | str) -> FittedPrivelet:

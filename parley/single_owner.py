@@ -80,11 +80,6 @@ def statement_of(
                 epsilon=accountant.delivered,
                 assumes="the owner's machine keeps the rows and the noise to itself",
             ),
-            Protection(
-                against="the owner of the table",
-                epsilon=None,
-                assumes="the owner has the rows",
-            ),
         ],
         not_private_because=shortcomings(source),
         notes=[

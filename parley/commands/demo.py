@@ -34,15 +34,15 @@ def demo(
 
     The comparison is in the folder only because nobody real is in the population.
     """
-    release.check_target(out, overwrite=True)
     schema = Schema.from_toml(demo_schema_toml())
-    with console.progress("demo") as tell, release.new_folder(out, overwrite=True) as folder:
-        tell(0.0, "making up a population")
-        people = make_population(rows, _SEED)
-        fitted = PrivBayes(epsilon=epsilon).fit(people, schema, tell=tell)
-        written = write_release(folder, fitted, tell=tell)
-        tell(0.9, "comparing with the population")
-        found = evaluate(people, written.synthetic, schema)
+    people = make_population(rows, _SEED)
+    with release.new_folder(out, overwrite=True) as folder:
+        with console.progress("learning") as tell:
+            fitted = PrivBayes(epsilon=epsilon).fit(people, schema, tell=tell)
+        with console.progress("writing") as tell:
+            written = write_release(folder, fitted, tell=tell)
+        with console.progress("comparing with the population"):
+            found = evaluate(people, written.synthetic, schema)
         (folder / EVALUATION).write_text(evaluation_page(found), encoding="utf-8")
     if json:
         console.result_json({"out": str(out), "privacy": fitted.privacy} | found.as_json())

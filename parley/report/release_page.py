@@ -18,7 +18,7 @@ from common.schema import Codes, Schema
 from parley.evaluation import dependence
 from parley.report.charts import Series, bar_chart, heatmap
 from parley.report.network_picture import draw_network
-from parley.report.page import Section, figure, grid, page, paragraph, table, warning
+from parley.report.page import Section, figure, grid, page, paragraph, table, titled, warning
 from parley.report.released import MarginalError, NetworkDrawing, Shares
 
 _MOST_BARS = 40  # an attribute with more values is shown in this many groups of neighbours
@@ -79,7 +79,7 @@ def _introduction(facts: ReleaseFacts) -> str:
     return paragraph(
         "The rows of this release are made up. They were drawn from a model that learnt the "
         "statistics of a real table through noise, so that counts, distributions and relations "
-        "between attributes are close to the real ones, while no row describes a real person."
+        "between attributes are close to the real ones, while no row was copied from a real person."
     ) + paragraph(
         "Use it to explore, to teach, to test software and to prepare analyses. Small groups and "
         "rare combinations are the least reliable: the section on expected error says how "
@@ -104,7 +104,11 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
     )
     parts.append(paragraph(f"Exactly: {privacy['neighbours']}."))
     against = [
-        [a["against"], "not protected" if a["epsilon"] is None else a["epsilon"], a["assumes"]]
+        [
+            a["against"],
+            "not protected" if a["epsilon"] is None else f"{a['epsilon']:g}",
+            a["assumes"],
+        ]
         for a in privacy["adversaries"]
     ]
     parts.append(table(["against", "epsilon", "assuming that"], against))
@@ -163,7 +167,7 @@ def _distributions(facts: ReleaseFacts) -> str:
         series.append(Series("synthetic", drawn.tolist()))
         labels, series = _grouped(attribute.labels, series)
         words = f"Distribution of {attribute.name}: {' and '.join(s.name for s in series)}"
-        charts.append(figure(bar_chart(words, labels, series), attribute.name))
+        charts.append(titled(bar_chart(words, labels, series), attribute.name))
     return (
         paragraph(
             "“Noisy” is what was released of the real rows; “synthetic” is "

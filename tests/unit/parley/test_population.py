@@ -49,4 +49,4 @@ def test_children_have_no_doctorate_and_no_spouse():
     children = people[people["age"] < 16]
     assert len(children) > 100
     assert set(children["marital_status"]) == {"Single"}
-    assert np.isin(children["education"], ["None", "Primary", "Secondary"]).all()
+    assert np.isin(children["education"], ["No school", "Primary", "Secondary"]).all()
