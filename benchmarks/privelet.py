@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.census_like import Shape, coverage, random_boxes
+from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
@@ -64,10 +65,24 @@ class Workload:
         return self.truth / self.rows
 
 
-def reaches(plan: Plan, boxes: NDArray[np.intp], *, padding: bool) -> list[Reach]:
+def make_release(
+    codes: Codes, schema: Schema, epsilon: Fraction, method: Method = "privelet+"
+) -> RangeRelease:
+    """A release of made-up rows, which have no budget to protect."""
+    return privelet(
+        codes,
+        schema,
+        epsilon=epsilon,
+        source=OsRandomSource(),
+        accountant=Accountant({"owner": None}),
+        method=method,
+    )
+
+
+def reaches(plan: Plan, boxes: NDArray[np.intp]) -> list[Reach]:
     """What the boxes touch along each stored axis."""
     return [
-        axis.reach(boxes[:, i, 0], boxes[:, i, 1], padding=padding)
+        axis.reach(boxes[:, i, 0], boxes[:, i, 1])
         for i, axis in zip(plan.order, plan.stored_axes, strict=True)
     ]
 
@@ -77,7 +92,7 @@ def make_workload(codes: Codes, schema: Schema, seed: int) -> Workload:
     boxes = random_boxes(axes_of(schema), QUERIES, seed)
     plan = plan_privelet(schema, 1, method="basic")
     sums = prefix_sums(count_cells(codes, plan).astype(np.float64))
-    truth = range_sums(sums, reaches(plan, boxes, padding=False))
+    truth = range_sums(sums, reaches(plan, boxes))
     return Workload(boxes, coverage(boxes, schema.sizes), truth, codes.rows)
 
 
@@ -140,12 +155,12 @@ def run_epsilon(
         found = []
         for _ in range(releases):
             start = time.perf_counter()
-            release = privelet(codes, schema, epsilon, OsRandomSource(), method=method)
+            release = make_release(codes, schema, epsilon, method)
             seconds[method] = time.perf_counter() - start
             found.append(release.box_counts(work.boxes).values - work.truth)
         errors[method] = np.array(found)
         if method != "privelet*":
-            touched = reaches(release.plan, work.boxes, padding=True)
+            touched = reaches(release.plan, work.boxes)
             predicted[method] = NoiseLaw(release.plan).variances(touched)
     report = {
         "epsilon": str(epsilon),
@@ -218,7 +233,7 @@ def memory(codes: Codes, schema: Schema) -> dict[str, float]:
     """Peak memory of a Privelet+ release and of its first answer, in copies of the matrix."""
     start = time.perf_counter()
     tracemalloc.start()
-    release = privelet(codes, schema, 1, OsRandomSource())
+    release = make_release(codes, schema, Fraction(1))
     seconds = time.perf_counter() - start
     to_release = tracemalloc.get_traced_memory()[1]
     release.count("")
@@ -284,7 +299,7 @@ def main() -> None:
         print_report(report)
         reports.append(report)
     print("\nseconds for a release: " + ", ".join(f"{m} {s:.1f}" for m, s in seconds.items()))
-    speed = questions(privelet(codes, schema, 1, OsRandomSource()), schema)
+    speed = questions(make_release(codes, schema, Fraction(1)), schema)
     print(
         f"10,000 written questions in {speed['seconds_for_10000']:.2f} s; adding up slices would "
         f"take {speed['seconds_by_slicing']:.0f} s, {speed['ratio']:.0f} times as long"

@@ -28,9 +28,10 @@ from common.bayes.network import Network
 from common.bayes.plan import Encoding, Plan, PrivBayesOptions, make_plan
 from common.bayes.scores import Scores
 from common.bayes.selection import draw_root
+from common.errors import PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
-from common.privacy.accountant import Accountant, Release
+from common.privacy.accountant import Accountant, exponential_release, laplace_release
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import RandomSource, below
@@ -62,6 +63,12 @@ def fit_privbayes(
     domain = Domain.flat(codes.sizes) if hierarchies is None else Domain.of(hierarchies)
     wishes = options or PrivBayesOptions()
     plan = make_plan(domain, rows=codes.rows, epsilon=epsilon, options=wishes)
+    remaining = accountant.remaining(party)
+    if remaining is not None and epsilon > remaining:  # better now than after half of it is spent
+        raise PolicyError(
+            f"PrivBayes costs {party!r} an epsilon of {epsilon}, but only {remaining} is left of "
+            "its cap: nothing was drawn"
+        )
     variables = codes
     if plan.encoding.in_bits:
         variables = binarise(codes, plan.encoding is Encoding.GRAY)
@@ -124,10 +131,10 @@ class PrivateSelect:
         """Charge, then draw an index with probability rising with its score."""
         self._drawn += 1
         self._accountant.charge(
-            Release(
-                step=f"network: edge choice {self._drawn} of {self._draws}",
-                mechanism="exponential mechanism",
-                epsilons={self._party: self._epsilon},
+            exponential_release(
+                f"network: choice {self._drawn} of {self._draws}",
+                epsilon=self._epsilon,
+                sensitivities={self._party: sensitivity + 2 * score_error},
             )
         )
         if sensitivity + 2 * score_error == 0:  # a single row: all scores are the same
@@ -197,13 +204,10 @@ def release_tables(
     Families that lie in another family are left out: they can be summed from it.
     """
     families = needed_families(network)
-    scale = Fraction(sensitivity.histograms(len(families))) / epsilon
+    moved = sensitivity.histograms(len(families))
+    scale = moved / epsilon
     accountant.charge(
-        Release(
-            step=f"tables: {len(families)} noisy tables",
-            mechanism=f"discrete Laplace, scale {scale}",
-            epsilons={party: epsilon},
-        )
+        laplace_release(f"tables: {len(families)}", scale=scale, sensitivities={party: moved})
     )
     exact = rows.count(families)
     return {

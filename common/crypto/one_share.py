@@ -18,6 +18,11 @@ Soundness needs a modulus without small factors, coprime to its totient, as `gen
 makes them: a curator that cheats already when it makes the key is NOT detected. Distributed noise
 does not depend on any of this, and is the default of sound studies.
 
+**A curator that tells everybody something else.** Each party could be given its own one-hot vector,
+such that no share, or several, are used. So `Selection.digest` is part of the address of the
+ring's envelopes: neighbours whose selector or seed differ cannot read each other, and a product
+that arrives at the curator comes from parties who all had the same.
+
 **Who chooses pi.** The first party of the ring draws a seed and sends it to the others in sealed
 envelopes; every round's permutation is derived from it. A richer agreement would buy nothing: the
 permutation only has to be hidden from the curator, and a curator that colludes with ANY party knows
@@ -159,6 +164,11 @@ class Selection:
 
     selector: bytes
     seed: bytes = field(repr=False)
+
+    @property
+    def digest(self) -> bytes:
+        """What two parties compare to know that they have the same selection."""
+        return hashlib.sha256(frame(("parley selection 1", self.selector, self.seed))).digest()
 
     def entry(self, key: PublicKey, *, context: bytes, parties: int, place: int) -> mpz:
         """E(u'_k) for the party at `place`; raises unless the selector proves to be one-hot."""

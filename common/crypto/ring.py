@@ -107,7 +107,7 @@ class RingContributor:
         added = self._values[cells]
         if powers is None:
             added = added + self._noise[cells]
-        plaintexts = packing.pack(added, rows=self._limit, shares=0 if powers else 1)
+        plaintexts = packing.pack(added, rows=self._limit, shares=1 if powers is None else 0)
         first = chunk * self._plan.chunk_ciphertexts
         if self._masks is not None:
             masks = self._masks.ring_masks(int(self._key.n), first=first, count=len(plaintexts))

@@ -15,8 +15,9 @@ What each adversary learns, or can do:
   the others, at least one whole discrete Laplace, stay.
 - Curator and any parties together, with masks: the total of the others, with the others' noise.
   With one-share noise that noise is there only if the share used is one of theirs.
-- A curator that selects no share, E(0) everywhere: one-share: detected, the selector's proof fails
-  (`one_share` says what it takes for granted); distributed and masked: harmless, it has no say.
+- A curator that selects no share, E(0) everywhere, or another one for each party: one-share:
+  detected, the selector's proof fails or neighbours cannot read each other (`one_share` says what
+  it takes for granted); distributed and masked: harmless, it has no say.
 - A party that sends garbage: refused where it is no ciphertext or does not decode, otherwise a
   wrong sum. Nobody learns more from it; a sum is as right as its parties are honest.
 
@@ -107,7 +108,7 @@ class SumParty:
         """
         check_values(plan, member.name, values)
         self._plan, self._name = plan, member.name
-        self._step = f"secure sum {plan.digest.hex()}"
+        self._step = ring_step(plan, selection)
         self._mailbox = Mailbox(member, study=plan.study, round_=plan.round)
         self._next_chunk = 0
         masks = None
@@ -171,6 +172,12 @@ class SumParty:
         return PartialForwarded(sender=self._name, recipient=successor, envelope=envelope)
 
 
+def ring_step(plan: SumPlan, selection: Selection | None) -> str:
+    """The step that envelopes of this sum belong to: other plans, or selections, do not meet."""
+    step = f"secure sum {plan.digest.hex()}"
+    return step if selection is None else f"{step} {selection.digest.hex()}"
+
+
 class SumCurator:
     """The curator of one sum: makes the selector, takes what is submitted, releases the total."""
 
@@ -231,10 +238,7 @@ def run_secure_sum(
         blinder: shared by the parties; made here if absent.
         curator_view: if given, every message that passes through the curator is appended.
     """
-    roster = {name: identity.public for name, identity in identities.items()}
-    members = {
-        name: Member(name=name, identity=identities[name], roster=roster) for name in plan.parties
-    }
+    members = _members(plan, identities)
     curator = SumCurator(plan, private_key=private_key, source=source)
     selections = _agree_on_selections(plan, members, curator.selector, source)
     if plan.public_key is not None and blinder is None:
@@ -266,6 +270,13 @@ def run_secure_sum(
             case _:
                 assert_never(message)
     return curator.total()
+
+
+def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, Member]:
+    roster = {name: identity.public for name, identity in identities.items()}
+    return {
+        name: Member(name=name, identity=identities[name], roster=roster) for name in plan.parties
+    }
 
 
 def _agree_on_selections(

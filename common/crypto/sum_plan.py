@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -220,7 +220,7 @@ class PartialForwarded:
 
     sender: str
     recipient: str
-    envelope: bytes
+    envelope: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ class ContributionSubmitted:
 
     sender: str
     chunk: int
-    payload: bytes
+    payload: bytes = field(repr=False)
 
 
 SumMessage = PartialForwarded | ContributionSubmitted

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.coins import Coins
+from common.privacy.coins import Coins, digit_count
 from common.privacy.enclosure import exponential, exponential_bounds, falls_below, odds
 from common.privacy.inversion import Inversion
 from common.privacy.randomness import RandomSource
@@ -46,7 +46,7 @@ class Blocks:
     def __init__(self, scale: Fraction, parties: int) -> None:
         self._scale = scale
         self._parties = parties
-        self._digits = (math.ceil(12 * scale) - 1).bit_length()
+        self._digits = digit_count(scale)
         self._inversion = Inversion(self._block_bounds)
         self._coins = Coins(
             [
@@ -124,7 +124,7 @@ class Blocks:
         small = self._small[np.minimum(proposed, _SMALL - 1)]
         small /= self._small[np.minimum(first, _SMALL - 1)]
         is_small = proposed < _SMALL
-        error = np.where(is_small, 2.0**-36, 0.5 / np.maximum(first, 1))
+        error = np.where(is_small, 2.0**-36, 0.5 / np.maximum(first, 1) + 2.0**-44)
         return np.where(is_small, small, power), error
 
     def _ratio_bounds(self, value: int, first: int, bits: int) -> tuple[int, int]:

@@ -7,7 +7,9 @@ toss is settled as infinite precision would have settled it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,15 @@ from common.privacy.enclosure import Bounds, falls_below
 from common.privacy.randomness import RandomSource
 
 _WORD_BITS = 16
+
+
+def digit_count(scale: Fraction) -> int:
+    """How many low digits of a geometric variable of this scale are worth a coin each.
+
+    Beyond 2^digits >= 12 scale lies a mass of at most e^-12 < 2^-16: a rare, slow continuation. The
+    choice is one of speed; the law is exact for any number of digits.
+    """
+    return max(0, math.ceil(12 * scale) - 1).bit_length()
 
 
 class Coins:

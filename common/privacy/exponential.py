@@ -114,8 +114,12 @@ def _losses(scores: Scores) -> NDArray[np.float64]:
 
 def _exact_losses(scores: Scores) -> list[Fraction]:
     values = scores.tolist() if isinstance(scores, np.ndarray) else scores
-    largest = Fraction(max(values))
-    return [largest - Fraction(value) for value in values]
+    try:
+        exact = [Fraction(value) for value in values]
+    except (OverflowError, ValueError) as error:
+        raise LocalError("a score is not finite") from error
+    largest = max(exact)
+    return [largest - score for score in exact]
 
 
 def _settled_by_doubles(losses: NDArray[np.float64], rate: float, word: int) -> int | None:

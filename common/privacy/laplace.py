@@ -10,9 +10,9 @@ digits j that are one, hence digit j is one with probability q^(2^j) / (1 + q^(2
 digits are drawn so; what is left, G div 2^J, is independent of them and geometric with ratio
 q^(2^J), and is drawn by counting successes of that probability. Every coin compares a uniform real
 with a transcendental number. Its first 16 bits are compared with bounds on the number; where they
-do not settle it (about once in 65,536 coins) `coins` reads more bits until it is
-settled. No probability is ever rounded, and the work does not depend on the value drawn, but for
-those rare continuations.
+do not settle it (about once in 65,536 coins) `coins` reads more bits until it is settled. No
+probability is ever rounded, and the work does not depend on the value drawn, but for those rare
+continuations.
 
 Limits. Results are int64, so a draw of 2^62 or more raises LocalError instead of wrapping. For the
 largest scale accepted, 2^40, its probability is below exp(-2^22); this is the one event in which
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.coins import Coins
+from common.privacy.coins import Coins, digit_count
 from common.privacy.enclosure import exponential, half_tangent, odds
 from common.privacy.randomness import RandomSource
 
@@ -91,8 +91,7 @@ def _coins(scale: Fraction) -> tuple[Coins, int]:
 
     In order: is it zero; is there anything beyond 2^digits; the digits from the highest down.
     """
-    # Beyond 2^digits >= 12 scale lies a mass of at most e^-12 < 2^-16: a rare, slow continuation.
-    digits = max(0, math.ceil(12 * scale) - 1).bit_length()
+    digits = digit_count(scale)
     coins = Coins(
         [
             half_tangent(1 / scale),

@@ -81,10 +81,9 @@ def score_r(rows: int, *, binary: bool, printed: bool = False) -> Fraction:
 
     [Zhang17, Theorem 5.3] prints 3 + 2/n. It is at most 3: with p the law of X and q that of P
     before (1) and after (2) the replacement, p1*q1 - p2*q2 = (p1 - p2)*q1 + p2*(q1 - q2) has L1
-    norm at most 2/n + 2/n, the joint law moves by 2/n, and R is half of the sum. It is at most 2 -
-    2/n if X or P has two values: with u, v the mass of the old and the new value of P and p that
-    of X's first value, the L1 norm of the change is (2|1 - p - u| + 2|p - v| + 2(1 - u - v)) / n,
-    largest at the corners.
+    norm at most 2/n + 2/n, the joint law moves by 2/n, and R is half of the sum. It is at most
+    2 - 2/n, and attained, if X or P has two values: n R is then the sum over the other attribute of
+    |c_0p - c_0 c_p / n|, and docs/privacy.md goes through the three ways a row can change.
 
     Args:
         rows: the public number of rows, n.
@@ -97,16 +96,19 @@ def score_r(rows: int, *, binary: bool, printed: bool = False) -> Fraction:
     return 2 - Fraction(2, rows) if binary else Fraction(3)
 
 
-def distance_to_reference(pairs: int) -> int:
-    """L1 sensitivity of `pairs` distances, each half the L1 distance to a PUBLIC table: `pairs`.
+def distance_to_reference(pairs: int, *, unit: int = 1) -> int:
+    """L1 sensitivity of `pairs` half L1 distances to PUBLIC tables, in steps of 1 / unit.
 
-    Half the L1 distance between a histogram of the rows and a table that does not depend on them:
-    the replaced row moves the histogram by 2 in L1, so by the triangle inequality each distance by
-    1.
+    Take half the L1 distance between a histogram of the rows and a table that does not depend on
+    them. The replaced row moves the histogram by 2 in L1, so by the triangle inequality the
+    distance by 1, and `unit` times the distance by `unit`. Rounding DOWN to an integer costs
+    nothing more: it commutes with adding the integer `unit` and keeps order. (Rounding half to
+    even does not: 0.5 and 1.5 become 0 and 2.) The distance must be computed exactly before it is
+    rounded.
     """
-    if pairs < 0:
-        raise LocalError(f"there are no {pairs} pairs")
-    return pairs
+    if pairs < 0 or unit < 1:
+        raise LocalError(f"there are no {pairs} distances in steps of 1/{unit}")
+    return pairs * unit
 
 
 def _check_rows(rows: int) -> None:

@@ -111,7 +111,7 @@ class Axis(ABC):
         """Integer coefficients, perturbed, to cells, in place, along the middle of three axes."""
 
     @abstractmethod
-    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:
+    def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
         """What the ranges [low, high) touch; with `padding`, the more accurate of two ways."""
 
 
@@ -174,7 +174,7 @@ class UntransformedAxis(Axis):
     def inverse(self, values: NDArray[np.float64]) -> None:
         """Nothing to do."""
 
-    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:
+    def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
         """Each cell of the range counts once."""
         length = (high - low).astype(np.float64)[:, None]
         return Reach(low, high, length, length)
@@ -242,7 +242,7 @@ class HaarAxis(Axis):
         if self.stored > self.size:
             values[:, self.size] = values[:, self.size :].sum(axis=1)
 
-    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:
+    def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
         """See `haar.moments`; a range to the last value may go on to the end of the padding."""
         second, fourth = haar.moments(low, high, self.depth)
         end = high
@@ -336,7 +336,7 @@ class NominalAxis(Axis):
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return nominal.moments(self.tree, self.classes)
 
-    def reach(self, low: Integers, high: Integers, *, padding: bool) -> Reach:
+    def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
         """The ranges must be nodes of the hierarchy."""
         keys, order = self._by_interval
         wanted = low.astype(np.intp) * (self.size + 1) + high

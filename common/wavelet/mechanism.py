@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import LocalError
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.wavelet.axes import Axis, Positions
@@ -47,7 +46,7 @@ def noisy_cells(
     Returns:
         Unbiased cells (but for Privelet*, which shrinks), of shape `plan.stored_shape`.
     """
-    plan.check_arithmetic(codes.rows)
+    plan.check_rows(codes)
     counts = count_cells(codes, plan)
     cells = counts.view(np.float64)  # the same memory: a slab's counts give way to its noisy cells
     inner = tuple(axis.stored for axis in plan.transformed)
@@ -74,9 +73,6 @@ def noisy_cells(
 
 def count_cells(codes: Codes, plan: Plan) -> NDArray[np.int64]:
     """How many rows are in each cell, in the plan's stored order and shape."""
-    sizes = tuple(axis.size for axis in plan.axes)
-    if codes.sizes != sizes:
-        raise LocalError(f"the rows have the domain sizes {codes.sizes}, the plan {sizes}")
     counts = np.zeros(plan.stored_shape, dtype=np.int64)
     flat = counts.reshape(-1)
     places = []

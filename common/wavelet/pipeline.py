@@ -1,7 +1,9 @@
 """Privelet from rows to a release, in one call.
 
->>> release = privelet(schema.encode(table), schema, "1", OsRandomSource())  # doctest: +SKIP
->>> release.count("age in 20..39")                                           # doctest: +SKIP
+release = privelet(
+    schema.encode(table), schema, epsilon=1, source=OsRandomSource(), accountant=accountant
+)
+release.count("age in 20..39").value
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from common.errors import InputError
+from common.privacy.accountant import Accountant, laplace_release
 from common.privacy.budget import parse_epsilon
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import RandomSource
@@ -45,9 +48,11 @@ def plan_privelet(
 def privelet(
     codes: Codes,
     schema: Schema,
+    *,
     epsilon: str | Decimal | Fraction | int | float,
     source: RandomSource,
-    *,
+    accountant: Accountant,
+    party: str = "owner",
     method: Method = "privelet+",
     untransformed: Rule | Sequence[str] = "exact",
     max_cells: int = MAX_CELLS,
@@ -59,6 +64,8 @@ def privelet(
         schema: the public domain.
         epsilon: the budget; all of it is spent, exactly.
         source: the noise's random bits.
+        accountant: charged before the first draw; it may refuse.
+        party: the name the accountant knows the owner of the rows by.
         method: "basic" (noise on every cell), "privelet" (every attribute transformed),
             "privelet+" (small attributes left alone), "privelet*" (and noisy coefficients shrunk).
         untransformed: for the last two, which attributes are left alone: those for which the
@@ -68,9 +75,20 @@ def privelet(
 
     Raises:
         InputError: a domain too large, or an epsilon too small for exact arithmetic.
+        PolicyError: the owner's budget does not allow it. Nothing was charged or drawn.
     """
     plan = plan_privelet(
         schema, epsilon, method=method, untransformed=untransformed, max_cells=max_cells
+    )
+    plan.check_rows(codes)
+    accountant.charge(
+        laplace_release(
+            "range counts",
+            scale=plan.scale,
+            # Of the weighted coefficients: a replaced row changes two cells by one each.
+            sensitivities={party: 2 * plan.sensitivity},
+            mechanism=f"discrete Laplace on wavelet coefficients ({method})",
+        )
     )
     cells = noisy_cells(codes, plan, discrete_laplace, source)
     return RangeRelease(schema, plan, cells, codes.rows, source.private)

@@ -17,8 +17,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, LocalError
 from common.privacy.laplace import LARGEST_SCALE
+from common.schema.codes import Codes
 from common.wavelet.axes import Axis, Positions, UntransformedAxis
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
@@ -180,11 +181,14 @@ class Plan:
             "PrivBayes, which never builds the full matrix"
         )
 
-    def check_arithmetic(self, rows: int) -> None:
-        """Refuse noise or counts so large that integers and double precision would disagree."""
+    def check_rows(self, codes: Codes) -> None:
+        """Refuse rows of another domain, and noise or counts beyond exact arithmetic."""
+        sizes = tuple(axis.size for axis in self.axes)
+        if codes.sizes != sizes:
+            raise LocalError(f"the rows have the domain sizes {codes.sizes}, the plan {sizes}")
         multiplier = math.prod(int(axis.multipliers.max()) for axis in self.transformed)
         # A draw beyond 64 scales has a chance of e^-64.
-        largest = multiplier * (rows + 64 * self.scale)
+        largest = multiplier * (codes.rows + 64 * self.scale)
         if largest > _LARGEST_INTEGER or multiplier * self.scale > LARGEST_SCALE:
             raise InputError(
                 f"epsilon {float(self.epsilon):g} is too small for this domain: the noise, of "

@@ -112,9 +112,8 @@ class RangeRelease:
             confidence: of the intervals.
         """
         exact = self.plan.method != "privelet*"
-        # The padding of a shrunk release is no longer an unbiased zero.
         reaches = [
-            axis.reach(boxes[:, number, 0], boxes[:, number, 1], padding=exact)
+            axis.reach(boxes[:, number, 0], boxes[:, number, 1])
             for number, axis in zip(self.plan.order, self.plan.stored_axes, strict=True)
         ]
         values = range_sums(self._sums, reaches)

@@ -10,7 +10,7 @@ from common.crypto.envelope import EnvelopeError, Mailbox, Refusal
 from common.crypto.identity import Member
 from common.crypto.one_share import SEED_BYTES, Selection, prove_selector
 from common.crypto.paillier import PublicKey, generate_key_pair
-from common.crypto.secure_sum import SumCurator, SumParty, run_secure_sum
+from common.crypto.secure_sum import SumCurator, SumParty, ring_step, run_secure_sum
 from common.crypto.sum_plan import (
     Aggregation,
     ContributionSubmitted,
@@ -72,13 +72,13 @@ def start(members, blinder):
 def forged(plan, member, recipient, payload):
     """What a party that really is in the ring seals, whatever it is."""
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    envelope = mailbox.seal(recipient, f"secure sum {plan.digest.hex()}", payload)
+    envelope = mailbox.seal(recipient, ring_step(plan, None), payload)
     return PartialForwarded(sender=member.name, recipient=recipient, envelope=envelope)
 
 
 def opened(plan, member, message):
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    return mailbox.open(message.sender, f"secure sum {plan.digest.hex()}", message.envelope)
+    return mailbox.open(message.sender, ring_step(plan, None), message.envelope)
 
 
 # A curator that wants no noise.
@@ -117,6 +117,26 @@ def test_one_share_a_selector_of_another_sum_is_detected(private_key, start):
             "party-1",
             selection=Selection(selector=old, seed=SEED),
         )
+
+
+@pytest.mark.parametrize("changed", ["selector", "seed"])
+def test_one_share_neighbours_with_different_selections_do_not_understand_each_other(
+    changed, private_key, start
+):
+    """Each selector is one-hot and proved, but party 1's, or its permutation, is another."""
+    plan = make_plan(private_key.public_key, noise=Noise.ONE_SHARE)
+    selectors = [
+        SumCurator(plan, private_key=private_key, source=SeededRandomSource(place)).selector
+        for place in ("one place", "another place")
+    ]
+    fields = {"selector": selectors[0], "seed": SEED}
+    other = {"selector": selectors[1], "seed": b"\x01" * SEED_BYTES}
+    first = start(plan, "party-0", selection=Selection(**fields))
+    fields[changed] = other[changed]
+    second = start(plan, "party-1", selection=Selection(**fields))
+    with pytest.raises(EnvelopeError) as caught:
+        second.receive(next(first.begin()))
+    assert caught.value.refusal is Refusal.WRONG_ROUND
 
 
 def test_distributed_a_curator_that_wants_no_noise_has_no_say(plan, private_key, identities):

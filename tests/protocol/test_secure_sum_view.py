@@ -9,7 +9,7 @@ from gmpy2 import mpz
 from common.crypto.envelope import EnvelopeError, Mailbox, Route, unseal
 from common.crypto.identity import Identity, Member
 from common.crypto.masks import PairwiseMasks
-from common.crypto.secure_sum import run_secure_sum
+from common.crypto.secure_sum import ring_step, run_secure_sum
 from common.crypto.sum_plan import (
     Aggregation,
     ContributionSubmitted,
@@ -62,7 +62,7 @@ def opened(plan, identities, view, recipient):
     member = Member(name=recipient, identity=identities[recipient], roster=roster)
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
     payloads = [
-        mailbox.open(message.sender, f"secure sum {plan.digest.hex()}", message.envelope)
+        mailbox.open(message.sender, ring_step(plan, None), message.envelope)
         for message in view
         if isinstance(message, PartialForwarded) and message.recipient == recipient
     ]
@@ -112,7 +112,7 @@ def test_no_key_but_the_recipients_opens_what_the_curator_relays(private_key, bl
     route = Route(
         study=plan.study,
         round=plan.round,
-        step=f"secure sum {plan.digest.hex()}",
+        step=ring_step(plan, None),
         sequence=0,
         sender=message.sender,
         recipient=message.recipient,

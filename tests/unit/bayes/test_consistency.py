@@ -11,7 +11,12 @@ from common.marginals import count
 from common.schema.codes import Codes
 
 DOMAIN = Domain(
-    ((np.arange(8), np.arange(8) // 2, np.arange(8) // 4), (np.arange(3),), (np.arange(2),), (np.arange(2),))
+    (
+        (np.arange(8), np.arange(8) // 2, np.arange(8) // 4),
+        (np.arange(3),),
+        (np.arange(2),),
+        (np.arange(2),),
+    )
 )
 FAMILIES = [
     (View(1), View(0, 1)),
@@ -23,9 +28,7 @@ FAMILIES = [
 def noisy_tables(scale, seed=0, rows=5000):
     generator = np.random.default_rng(seed)
     a = generator.choice(8, rows, p=np.arange(1, 9) / 36)
-    codes = Codes.from_columns(
-        [a, a % 3, a // 4, generator.integers(0, 2, rows)], DOMAIN.sizes
-    )
+    codes = Codes.from_columns([a, a % 3, a // 4, generator.integers(0, 2, rows)], DOMAIN.sizes)
     expanded, columns = DOMAIN.expand(codes), {v: i for i, v in enumerate(DOMAIN.views)}
     exact = count(expanded, [[columns[v] for v in f] for f in FAMILIES])
     truth = dict(zip(FAMILIES, exact, strict=True))
@@ -35,7 +38,9 @@ def noisy_tables(scale, seed=0, rows=5000):
 
 def test_overlaps_are_closed_under_intersection_and_smallest_first():
     found = overlaps(FAMILIES, DOMAIN)
-    assert {(View(0, 2),), (View(0, 2), View(1)), (View(0, 2), View(2)), (View(0, 1),)} <= set(found)
+    assert {(View(0, 2),), (View(0, 2), View(1)), (View(0, 2), View(2)), (View(0, 1),)} <= set(
+        found
+    )
     sizes = [np.prod(DOMAIN.shape(family)) for family in found]
     assert sizes == sorted(sizes)
 
@@ -49,7 +54,7 @@ def test_tables_agree_on_every_overlap_and_on_the_number_of_rows():
         versions = [
             sum_out(table, family, wanted, DOMAIN)
             for family, table in agreed.items()
-            if set(v.attribute for v in wanted) <= set(v.attribute for v in family)
+            if {v.attribute for v in wanted} <= {v.attribute for v in family}
             and all(dict(family)[a] <= level for a, level in wanted)
         ]
         assert len(versions) >= 2

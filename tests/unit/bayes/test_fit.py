@@ -86,8 +86,11 @@ def test_a_cap_below_the_cost_stops_the_fit_before_anything_is_drawn(monkeypatch
     monkeypatch.setattr(
         privbayes, "exponential_mechanism", lambda *_, **__: pytest.fail("drawn after a refusal")
     )
-    with pytest.raises(PolicyError):
-        fit(rows_of(), "1", cap=Fraction(1, 1000))
+    with pytest.raises(PolicyError, match="nothing was drawn"):
+        fit(rows_of(), "1", cap=Fraction(999, 1000))
+    monkeypatch.undo()
+    _, accountant = fit(rows_of(), "1", cap=Fraction(1))
+    assert accountant.remaining("owner") == 0
 
 
 def test_public_decisions_do_not_depend_on_the_rows(monkeypatch):

@@ -118,9 +118,7 @@ def test_noise_free_information_on_nltcs_equals_the_reference(shared_data):
     for degree, expected in [(1, 3.634), (2, 4.319), (3, 4.585)]:
         network = learn(codes, degree)
         families = [[p.child, *(v.attribute for v in p.parents)] for p in network.pairs[1:]]
-        total = sum(
-            mutual_information(t.reshape(1, 2, -1))[0] for t in count(codes, families)
-        )
+        total = sum(mutual_information(t.reshape(1, 2, -1))[0] for t in count(codes, families))
         # degree 1 does not depend on the root; higher degrees move slightly with it
         assert total / codes.rows == pytest.approx(expected, abs=1e-3 if degree == 1 else 4e-2)
 
@@ -146,9 +144,7 @@ def test_an_empty_parent_set_never_competes_under_score_f():
     """F of an empty set is the largest there is; it must wait until nothing else is left."""
     wishes = Constraints(forbidden=frozenset({(a, 3) for a in range(7) if a != 3}))
     for root in (0, 1, 2):
-        network = learn(
-            chain(7), 2, root=root, constraints=wishes, score=Score.MAXIMUM_JOINT
-        )
+        network = learn(chain(7), 2, root=root, constraints=wishes, score=Score.MAXIMUM_JOINT)
         assert network.pairs[-1] == Pair(3)
 
 

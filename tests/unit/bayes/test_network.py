@@ -63,7 +63,9 @@ def test_what_is_not_a_network_is_refused(pairs):
         Network(tuple(pairs))
 
 
-@pytest.mark.parametrize("document", [[{"child": 0}], [{"child": "x", "parents": []}], [3], {"a": 1}])
+@pytest.mark.parametrize(
+    "document", [[{"child": 0}], [{"child": "x", "parents": []}], [3], {"a": 1}]
+)
 def test_damaged_documents_are_refused(document):
     with pytest.raises(InputError):
         Network.from_json(document)

@@ -42,7 +42,9 @@ attribute = st.lists(st.integers(2, 12), min_size=1, max_size=3, unique=True).ma
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(attribute, min_size=1, max_size=4), st.integers(0, 80), st.none() | st.integers(0, 3))
+@given(
+    st.lists(attribute, min_size=1, max_size=4), st.integers(0, 80), st.none() | st.integers(0, 3)
+)
 def test_maximal_sets_equal_brute_force(levels, cells, cap):
     try:
         domain = Domain(tuple(levels))

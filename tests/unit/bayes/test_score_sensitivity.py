@@ -51,7 +51,7 @@ def largest_move(score_of, shape, rows):
     return largest
 
 
-def bound(score, shape, rows, printed=False):
+def bound(score, shape, rows, *, printed=False):
     return score_sensitivity(score, rows=rows, binary=2 in shape, printed=printed)
 
 

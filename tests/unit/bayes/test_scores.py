@@ -171,9 +171,7 @@ def test_score_f_takes_the_papers_trace():
 
 @settings(max_examples=400, deadline=None)
 @given(
-    st.integers(1, 7).flatmap(
-        lambda m: hnp.arrays(np.int64, (2, m), elements=st.integers(0, 12))
-    ),
+    st.integers(1, 7).flatmap(lambda m: hnp.arrays(np.int64, (2, m), elements=st.integers(0, 12))),
     st.integers(0, 15),
 )
 def test_score_f_equals_three_other_algorithms(table, skew):

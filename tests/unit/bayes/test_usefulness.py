@@ -64,9 +64,7 @@ def test_the_degree_never_reaches_the_number_of_attributes():
 
 
 def test_usefulness_never_rises_with_the_degree():
-    values = [
-        usefulness(rows=1000, attributes=9, degree=k, epsilon=Fraction(1)) for k in range(9)
-    ]
+    values = [usefulness(rows=1000, attributes=9, degree=k, epsilon=Fraction(1)) for k in range(9)]
     assert values == sorted(values, reverse=True)
 
 

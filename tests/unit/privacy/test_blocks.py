@@ -73,6 +73,12 @@ def test_draws_follow_the_negative_binomial_and_no_other(scale, parties):
     assert fit(1.3) < NEVER
 
 
+def test_the_law_does_not_depend_on_where_the_last_block_starts(monkeypatch):
+    """Blocks up to 4 only: nearly every draw continues in the last block, rare otherwise."""
+    monkeypatch.setattr(blocks, "digit_count", lambda scale: 2)
+    test_draws_follow_the_negative_binomial_and_no_other(8, 3)
+
+
 def test_acceptance_is_right_where_doubles_cannot_tell():
     sampler = Blocks(Fraction(10**6), 3)
     first, proposed = 4096, 6000

@@ -186,6 +186,8 @@ def test_the_exponential_of_the_c_library_is_as_good_as_the_bound_assumes():
         ([1, 2], {"score_error": Fraction(-1)}),
         (np.array([1.0, math.nan]), {}),
         (np.array([1.0, math.inf]), {}),
+        ([1.0, math.inf], {}),
+        ([1.0, math.nan], {}),
         (np.zeros((2, 2)), {}),
         (np.array(["a", "b"]), {}),
     ],

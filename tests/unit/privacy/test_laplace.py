@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from common.errors import LocalError
 from common.privacy import laplace
@@ -65,6 +66,20 @@ def test_a_draw_beyond_64_bits_is_refused_not_wrapped(monkeypatch):
     monkeypatch.setattr(laplace, "_LARGEST_DRAW", 1 << 50)  # the same way, in fewer steps
     with pytest.raises(LocalError, match="64-bit"):
         discrete_laplace(Fraction(LARGEST_SCALE), 1, AlwaysHeads())
+
+
+@pytest.mark.parametrize("digits", [0, 2])
+def test_the_law_does_not_depend_on_how_many_digits_are_coins(monkeypatch, digits):
+    """So few digits that most draws continue in the high part, which is rare otherwise."""
+    monkeypatch.setattr(laplace, "digit_count", lambda scale: digits)
+    laplace._coins.cache_clear()
+    scale, count = Fraction(4), 10_000
+    seen = np.abs(discrete_laplace(scale, count, SeededRandomSource("digits")))
+    laplace._coins.cache_clear()
+    q = np.exp(-1 / 4)
+    law = (1 - q) / (1 + q) * q ** np.arange(25) * np.array([1] + [2] * 24)
+    law = np.append(law, 1 - law.sum())
+    assert chisquare(np.bincount(np.minimum(seen, 25), minlength=26), count * law).pvalue > 1e-9
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(20), Fraction(1000)])

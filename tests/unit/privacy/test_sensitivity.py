@@ -157,6 +157,17 @@ def test_a_distance_to_a_public_table_moves_by_one():
     assert sensitivity.distance_to_reference(105) == 105
 
 
+@pytest.mark.parametrize("unit", [1, 3, 16])
+def test_a_distance_rounded_down_to_steps_moves_by_no_more_than_the_steps_in_one(unit):
+    rows, numerators = 5, np.array([25, 5, 13, 7])  # a public table in tenths
+
+    def distance(tables, rows):
+        tenths = np.abs(10 * tables.reshape(len(tables), -1) - numerators).sum(1)
+        return tenths * unit // 20
+
+    assert largest_change((2, 2), rows, distance) == sensitivity.distance_to_reference(1, unit=unit)
+
+
 def test_mutual_information_is_rounded_up_by_almost_nothing():
     exact = Fraction(2)  # n = 2, binary: log 2 + log 2
     bound = sensitivity.mutual_information(2, binary=True)

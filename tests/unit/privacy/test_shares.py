@@ -5,7 +5,7 @@ import pytest
 
 from common.errors import LocalError
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
-from common.privacy.shares import _cumulative, _halves, polya_shares
+from common.privacy.shares import _cumulative, _table, polya_shares
 
 
 @pytest.mark.parametrize("count", [0, 1, 32768, 32769])
@@ -58,7 +58,7 @@ def test_more_bits_refine_the_same_thresholds():
 @pytest.mark.parametrize("parties", [1, 3])
 def test_table_guide_and_slow_inversion_agree(scale, parties):
     """The three ways to invert are one function."""
-    table = _halves(scale, parties)
+    table = _table(scale, parties)
     words = SeededRandomSource("inversion").words(300)
     settled = table.settle(words)
     assert (settled >= 0).all()
@@ -72,7 +72,7 @@ def test_table_guide_and_slow_inversion_agree(scale, parties):
 @pytest.mark.parametrize("value", [0, 1, 30])
 def test_a_word_on_a_threshold_is_left_open_and_then_settled(value):
     scale, parties = Fraction(10), 3
-    table = _halves(scale, parties)
+    table = _table(scale, parties)
     word = int(table._lower[value])
     assert table.settle(np.array([word], dtype=np.uint64))[0] == -1
 
@@ -93,15 +93,15 @@ def test_a_word_on_a_threshold_is_left_open_and_then_settled(value):
 
 def test_a_word_beyond_the_table_is_settled_by_the_tail():
     scale, parties = Fraction(2), 2
-    beyond = len(_halves(scale, parties))
-    value = _halves(scale, parties).invert(2**64 - 1, 64, SeededRandomSource("tail"))
+    beyond = len(_table(scale, parties))
+    value = _table(scale, parties).invert(2**64 - 1, 64, SeededRandomSource("tail"))
     assert beyond - 3 <= value <= beyond + 60
 
 
 def test_a_draw_on_a_threshold_goes_the_exact_way_through_the_whole_sampler():
     """Words crafted so that the guide and the table both leave the draw open."""
     scale, parties = Fraction(10), 3
-    word = int(_halves(scale, parties)._lower[5])
+    word = int(_table(scale, parties)._lower[5])
 
     class Crafted:
         private = False
@@ -119,6 +119,14 @@ def test_a_draw_on_a_threshold_goes_the_exact_way_through_the_whole_sampler():
             return np.array([(word << 16) % 2**64, 0], dtype=np.uint64)[:count]
 
     # The first half sits on the lower bound of F(5) and its further bits are zero: just below F(5).
-    second = _halves(scale, parties).settle(np.array([word >> 48 << 48], dtype=np.uint64))[0]
+    second = _table(scale, parties).settle(np.array([word >> 48 << 48], dtype=np.uint64))[0]
     assert second >= 0
     assert polya_shares(scale, parties, 1, Crafted())[0] == 5 - second
+
+
+@pytest.mark.parametrize("scale", [Fraction(300), Fraction(2**14), Fraction(2**14) + 1])
+def test_a_few_shares_of_a_large_scale_do_not_wait_for_a_table(scale):
+    before = _table.cache_info().misses
+    shares = polya_shares(scale, 3, 100, SeededRandomSource("few"))
+    assert _table.cache_info().misses == before
+    assert shares.any()

@@ -95,7 +95,7 @@ def test_the_same_draws_twice_as_large_make_twice_the_error():
 def test_rows_of_another_domain_are_refused():
     plan = make_plan((haar(4),), Fraction(1), "basic")
     with pytest.raises(LocalError, match="domain sizes"):
-        count_cells(Codes.from_columns([np.array([0])], [5]), plan)
+        plan.check_rows(Codes.from_columns([np.array([0])], [5]))
 
 
 def test_codes_outside_the_domain_cannot_be_made():

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.errors import InputError
+from common.errors import InputError, LocalError, PolicyError
+from common.privacy.accountant import Accountant
 from common.privacy.laplace import discrete_laplace_variance
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Codes, Schema
@@ -47,8 +48,23 @@ def codes():
     )
 
 
+def _accountant(cap=None):
+    return Accountant({"owner": cap})
+
+
 def _release(codes, method="privelet+", seed=1, epsilon=1):
-    return privelet(codes, SCHEMA, epsilon, SeededRandomSource(seed), method=method)
+    return _privelet(codes, epsilon, SeededRandomSource(seed), method=method)
+
+
+def _privelet(codes, epsilon, source, accountant=None, **options):
+    return privelet(
+        codes,
+        SCHEMA,
+        epsilon=epsilon,
+        source=source,
+        accountant=accountant or _accountant(),
+        **options,
+    )
 
 
 @pytest.mark.parametrize("method", ["basic", "privelet", "privelet+", "privelet*"])
@@ -126,12 +142,45 @@ def test_unknown_attributes_and_bad_budgets_are_refused():
 
 def test_a_domain_too_large_is_refused_before_the_rows_are_read(codes):
     with pytest.raises(InputError, match=r"2,000 cells .*PrivBayes"):
-        privelet(codes, SCHEMA, 1, SeededRandomSource(0), max_cells=1000)
+        _privelet(codes, 1, SeededRandomSource(0), max_cells=1000)
+
+
+@pytest.mark.parametrize("method", ["basic", "privelet", "privelet+", "privelet*"])
+def test_exactly_epsilon_is_charged(codes, method):
+    accountant = _accountant(Fraction(1, 3))
+    _privelet(codes, "1/3", SeededRandomSource(0), accountant, method=method)
+    assert accountant.spent("owner") == Fraction(1, 3)
+    assert method in accountant.releases[0].mechanism
+
+
+class ForbiddenSource:
+    private = True
+
+    def random_bytes(self, count):
+        raise AssertionError("noise was drawn")
+
+    words = random_bytes
+
+
+def test_an_overspent_budget_is_refused_before_a_draw(codes):
+    accountant = _accountant(Fraction(1, 2))
+    with pytest.raises(PolicyError, match="cap"):
+        _privelet(codes, 1, ForbiddenSource(), accountant)
+    assert accountant.spent("owner") == 0
+
+
+def test_nothing_is_charged_for_what_cannot_be_done(codes):
+    accountant = _accountant()
+    with pytest.raises(InputError, match="too small"):
+        _privelet(codes, "1e-15", ForbiddenSource(), accountant)
+    with pytest.raises(LocalError, match="domain sizes"):
+        _privelet(codes.select([0, 1]), 1, ForbiddenSource(), accountant)
+    assert accountant.releases == ()
 
 
 def test_a_release_says_whether_its_noise_was_private(codes):
     assert not _release(codes).private
-    assert privelet(codes, SCHEMA, 1, OsRandomSource()).private
+    assert _privelet(codes, 1, OsRandomSource()).private
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -1,0 +1,194 @@
+"""K parties and the curator in one process, on the real roles and the real cryptography.
+
+`run_study` is the shortest complete description of a study: the curator's role and every party's
+role, with a queue in each direction where a deployment has a network.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.blinding import FixedBaseBlinder
+from common.crypto.identity import Identity
+from common.crypto.paillier import Blinder, PublicKey, generate_key_pair
+from common.errors import RemoteProtocolError
+from common.marginals import count
+from common.messages import ToCurator, ToParty, message_bytes
+from common.privacy.randomness import RandomSource
+from common.rounds import needs_key
+from common.schema.codes import Codes
+from common.study import Study
+from common.subn.steps import Model, Plan
+from curator.effects import Effect as CuratorEffect
+from curator.effects import Fail
+from curator.effects import Send as SendToParty
+from curator.role import CuratorRole
+from parley.console import Reporter, silent
+from party.effects import ChargeBudget
+from party.role import PartyRole
+
+SETTING_UP = "setting up"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsInMemory:
+    """A party's rows as a step may see them."""
+
+    table: Codes
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.table.rows
+
+    def count(self, sets: Sequence[tuple[int, ...]]) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set."""
+        return count(self.table, sets)
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return self.table
+
+
+@dataclass(slots=True)
+class PhaseTraffic:
+    """What one phase took: rounds, seconds, and bytes per party in both directions."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "rounds": self.rounds,
+            "seconds": round(self.seconds, 4),
+            "bytes_sent": dict(sorted(self.sent.items())),
+            "bytes_received": dict(sorted(self.received.items())),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished study: what was learnt, what each party was charged, and what it took."""
+
+    model: Model
+    charges: Mapping[str, tuple[ChargeBudget, ...]]
+    traffic: Mapping[str, PhaseTraffic]
+
+
+def run_study(
+    study: Study,
+    make_plan: Callable[[Study], Plan],
+    tables: Mapping[str, Codes],
+    identities: Mapping[str, Identity],
+    *,
+    source: RandomSource,
+    report: Reporter = silent,
+) -> Run:
+    """Run every role in this process until the curator can make the release.
+
+    Args:
+        study: what everybody approved.
+        make_plan: makes a copy of the study's plan; each role has its own.
+        tables: for each party its rows.
+        identities: for each party its keys, as pinned in the study.
+        source: everybody's randomness; in a deployment each has its own.
+        report: told about progress.
+
+    Raises:
+        RemoteProtocolError: the study failed; the message says why.
+    """
+    clock = _PhaseClock(report)
+    key = generate_key_pair(study.key_bits, source) if needs_key(study) else None
+    curator = CuratorRole(
+        study=study, plan=make_plan(study), private_key=key, source_of=lambda _: source
+    )
+    blinder_of = _one_blinder_per_key()
+    parties = {
+        name: PartyRole(
+            study=study,
+            plan=make_plan(study),
+            name=name,
+            identity=identities[name],
+            data=RowsInMemory(table),
+            source_of=lambda _: source,
+            blinder_of=blinder_of,
+        )
+        for name, table in tables.items()
+    }
+    charges: dict[str, list[ChargeBudget]] = {name: [] for name in parties}
+    to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
+    to_curator: deque[tuple[str, ToCurator]] = deque()
+    while to_parties or to_curator:
+        step = curator.current_step
+        phase = clock.enter(step.phase if step else SETTING_UP, curator.step_number)
+        if to_parties:
+            name, request = to_parties.popleft()
+            phase.received[name] += message_bytes(request)
+            for effect in parties[name].receive(request):
+                if isinstance(effect, ChargeBudget):
+                    charges[name].append(effect)
+                else:
+                    to_curator.append((name, effect.message))
+        else:
+            name, answer = to_curator.popleft()
+            phase.sent[name] += message_bytes(answer)
+            to_parties.extend(_sent(curator.receive(name, answer)))
+    return Run(
+        model=curator.model(),
+        charges={name: tuple(made) for name, made in charges.items()},
+        traffic=clock.stop(),
+    )
+
+
+def _sent(effects: Iterable[CuratorEffect]) -> Iterable[tuple[str, ToParty]]:
+    for effect in effects:
+        if isinstance(effect, Fail):
+            raise RemoteProtocolError(f"the study failed: {effect.reason}")
+        if isinstance(effect, SendToParty):
+            yield effect.to, effect.message
+
+
+def _one_blinder_per_key() -> Callable[[PublicKey, RandomSource], Blinder]:
+    """The parties of a simulation share a process, so they share a table for fast blinding."""
+    made: dict[bytes, Blinder] = {}
+
+    def blinder_of(key: PublicKey, source: RandomSource) -> Blinder:
+        if key.digest not in made:
+            made[key.digest] = FixedBaseBlinder(key, source)
+        return made[key.digest]
+
+    return blinder_of
+
+
+class _PhaseClock:
+    """Books time and rounds on the phase that is being worked on."""
+
+    def __init__(self, report: Reporter) -> None:
+        self._report = report
+        self._traffic: dict[str, PhaseTraffic] = {SETTING_UP: PhaseTraffic()}
+        self._phase, self._step = SETTING_UP, -1
+        self._since = time.perf_counter()
+
+    def enter(self, phase: str, step: int) -> PhaseTraffic:
+        now = time.perf_counter()
+        self._traffic[self._phase].seconds += now - self._since
+        self._since = now
+        traffic = self._traffic.setdefault(phase, PhaseTraffic())
+        if (phase, step) != (self._phase, self._step) and phase != SETTING_UP:
+            traffic.rounds += 1
+            self._report(min(0.95, 0.05 + step / (step + 5)), phase)
+        self._phase, self._step = phase, step
+        return traffic
+
+    def stop(self) -> dict[str, PhaseTraffic]:
+        self.enter(SETTING_UP, -1)
+        return self._traffic

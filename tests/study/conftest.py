@@ -1,0 +1,162 @@
+"""A small study and a small plan that uses every kind of step."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from common.crypto.identity import Identity
+from common.crypto.noise_replacement import Books, Statistics
+from common.crypto.paillier import generate_key_pair
+from common.crypto.sum_plan import Aggregation, Noise
+from common.errors import RemoteProtocolError
+from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.schema import Schema
+from common.schema.codes import Codes
+from common.study import Member, Study
+from common.subn.steps import ChoiceStep, ReplaceStep, SumStep, TableRequest
+
+SCHEMA = Schema.from_toml(
+    """
+[[attribute]]
+name = "a"
+kind = "boolean"
+[[attribute]]
+name = "b"
+kind = "categorical"
+values = ["x", "y", "z"]
+"""
+)
+SIZES = (2, 3)
+
+
+@dataclass(frozen=True)
+class LargestOfB:
+    """A stand-in for a mechanism: publishes a fixed word, so that tests know it."""
+
+    def run(self, data, source):
+        return b"chosen"
+
+    def describe(self):
+        return "a fixed word"
+
+
+@dataclass
+class EveryKindOfStep:
+    """Tables of all parties, one party's choice, then noise replacement party by party."""
+
+    study: Study
+    results: list = field(default_factory=list)
+    books: Books = field(default_factory=Books)
+    statistics: Statistics = field(default_factory=Statistics)
+    totals: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.names = tuple(m.name for m in self.study.members)
+        self.rows = {m.name: m.rows for m in self.study.members}
+        self.turn = 0
+        self.release = None
+
+    def step(self):
+        if not self.results:
+            return SumStep(
+                name="tables",
+                phase="counting",
+                parties=self.names,
+                request=TableRequest(((0,), (0, 1)), SIZES),
+                sensitivity=Fraction(4),
+                scale=Fraction(4, self.study.epsilon),
+            )
+        if len(self.results) == 1:
+            return ChoiceStep(
+                name="choice",
+                phase="choosing",
+                party=self.names[-1],
+                choice=LargestOfB(),
+                epsilon=Fraction(1, 8),
+                mechanism="a fixed word",
+            )
+        if self.turn == len(self.names):
+            return None
+        if self.release is None:
+            marginals = {(1,): 3} if self.turn == 0 else {(1,): 3, (0,): 2}
+            party = self.names[self.turn]
+            self.release = self.books.open_release(
+                party=party, rows=self.rows[party], marginals=marginals, noise_scale=Fraction(8)
+            )
+        group = self.release.groups[len(self.totals)]
+        return ReplaceStep(
+            name=f"turn {self.turn} group {len(self.totals)}",
+            phase="replacing",
+            release=self.release,
+            group=group,
+            sizes=SIZES,
+        )
+
+    def advance(self, result):
+        if len(self.results) == 1 and result != b"chosen":
+            raise RemoteProtocolError("not a choice")
+        self.results.append(result)
+        if len(self.results) <= 2:
+            return
+        self.totals.append(result)
+        if len(self.totals) == len(self.release.groups):
+            self.statistics.apply(self.release, self.totals)
+            self.books, self.release, self.totals = self.release.books, None, []
+            self.turn += 1
+
+    def model(self):
+        return self
+
+
+def make_study(identities, rows, **changes):
+    fields = {
+        "name": "test",
+        "schema": SCHEMA,
+        "members": tuple(
+            Member(name=name, rows=rows[name], identity=identity.public)
+            for name, identity in identities.items()
+        ),
+        "epsilon": Fraction(1),
+        "aggregation": Aggregation.MASKED,
+        **changes,
+    }
+    return Study(**fields)
+
+
+@pytest.fixture(scope="session")
+def identities():
+    source = SeededRandomSource("identities")
+    return {name: Identity.generate(source) for name in ("north", "east", "south")}
+
+
+@pytest.fixture(scope="session")
+def tables(identities):
+    rng = np.random.default_rng(7)
+    return {
+        name: Codes.from_columns([rng.integers(0, s, 40 + 10 * i) for s in SIZES], SIZES)
+        for i, name in enumerate(identities)
+    }
+
+
+@pytest.fixture(scope="session")
+def rows(tables):
+    return {name: table.rows for name, table in tables.items()}
+
+
+@pytest.fixture(scope="session")
+def paillier_key():
+    return generate_key_pair(2048, OsRandomSource())
+
+
+@pytest.fixture
+def masked_study(identities, rows):
+    return make_study(identities, rows, noise=Noise.DISTRIBUTED)
+
+
+@pytest.fixture
+def one_share_study(identities, rows):
+    return make_study(
+        identities, rows, aggregation=Aggregation.PAILLIER, noise=Noise.ONE_SHARE, profile="paper"
+    )
