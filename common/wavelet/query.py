@@ -21,10 +21,10 @@ from common.errors import InputError
 Operator: TypeAlias = Literal["=", "in", "..", "<", "<=", ">", ">="]
 
 _TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*')
-      | (?P<symbol>\.\.|<=|>=|=|<|>)
-      | (?P<word>(?:(?!\.\.)[^\s"'=<>])+)
+    r"""\s*+(?:
+        (?P<word>(?:[^\s"'=<>.]++|\.(?!\.))++)
+      | (?P<symbol>\.\.|[<>]=?|=)
+      | (?P<quoted>"(?:[^"]++|"")*+"|'(?:[^']++|'')*+')
       | (?P<bad>\S)
     )""",
     re.VERBOSE,

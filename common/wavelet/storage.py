@@ -45,6 +45,7 @@ def save(release: RangeRelease, path: Path | str) -> None:
             for name, axis in zip(release.schema.names, release.plan.axes, strict=True)
             if axis.kind == "untransformed"
         ],
+        "noise_scale": str(release.plan.scale),
         "rows": release.rows,
         "private": release.private,
         "schema": release.schema.to_toml(),
@@ -127,7 +128,10 @@ def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
     if method not in METHODS:
         raise InputError(f"{path}: unknown method {method!r}")
     alone = [schema.position(str(name)) for name in _field(about, "untransformed", list, path)]
-    return make_plan(axes_of(schema), epsilon, method, alone)
+    plan = make_plan(axes_of(schema), epsilon, method, alone)
+    if _field(about, "noise_scale", str, path) != str(plan.scale):
+        raise InputError(f"{path}: 'noise_scale' in {_ABOUT} does not follow from the rest")
+    return plan
 
 
 def _cells(archive: zipfile.ZipFile, plan: Plan, path: Path | str) -> NDArray[np.float64]:

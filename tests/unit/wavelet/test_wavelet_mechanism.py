@@ -14,6 +14,7 @@ from common.errors import LocalError
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
+from common.wavelet.answers import prefix_sums
 from common.wavelet.mechanism import count_cells, noisy_cells
 from common.wavelet.plan import make_plan
 from common.wavelet.threshold import Shrinkage, soft_threshold, thresholds
@@ -211,3 +212,24 @@ def test_shrinking_removes_noise_from_an_empty_table():
     plain = _noisy(axes, "privelet+", [], counts=zeros)
     shrunk = _noisy(axes, "privelet*", [], counts=zeros)
     assert np.abs(shrunk).mean() < 0.2 * np.abs(plain).mean()
+
+
+@pytest.mark.slow
+def test_a_census_of_a_hundred_million_cells_fits_in_three_copies():
+    groups = tuple(tuple(range(32 * g, 32 * g + 32)) for g in range(16))
+    axes = (haar(101), nominal((0, 1)), nominal(groups), haar(1001))
+    plan = make_plan(axes, Fraction(1), "privelet+")
+    rng = np.random.default_rng(0)
+    sizes = [axis.size for axis in axes]
+    codes = Codes.from_columns([rng.integers(0, size, 1_000_000) for size in sizes], sizes)
+    tracemalloc.start()
+    try:
+        cells = noisy_cells(codes, plan, discrete_laplace, SeededRandomSource(0))
+        sums = prefix_sums(cells)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert plan.cells == 103_527_424
+    assert peak < 2.1 * 8 * plan.cells
+    # The whole padded matrix: 202 base coefficients of scale 66.
+    assert abs(sums[-1, -1, -1, -1] - 1_000_000) < 8 * np.sqrt(202 * 2 * 66**2)
