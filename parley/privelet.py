@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from common.bayes.consistency import project
 from common.errors import InputError
-from common.privacy.accountant import laplace_release
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import uniforms
 from common.schema import Codes, Schema
@@ -79,19 +78,19 @@ class Privelet:
         domains = as_schema(schema)
         epsilon = parse_epsilon(self.epsilon)
         choices: dict[str, Any] = {"method": self.method, "untransformed": self.untransformed}
-        plan = plan_privelet(domains, epsilon, **choices)
+        plan_privelet(domains, epsilon, **choices)  # refuse a domain too large before encoding
         codes, types = encode(table, domains)
         source = source_of(self.seed, "noise")
         accountant = TellingAccountant(epsilon, tell)
-        accountant.charge(
-            laplace_release(
-                f"noisy counts of {plan.cells:,} cells",
-                scale=plan.scale,
-                sensitivities={OWNER: 2 * plan.sensitivity},
-                mechanism=f"discrete Laplace on weighted coefficients ({self.method})",
-            )
+        ranges = privelet(
+            codes,
+            domains,
+            epsilon=epsilon,
+            source=source,
+            accountant=accountant,
+            party=OWNER,
+            **choices,
         )
-        ranges = privelet(codes, domains, epsilon, source, **choices)
         privacy = statement_of(epsilon, accountant, source)
         return FittedPrivelet(ranges, privacy, types, self.seed)
 
