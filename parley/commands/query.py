@@ -12,6 +12,7 @@ from parley import console
 from parley.commands import new_app
 from parley.commands.options import AsJson
 from parley.loading import load
+from parley.privbayes import FittedPrivBayes
 from parley.privelet import FittedPrivelet
 
 app = new_app()
@@ -37,41 +38,10 @@ def query(
     if not 0 < confidence < 1:
         raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
     fitted = load(release)
-    answer: dict[str, object]
     if isinstance(fitted, FittedPrivelet):
-        found = fitted.count(condition, confidence=confidence)
-        answer = {
-            "count": found.value,
-            "standard_deviation": found.standard_deviation,
-            "low": found.low,
-            "high": found.high,
-            "confidence": found.confidence,
-            "source": "noisy counts",
-        }
-        words = f"{found.value:,.1f}"
-        if found.low is not None and found.high is not None:
-            words += (
-                f" (noise sd {found.standard_deviation:,.1f}; "
-                f"{confidence:.4g} interval {found.low:,.1f} .. {found.high:,.1f})"
-            )
-        else:
-            words += " (the noise of this method is not known exactly)"
+        words, answer = _from_counts(fitted, condition, confidence)
     else:
-        with console.progress("asking the model") as tell:
-            tell(0.0, "drawing a million rows")
-            estimate = fitted.count(condition)
-        answer = {
-            "count": estimate.value,
-            "standard_deviation": estimate.sampling_deviation,
-            "low": None,
-            "high": None,
-            "confidence": None,
-            "source": "model, by a sample of a million rows",
-        }
-        words = (
-            f"{estimate.value:,.1f} by the model (sampling sd {estimate.sampling_deviation:,.2f}; "
-            "the model's own error is not known)"
-        )
+        words, answer = _from_model(fitted, condition)
     if not fitted.privacy["private"]:
         console.warn("this release is NOT PRIVATE: it was made with a seed")
     if json:
@@ -80,3 +50,40 @@ def query(
         )
     else:
         console.result(words)
+
+
+def _from_counts(
+    fitted: FittedPrivelet, condition: str, confidence: float
+) -> tuple[str, dict[str, object]]:
+    found = fitted.count(condition, confidence=confidence)
+    answer: dict[str, object] = {
+        "count": found.value,
+        "standard_deviation": found.standard_deviation,
+        "low": found.low,
+        "high": found.high,
+        "confidence": found.confidence,
+        "source": "noisy counts",
+    }
+    if found.low is None or found.high is None:
+        return f"{found.value:,.1f} (the noise of this method is not known exactly)", answer
+    interval = f"{confidence:.4g} interval {found.low:,.1f} .. {found.high:,.1f}"
+    return f"{found.value:,.1f} (noise sd {found.standard_deviation:,.1f}; {interval})", answer
+
+
+def _from_model(fitted: FittedPrivBayes, condition: str) -> tuple[str, dict[str, object]]:
+    with console.progress("asking the model") as tell:
+        tell(0.0, "drawing a million rows")
+        estimate = fitted.count(condition)
+    answer: dict[str, object] = {
+        "count": estimate.value,
+        "standard_deviation": estimate.sampling_deviation,
+        "low": None,
+        "high": None,
+        "confidence": None,
+        "source": "model, by a sample of a million rows",
+    }
+    words = (
+        f"{estimate.value:,.1f} by the model (sampling sd {estimate.sampling_deviation:,.2f}; "
+        "the model's own error is not known)"
+    )
+    return words, answer
