@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -12,10 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 _messages = Console(stderr=True, highlight=False, soft_wrap=True)
+_PATIENCE_S = 2.0
 
 
 class Reporter(Protocol):
-    """Told how far a long job is: `fraction` in 0..1 and a word for what is being done."""
+    """Told how far a long job is: `fraction` in 0..1 and what is being done, as "stage: detail"."""
 
     def __call__(self, fraction: float, doing: str) -> None:
         """Take note."""
@@ -52,24 +55,42 @@ def fail(words: str) -> None:
 
 @contextmanager
 def progress(title: str) -> Iterator[Reporter]:
-    """A bar on a terminal; one line per stage where output goes to a log."""
-    if not _messages.is_terminal:
-        stages: set[str] = set()
+    """A bar on a terminal, a line per stage in a log; neither for a job of under two seconds."""
+    with _bar(title) if _messages.is_terminal else _lines(title) as reporter:
+        yield reporter
 
-        def say(fraction: float, doing: str) -> None:
-            if doing not in stages:
-                stages.add(doing)
-                note(f"{title}: {doing}")
 
-        yield say
-        return
+@contextmanager
+def _lines(title: str) -> Iterator[Reporter]:
+    started, said = time.monotonic(), ""
+
+    def say(fraction: float, doing: str) -> None:
+        nonlocal said
+        stage = doing.partition(":")[0]
+        if stage != said and time.monotonic() - started > _PATIENCE_S:
+            said = stage
+            note(f"{title}: {doing}")
+
+    yield say
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Reporter]:
     columns = (
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     )  # fmt: skip
-    with Progress(*columns, console=_messages, transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
+    bar = Progress(*columns, console=_messages, transient=True)
+    task = bar.add_task(title, total=1.0)
+    appears = threading.Timer(_PATIENCE_S, bar.start)  # also in the middle of a long stage
+    appears.daemon = True
+    appears.start()
 
-        def move(fraction: float, doing: str) -> None:
-            bar.update(task, completed=fraction, description=f"{title}: {doing}")
+    def move(fraction: float, doing: str) -> None:
+        bar.update(task, completed=fraction, description=f"{title}: {doing}")
 
+    try:
         yield move
+    finally:
+        appears.cancel()
+        appears.join()
+        bar.stop()

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import Codes
+from parley.single_owner import Table, as_schema, encode
 
 MOST_MARGINALS = 3_000
 _MOST_TARGETS = 4
@@ -86,16 +88,22 @@ class Evaluation:
 
 
 def evaluate(
-    real: Codes, synthetic: Codes, schema: Schema, targets: Sequence[str] | None = None
+    real: Codes | Table,
+    synthetic: Codes | Table,
+    schema: Schema | Path | str,
+    targets: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Compare two encoded tables of the same schema.
+    """Compare two tables of the same schema.
 
     Args:
-        real: the owner's rows.
+        real: the owner's rows, as a table or encoded.
         synthetic: the released rows; their number may differ.
-        schema: what both were encoded with.
+        schema: what both follow.
         targets: attributes to predict; by default up to four with the fewest values.
     """
+    schema = as_schema(schema)
+    real = real if isinstance(real, Codes) else encode(real, schema)[0]
+    synthetic = synthetic if isinstance(synthetic, Codes) else encode(synthetic, schema)[0]
     if real.rows < 10 or synthetic.rows < 10:
         raise InputError("an evaluation needs at least 10 rows in each table")
     orders = [order for order in (1, 2, 3) if order <= real.width]

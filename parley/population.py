@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 REGIONS = ("North", "East", "South", "West", "Capital", "Islands")
-EDUCATION = ("None", "Primary", "Secondary", "Vocational", "Bachelor", "Master", "Doctorate")
+EDUCATION = ("No school", "Primary", "Secondary", "Vocational", "Bachelor", "Master", "Doctorate")
 MARITAL = ("Single", "Married", "Divorced", "Widowed")
 OCCUPATIONS = (
     "Farming", "Crafts", "Factory", "Transport", "Sales", "Office", "Teaching", "Health care",

@@ -20,6 +20,7 @@ from common.errors import InputError
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"
+RANGES = "ranges.zip"  # a range release: every cell, for queries
 REPORT = "report.html"
 NETWORK = "network.svg"
 SCHEMA = "schema.toml"
@@ -31,24 +32,41 @@ FORMATS = ("csv", "parquet")
 def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A scratch folder that becomes `target` when the block ends well, and vanishes otherwise."""
     check_target(target, overwrite=overwrite)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    scratch: Path | None = None
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         yield scratch
         for file in scratch.rglob("*"):
             if file.is_file():
                 _flush(file)
         scratch.chmod(0o755)
-        if target.exists():
-            shutil.rmtree(target)
-        scratch.rename(target)
-        _flush(target.parent)
+        _put_in_place(scratch, target)
     except OSError as error:
         raise InputError(
             f"cannot write {target}: {error.strerror or error}; nothing was left behind"
         ) from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _put_in_place(scratch: Path, target: Path) -> None:
+    """Two renames, so that what was there is gone only once its successor is in its place."""
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+        try:
+            target.rename(old / target.name)
+            try:
+                scratch.rename(target)
+            except OSError:
+                (old / target.name).rename(target)
+                raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+    else:
+        scratch.rename(target)
+    _flush(target.parent)
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
@@ -63,6 +81,43 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target} is not empty and not a release; name another folder")
     if not overwrite:
         raise InputError(f"{target} already holds a release; add --overwrite to replace it")
+
+
+def check_file(target: Path, *, overwrite: bool) -> None:
+    """Refuse a place where a single file must not go; call it before the work is done."""
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {target.parent}; make it first")
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists already; add --overwrite to replace it")
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Path]:
+    """A scratch file that becomes `target` when the block ends well, and vanishes otherwise."""
+    scratch: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(handle)
+        scratch = Path(name)
+        yield scratch
+        _flush(scratch)
+        scratch.chmod(0o644)
+        scratch.replace(target)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target}: {error.strerror or error}; nothing was left behind"
+        ) from error
+    finally:
+        if scratch is not None:
+            scratch.unlink(missing_ok=True)
+
+
+def write_file(target: Path, text: str) -> None:
+    """A text file, replaced in one step or not at all."""
+    with new_file(target) as scratch:
+        scratch.write_text(text, encoding="utf-8")
 
 
 def _flush(path: Path) -> None:

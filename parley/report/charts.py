@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 SERIES_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
 _HEAT_STOPS = ((247, 251, 255), (158, 202, 225), (66, 146, 198), (8, 48, 107))
+_LABEL_ROOM = 17.0  # between two slanted labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ def shorten(words: str, limit: int) -> str:
 
 def bar_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
     """Grouped vertical bars, one group per label; heights are shares of the total."""
-    top = max((max(s.values, default=0.0) for s in series), default=0.0) or 1.0
+    top = _round_up(max((max(s.values, default=0.0) for s in series), default=0.0) or 1.0)
     slot = max(14.0, min(46.0, 560.0 / max(1, len(labels))))
-    left, bottom, height = 44.0, 64.0, 150.0
+    left, bottom, height = 62.0, 64.0, 150.0
     width = left + slot * len(labels) + 12
     parts = [_axis(left, height, top, width)]
     bar = 0.8 * slot / len(series)
@@ -65,7 +66,7 @@ def bar_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -> st
                 f'height="{tall:.1f}" fill="{colour}" fill-opacity="{1.0 if index == 0 else 0.75}">'
                 f"<title>{escape(labels[position])}, {escape(one.name)}: {value:.1%}</title></rect>"
             )
-    every = max(1, math.ceil(len(labels) * 9 / 560))
+    every = math.ceil(_LABEL_ROOM / slot)
     for position, label in enumerate(labels):
         if position % every == 0:
             x = left + slot * (position + 0.5)
@@ -73,6 +74,14 @@ def bar_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -> st
             parts.append(text(x, height + 32, shorten(label, 14), anchor="end", extra=turn))
     parts.append(_legend([s.name for s in series], left))
     return svg(max(width, left + 90.0 * len(series)), height + 20 + bottom, title, "".join(parts))
+
+
+def _round_up(share: float) -> float:
+    """The least number from here on that makes four steps people like to read."""
+    for step in (m * 10.0**power for power in range(-6, 3) for m in (1, 2, 2.5, 5)):
+        if 4 * step >= share:
+            return 4 * step
+    return share
 
 
 def _axis(left: float, height: float, top: float, width: float) -> str:
@@ -83,7 +92,7 @@ def _axis(left: float, height: float, top: float, width: float) -> str:
             f'<line x1="{left}" x2="{width - 8:.1f}" y1="{y:.1f}" y2="{y:.1f}" '
             f'stroke="currentColor" stroke-opacity="0.15"/>'
         )
-        lines.append(text(left - 5, y + 4, f"{top * step / 4:.0%}", anchor="end"))
+        lines.append(text(left - 5, y + 4, f"{top * step / 4 * 100:.3g}%", anchor="end"))
     return "".join(lines)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from parley.evaluation import Evaluation
 from parley.report.charts import heatmap
-from parley.report.page import Section, figure, grid, page, table, warning
+from parley.report.page import Section, grid, page, table, titled, warning
 
 
 def evaluation_page(found: Evaluation) -> str:
     """Distances, dependence side by side, and classification, as one self-contained page."""
     top = max(float(found.dependence_real.max()), 0.01)
     heat = [
-        figure(heatmap(f"Dependence in the {name} table", found.names, values, top), name)
+        titled(heatmap(f"Dependence in the {name} table", found.names, values, top), name)
         for name, values in (
             ("real", found.dependence_real),
             ("synthetic", found.dependence_synthetic),
@@ -29,7 +29,7 @@ def evaluation_page(found: Evaluation) -> str:
                 ],
             ),
         ),
-        Section("Pairwise dependence (Cramer's V)", grid(heat)),
+        Section("Pairwise dependence (Cramér's V)", grid(heat)),
         Section(
             "Misclassification on held-out real rows",
             table(

@@ -1,17 +1,26 @@
-"""A Bayesian network as a layered drawing: parents above children, strong edges thick."""
+"""A Bayesian network as a layered drawing: parents above children, strong edges thick.
+
+An edge that skips layers has a stop in each of them, so that it runs between the boxes and not
+behind them. Layers are ordered by the mean place of their neighbours, a few times up and down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 from parley.report.charts import shorten, svg
 
 _ROW_HEIGHT = 84.0
-_GAP = 14.0
+_HALF_BOX = 13.0
+_GAP = 26.0
 _LETTER = 6.6
+_SWEEPS = 4
 
 Edge = tuple[str, str]
+Stop = str | tuple[Edge, int]  # an attribute, or where an edge passes a layer
+Point = tuple[float, float]
 
 
 def draw_network(
@@ -28,9 +37,10 @@ def draw_network(
         strengths: relative weight of each edge; the strongest is drawn thickest.
         notes: what to say of an edge on hover, for example the level of a generalised parent.
     """
-    layers = _layers(names, edges)
-    places, width = _places(layers, edges)
-    height = _ROW_HEIGHT * (len(layers) - 1) + 60
+    depths = _depths(names, edges)
+    routes = {edge: _route(edge, depths) for edge in edges}
+    layers = _layers(depths, routes)
+    places, width = _places(layers)
     strongest = max((strengths or {}).values(), default=0.0)
     parts = [
         (
@@ -41,60 +51,95 @@ def draw_network(
     ]
     for edge in edges:
         share = strengths.get(edge, 0.0) / strongest if strengths and strongest > 0 else 0.3
-        parts.append(_edge(places, edge, share, (notes or {}).get(edge, "")))
+        points = [places[stop] for stop in routes[edge]]
+        parts.append(_edge(points, edge, share, (notes or {}).get(edge, "")))
     for name in names:
         x, y = places[name]
-        wide = _node_width(name)
+        wide = _width(name)
         parts.append(
-            f'<g><title>{escape(name)}</title><rect x="{x - wide / 2:.1f}" y="{y - 13:.1f}" '
-            f'width="{wide:.1f}" height="26" rx="7" fill="#0072b2"/>'
+            f'<g><title>{escape(name)}</title><rect x="{x - wide / 2:.1f}" '
+            f'y="{y - _HALF_BOX:.1f}" width="{wide:.1f}" height="26" rx="7" fill="#0072b2"/>'
             f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="#fff">'
             f"{escape(shorten(name, 20))}</text></g>"
         )
     label = f"Bayesian network of {len(names)} attributes with {len(edges)} edges"
-    return svg(width, height, label, "".join(parts))
+    return svg(width, _ROW_HEIGHT * (len(layers) - 1) + 60, label, "".join(parts))
 
 
-def _layers(names: Sequence[str], edges: Sequence[Edge]) -> list[list[str]]:
+def _depths(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
     """Each attribute one layer below its lowest parent."""
-    depth = dict.fromkeys(names, 0)
+    depths = dict.fromkeys(names, 0)
     for name in names:  # parents first, so one pass is enough
-        depth[name] = max((depth[a] + 1 for a, b in edges if b == name), default=0)
-    return [[n for n in names if depth[n] == level] for level in range(max(depth.values()) + 1)]
+        depths[name] = max((depths[a] + 1 for a, b in edges if b == name), default=0)
+    return depths
 
 
-def _node_width(name: str) -> float:
-    return 18 + _LETTER * len(shorten(name, 20))
+def _route(edge: Edge, depths: Mapping[str, int]) -> list[Stop]:
+    between = range(depths[edge[0]] + 1, depths[edge[1]])
+    return [edge[0], *((edge, level) for level in between), edge[1]]
 
 
-def _places(
-    layers: list[list[str]], edges: Sequence[Edge]
-) -> tuple[dict[str, tuple[float, float]], float]:
-    """Centre of every node; layers ordered by the mean place of their parents, then centred."""
-    spans = [sum(_node_width(n) + _GAP for n in layer) + _GAP for layer in layers]
+def _layers(depths: Mapping[str, int], routes: Mapping[Edge, list[Stop]]) -> list[list[Stop]]:
+    """The stops of every layer from left to right, so that few edges cross."""
+    layers: list[list[Stop]] = [[] for _ in range(max(depths.values()) + 1)]
+    for name, depth in depths.items():
+        layers[depth].append(name)
+    above: dict[Stop, list[Stop]] = {}
+    below: dict[Stop, list[Stop]] = {}
+    for route in routes.values():
+        for stop in route[1:-1]:
+            layers[int(stop[1])].append(stop)
+        for upper, lower in pairwise(route):
+            above.setdefault(lower, []).append(upper)
+            below.setdefault(upper, []).append(lower)
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 0
+        neighbours = above if down else below
+        for layer in layers[1:] if down else layers[-2::-1]:
+            _sort(layer, layers, neighbours)
+    return layers
+
+
+def _sort(
+    layer: list[Stop], layers: list[list[Stop]], neighbours: Mapping[Stop, list[Stop]]
+) -> None:
+    """Order one layer by the mean place of each stop's neighbours in the layer next to it."""
+    at = {stop: (index + 0.5) / len(each) for each in layers for index, stop in enumerate(each)}
+    pull = {
+        stop: sum(at[n] for n in near) / len(near) if (near := neighbours.get(stop)) else at[stop]
+        for stop in layer
+    }
+    layer.sort(key=lambda stop: pull[stop])
+
+
+def _width(stop: Stop) -> float:
+    return 18 + _LETTER * len(shorten(stop, 20)) if isinstance(stop, str) else 0.0
+
+
+def _places(layers: list[list[Stop]]) -> tuple[dict[Stop, Point], float]:
+    """The centre of every stop, and the width of the drawing; every layer is centred."""
+    spans = [sum(_width(stop) + _GAP for stop in layer) + _GAP for layer in layers]
     width = max(spans)
-    places: dict[str, tuple[float, float]] = {}
+    places: dict[Stop, Point] = {}
     for level, layer in enumerate(layers):
-        pulls = {}
-        for name in layer:
-            above = [places[a][0] for a, b in edges if b == name and a in places]
-            pulls[name] = sum(above) / len(above) if above else width / 2
         x = (width - spans[level]) / 2 + _GAP
-        for name in sorted(layer, key=lambda n: (pulls[n], layer.index(n))):
-            wide = _node_width(name)
-            places[name] = (x + wide / 2, 30 + _ROW_HEIGHT * level)
+        for stop in layer:
+            wide = _width(stop)
+            places[stop] = (x + wide / 2, 30 + _ROW_HEIGHT * level)
             x += wide + _GAP
     return places, width
 
 
-def _edge(places: Mapping[str, tuple[float, float]], edge: Edge, share: float, note: str) -> str:
-    (x1, y1), (x2, y2) = places[edge[0]], places[edge[1]]
-    y1, y2 = y1 + 13, y2 - 14
-    bend = (y2 - y1) / 2
+def _edge(points: Sequence[Point], edge: Edge, share: float, note: str) -> str:
     title = f"{edge[0]} → {edge[1]}" + (f" ({note})" if note else "")
+    path = f"M{points[0][0]:.1f} {points[0][1] + _HALF_BOX:.1f}"
+    for (x1, y1), (x2, y2) in pairwise(points):
+        start, end = y1 + _HALF_BOX, y2 - _HALF_BOX - 1
+        bend = (end - start) / 2
+        path += f"L{x1:.1f} {start:.1f}"  # straight past the boxes of a layer
+        path += f"C{x1:.1f} {start + bend:.1f} {x2:.1f} {end - bend:.1f} {x2:.1f} {end:.1f}"
     return (
-        f'<path d="M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} '
-        f'{x2:.1f} {y2:.1f}" fill="none" stroke="currentColor" marker-end="url(#arrow)" '
+        f'<path d="{path}" fill="none" stroke="currentColor" marker-end="url(#arrow)" '
         f'stroke-opacity="{0.25 + 0.5 * share:.2f}" stroke-width="{0.8 + 3.2 * share:.2f}">'
         f"<title>{escape(title)}</title></path>"
     )

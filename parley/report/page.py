@@ -17,7 +17,8 @@ th,td{padding:.25rem .7rem;border-bottom:1px solid var(--line);text-align:left;v
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 .warning{border-left:4px solid var(--warn);background:var(--soft);padding:.6rem 1rem;margin:1rem 0}
 .grid{display:flex;flex-wrap:wrap;gap:1.2rem}figure{margin:0;max-width:100%;overflow-x:auto}
-figcaption{font-size:.85rem;opacity:.8}svg{max-width:100%;height:auto}
+figcaption{font-size:.85rem;opacity:.8}figcaption.title{font-weight:600;opacity:1;
+margin-bottom:.2rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}svg{max-width:100%;height:auto}
 code{background:var(--soft);padding:.1rem .3rem;border-radius:3px}
 @media(prefers-color-scheme:dark){:root{--link:#56b4e9;--warn:#e69f00}}
 @media print{body{max-width:none;padding:0;color-scheme:light}figure,table{break-inside:avoid}}
@@ -60,6 +61,11 @@ def figure(picture: str, caption: str) -> str:
     return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
+def titled(picture: str, title: str) -> str:
+    """A picture of a series of similar ones, under its title."""
+    return f'<figure><figcaption class="title">{escape(title)}</figcaption>{picture}</figure>'
+
+
 def grid(figures: Sequence[str]) -> str:
     """Figures side by side as far as there is room."""
     return f'<div class="grid">{"".join(figures)}</div>'
@@ -74,6 +80,14 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
         return f'<td class="n">{shown}</td>'
 
-    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in headings)
+    def heading(words: str, column: int) -> str:
+        above_numbers = bool(rows) and all(
+            isinstance(row[column], int | float) and not isinstance(row[column], bool)
+            for row in rows
+        )
+        kind = ' class="n"' if above_numbers else ""
+        return f'<th scope="col"{kind}>{escape(words)}</th>'
+
+    head = "".join(heading(words, column) for column, words in enumerate(headings))
     lines = "".join(f"<tr>{''.join(cell(v) for v in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"

@@ -1,0 +1,72 @@
+"""`parley evaluate`: how close a synthetic table is to the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.schema import Schema
+from common.schema.tables import read_table
+from parley import console, release
+from parley.commands import new_app
+from parley.commands.options import AsJson, Delimiter, Overwrite, SchemaFile, delimiter_of
+from parley.evaluation import Evaluation
+from parley.evaluation import evaluate as compare
+from parley.report.evaluation_page import evaluation_page
+
+app = new_app()
+
+
+@app.command()
+def evaluate(
+    real: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
+    synthetic: Annotated[Path, typer.Argument(help="The synthetic table: CSV or Parquet.")],
+    *,
+    schema: SchemaFile,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a report with pictures here.")] = None,
+    delimiter: Delimiter = None,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Compare a synthetic table with the real one: marginals, dependence, classification.
+
+    The figures are computed from the real rows without noise. They are for the owner's eyes: do not
+    publish them with the release.
+    """
+    if html is not None:
+        release.check_file(html, overwrite=overwrite)
+    domains = Schema.load(schema)
+    with console.progress("evaluating") as report:
+        report(0.0, "reading the tables")
+        separator = delimiter_of(delimiter)
+        real_codes = read_table(real, domains, delimiter=separator).encode(domains)
+        synthetic_codes = read_table(synthetic, domains, delimiter=separator).encode(domains)
+        report(0.3, "comparing marginals and training classifiers")
+        found = compare(real_codes, synthetic_codes, domains, target)
+    if html is not None:
+        release.write_file(html, evaluation_page(found))
+        console.note(f"report: {html}")
+    if json:
+        console.result_json(found.as_json())
+    else:
+        _print(found)
+
+
+def _print(found: Evaluation) -> None:
+    console.result(f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real rows")
+    for one in found.distances:
+        console.result(
+            f"{one.order}-way marginals: average distance {one.average:.4f}, worst {one.worst:.4f} "
+            f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
+        )
+    for c in found.classifications:
+        console.result(
+            f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic rows, "
+            f"{c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying the majority"
+        )

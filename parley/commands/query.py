@@ -1,0 +1,89 @@
+"""`parley query`: how many rows satisfy a condition, from a release and without the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.errors import InputError
+from parley import console
+from parley.commands import new_app
+from parley.commands.options import AsJson
+from parley.loading import load
+from parley.privbayes import FittedPrivBayes
+from parley.privelet import FittedPrivelet
+
+app = new_app()
+
+
+@app.command()
+def query(
+    release: Annotated[Path, typer.Argument(help="A release folder, or the file of a model.")],
+    condition: Annotated[
+        str,
+        typer.Argument(help="Like: age in 20..39 and sex = Female and country in Europe"),
+    ],
+    *,
+    confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
+    json: AsJson = False,
+) -> None:
+    """Ask a release how many of the real rows satisfy a condition. It costs no budget.
+
+    A Privelet release answers from its noisy counts, with the exact standard deviation of the noise
+    and an interval. A PrivBayes release answers by its model, with a million rows drawn from it:
+    the deviation shown is that of the drawing, and how wrong the model is is not known.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
+    fitted = load(release)
+    if isinstance(fitted, FittedPrivelet):
+        words, answer = _from_counts(fitted, condition, confidence)
+    else:
+        words, answer = _from_model(fitted, condition)
+    if not fitted.privacy["private"]:
+        console.warn("this release is NOT PRIVATE: it was made with a seed")
+    if json:
+        console.result_json(
+            {"query": condition, "rows": fitted.rows, "private": fitted.privacy["private"]} | answer
+        )
+    else:
+        console.result(words)
+
+
+def _from_counts(
+    fitted: FittedPrivelet, condition: str, confidence: float
+) -> tuple[str, dict[str, object]]:
+    found = fitted.count(condition, confidence=confidence)
+    answer: dict[str, object] = {
+        "count": found.value,
+        "standard_deviation": found.standard_deviation,
+        "low": found.low,
+        "high": found.high,
+        "confidence": found.confidence,
+        "source": "noisy counts",
+    }
+    if found.low is None or found.high is None:
+        return f"{found.value:,.1f} (the noise of this method is not known exactly)", answer
+    interval = f"{confidence:.4g} interval {found.low:,.1f} .. {found.high:,.1f}"
+    return f"{found.value:,.1f} (noise sd {found.standard_deviation:,.1f}; {interval})", answer
+
+
+def _from_model(fitted: FittedPrivBayes, condition: str) -> tuple[str, dict[str, object]]:
+    with console.progress("asking the model") as tell:
+        tell(0.0, "drawing a million rows")
+        estimate = fitted.count(condition)
+    answer: dict[str, object] = {
+        "count": estimate.value,
+        "standard_deviation": estimate.sampling_deviation,
+        "low": None,
+        "high": None,
+        "confidence": None,
+        "source": "model, by a sample of a million rows",
+    }
+    words = (
+        f"{estimate.value:,.1f} by the model (sampling sd {estimate.sampling_deviation:,.2f}; "
+        "the model's own error is not known)"
+    )
+    return words, answer

@@ -1,0 +1,269 @@
+"""PrivBayes for a table of one owner.
+
+    >>> fitted = parley.PrivBayes(epsilon=1.0).fit(table, "schema.toml")
+    >>> fitted.sample(1000)                             # a table like the input
+    >>> fitted.count("age in 20..39 and sex = Female")  # by the model
+    >>> fitted.save("model.json")
+
+All options are about the model, none about the rows: they cost no budget.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from common.bayes.constraints import Constraints
+from common.bayes.model import PrivBayesModel
+from common.bayes.network import Network
+from common.bayes.plan import Encoding, PrivBayesOptions
+from common.bayes.privbayes import fit_privbayes
+from common.bayes.scores import Score
+from common.errors import InputError
+from common.privacy.budget import parse_epsilon
+from common.privacy.randomness import OsRandomSource
+from common.schema import Codes, Schema
+from common.wavelet.domain import axes_of
+from common.wavelet.vocabulary import Vocabulary
+from parley import release
+from parley.columns import ColumnTypes
+from parley.console import Reporter, silent
+from parley.report.network_picture import draw_network
+from parley.report.released import network_drawing
+from parley.single_owner import (
+    OWNER,
+    Table,
+    TellingAccountant,
+    as_schema,
+    encode,
+    source_of,
+    statement_of,
+)
+
+FORMAT = "parley model 1"
+METHOD = "privbayes"
+_ROWS_FOR_AN_ANSWER = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivBayes:
+    """How to make a model; `fit` makes it.
+
+    Args:
+        epsilon: the budget, spent exactly. Text and fractions are taken as written.
+        encoding: "binary", "gray", "vanilla" or "hierarchical"; chosen by the schema if None.
+        score: "I", "F" or "R"; F on bits and R otherwise if None.
+        beta: the share of the budget that learns the network.
+        theta: how far the average cell of a table must stand above its noise.
+        max_parents: the most parents an attribute may have.
+        required: edges (parent, child) that must be there, by name.
+        forbidden: edges that must not be there.
+        network: the parents of each attribute, by name; then nothing is learnt.
+        consistency: make overlapping noisy tables agree before they are used.
+        seed: makes the run repeatable and NOT PRIVATE: for experiments only.
+    """
+
+    epsilon: str | Fraction | int | float = 1.0
+    encoding: str | None = None
+    score: str | None = None
+    beta: str | Fraction | float = 0.3
+    theta: str | Fraction | float = 4
+    max_parents: int | None = None
+    required: Sequence[tuple[str, str]] = ()
+    forbidden: Sequence[tuple[str, str]] = ()
+    network: Mapping[str, Sequence[str]] | None = None
+    consistency: bool = True
+    seed: int | None = None
+
+    def fit(
+        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
+    ) -> FittedPrivBayes:
+        """Learn a model of the rows at a cost of exactly `epsilon`.
+
+        Args:
+            table: the rows.
+            schema: the public domains, or the file that holds them.
+            tell: told how far the work is.
+
+        Raises:
+            InputError: a table that does not fit the schema, or an option that cannot be had.
+        """
+        domains = as_schema(schema)
+        epsilon = parse_epsilon(self.epsilon)
+        options = self._options(domains)
+        codes, types = encode(table, domains)
+        source = source_of(self.seed, "model")
+        accountant = TellingAccountant(epsilon, tell)
+        model = fit_privbayes(
+            codes,
+            epsilon=epsilon,
+            source=source,
+            accountant=accountant,
+            hierarchies=[attribute.hierarchy for attribute in domains.attributes],
+            options=options,
+            party=OWNER,
+        )
+        privacy = statement_of(epsilon, accountant, source)
+        return FittedPrivBayes(domains, model, privacy, types, self.seed)
+
+    def _options(self, schema: Schema) -> PrivBayesOptions:
+        network = None
+        if self.network is not None:
+            if missing := [name for name in schema.names if name not in self.network]:
+                raise InputError(f"the network does not say what the parents of {missing[0]!r} are")
+            network = Network.from_parents(
+                {
+                    schema.position(child): [schema.position(parent) for parent in parents]
+                    for child, parents in self.network.items()
+                }
+            )
+        return PrivBayesOptions(
+            encoding=None if self.encoding is None else _choice(Encoding, self.encoding),
+            score=None if self.score is None else _choice(Score, self.score),
+            beta=parse_epsilon(self.beta),
+            theta=parse_epsilon(self.theta),
+            constraints=Constraints(
+                _edges(schema, self.required), _edges(schema, self.forbidden), self.max_parents
+            ),
+            network=network,
+            consistency=self.consistency,
+        )
+
+
+def _edges(schema: Schema, named: Sequence[tuple[str, str]]) -> frozenset[tuple[int, int]]:
+    return frozenset((schema.position(parent), schema.position(child)) for parent, child in named)
+
+
+def _choice(kind: Any, written: str) -> Any:  # noqa: ANN401  (one of two enumerations)
+    try:
+        return kind(written)
+    except ValueError:
+        known = ", ".join(str(member) for member in kind)
+        raise InputError(
+            f"there is no {kind.__name__.lower()} {written!r}; there are {known}"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCount:
+    """How many rows a model expects to satisfy a query.
+
+    Attributes:
+        value: the expected number, of as many rows as the model was fitted to.
+        share: the same as a share of the rows.
+        sampling_deviation: the standard deviation of `value` that comes from answering with a
+            sample of the model. The error of the model itself is not known, and not in it.
+    """
+
+    value: float
+    share: float
+    sampling_deviation: float
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPrivBayes:
+    """A model of a table, released under differential privacy: all of it may be published.
+
+    Attributes:
+        schema: the public domains.
+        model: the network and the noisy tables.
+        privacy: the privacy statement, as in privacy.json.
+        types: the columns of the input.
+        seed: of a run that is not private.
+    """
+
+    schema: Schema
+    model: PrivBayesModel
+    privacy: dict[str, object]
+    types: ColumnTypes
+    seed: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows that the model was fitted to."""
+        return self.model.plan.rows
+
+    def sample_codes(self, rows: int | None = None) -> Codes:
+        """Synthetic rows as codes of the schema."""
+        wanted = self.rows if rows is None else rows
+        return self.model.sample(wanted, source_of(self.seed, "rows"))
+
+    def decode(self, codes: Codes) -> pd.DataFrame:
+        """Codes as a table like the input."""
+        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
+        return self.types.shape(table, self.schema)
+
+    def sample(self, rows: int | None = None) -> pd.DataFrame:
+        """Any number of synthetic rows, by default as many as there were; they cost nothing."""
+        return self.decode(self.sample_codes(rows))
+
+    def count(self, query: str) -> ModelCount:
+        """How many rows satisfy a query, by a million rows drawn from the model.
+
+        Args:
+            query: like "age in 20..39 and sex = Female"; see `common.wavelet.query`.
+        """
+        axes = [axis.leaf_codes for axis in axes_of(self.schema)]
+        box = Vocabulary(self.schema.attributes, axes).compile([query])[0]
+        allowed = [
+            np.isin(np.arange(len(leaves)), leaves[low:high])
+            for leaves, (low, high) in zip(axes, box, strict=True)
+        ]
+        found = 0
+        for block in self.model.sample_blocks(_ROWS_FOR_AN_ANSWER, OsRandomSource()):
+            inside = np.ones(block.rows, dtype=np.bool_)
+            for column, values in zip(block.columns, allowed, strict=True):
+                if not values.all():
+                    inside &= values[column]
+            found += int(inside.sum())
+        share = found / _ROWS_FOR_AN_ANSWER
+        deviation = (share * (1 - share) / _ROWS_FOR_AN_ANSWER) ** 0.5
+        return ModelCount(share * self.rows, share, deviation * self.rows)
+
+    def network_svg(self) -> str:
+        """The network as a picture, strong edges thick."""
+        drawing = network_drawing(self.model, self.schema)
+        return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
+
+    def _repr_html_(self) -> str:
+        words = f"PrivBayes, epsilon {self.privacy['epsilon_delivered']}, {self.rows:,} rows"
+        note = "" if self.privacy["private"] else " <strong>NOT PRIVATE</strong>"
+        return f"<div><p>{words}{note}</p>{self.network_svg()}</div>"
+
+    def to_json(self) -> dict[str, object]:
+        """Everything, as plain JSON values: the content of model.json."""
+        return {
+            "format": FORMAT,
+            "method": METHOD,
+            "schema": self.schema.to_toml(),
+            "columns": dict(self.types.types),
+            "model": self.model.to_json(),
+            "privacy": self.privacy,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], *, where: str) -> FittedPrivBayes:
+        """The inverse of `to_json`; `where` names the file in errors."""
+        try:
+            schema = Schema.from_toml(document["schema"], where=where)
+            model = PrivBayesModel.from_json(document["model"])
+            types = ColumnTypes({str(k): str(v) for k, v in document["columns"].items()})
+            privacy = dict(document["privacy"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"{where}: the model is damaged: {error!r}") from None
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        if model.plan.sizes != schema.sizes:
+            raise InputError(f"{where}: the model and its schema do not belong together")
+        return cls(schema, model, privacy, types)
+
+    def save(self, path: Path | str) -> None:
+        """Write the model to a file that `parley.load` reads; it needs no data."""
+        release.write_file(Path(path), json.dumps(self.to_json(), ensure_ascii=False) + "\n")

@@ -1,0 +1,233 @@
+"""report.html: a release explained to whoever receives it.
+
+Everything on the page comes from what was released (noisy tables, synthetic rows, the privacy
+statement), so the page is as public as the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from common.marginals import count
+from common.schema import Codes, Schema
+from parley.evaluation import dependence
+from parley.report.charts import Series, bar_chart, heatmap
+from parley.report.network_picture import draw_network
+from parley.report.page import Section, figure, grid, page, paragraph, table, titled, warning
+from parley.report.released import MarginalError, NetworkDrawing, Shares
+
+_MOST_BARS = 40  # an attribute with more values is shown in this many groups of neighbours
+_MOST_ERRORS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFacts:
+    """What the page tells.
+
+    Attributes:
+        schema: the public domains.
+        synthetic: the synthetic rows, encoded.
+        rows: how many real rows there are, all parties together; public.
+        privacy: the privacy statement, as in privacy.json.
+        network: None for a method without one.
+        shares: the noisy distribution of every attribute, None where there is none.
+        errors: the noise in each released table.
+        made: how the release was made, as pairs of a word and its value.
+        more: further sections, for example the ledger and the traffic of a study.
+    """
+
+    schema: Schema
+    synthetic: Codes
+    rows: int
+    privacy: Mapping[str, Any]
+    network: NetworkDrawing | None
+    shares: Sequence[Shares | None]
+    errors: Sequence[MarginalError]
+    made: Sequence[tuple[str, object]]
+    more: Sequence[Section] = field(default_factory=tuple)
+
+
+def release_page(facts: ReleaseFacts) -> str:
+    """The whole page."""
+    lead = (
+        f"{facts.synthetic.rows:,} made-up rows with {len(facts.schema.names)} attributes, "
+        f"learnt from {facts.rows:,} real rows with an epsilon of "
+        f"{facts.privacy['epsilon_delivered']:g}"
+    )
+    sections = [
+        Section("What this is", _introduction(facts)),
+        Section("Privacy", _privacy(facts.privacy)),
+    ]
+    if facts.network is not None:
+        sections.append(Section("The network", _network(facts.network)))
+    sections += [
+        Section("One attribute at a time", _distributions(facts)),
+        Section("Pairs of attributes", _dependence(facts)),
+        Section("Expected error", _errors(facts.errors)),
+        *facts.more,
+        Section("How it was made", _made(facts)),
+    ]
+    return page("A synthetic table", lead, sections)
+
+
+def _introduction(facts: ReleaseFacts) -> str:
+    return paragraph(
+        "The rows of this release are made up. They were drawn from a model that learnt the "
+        "statistics of a real table through noise, so that counts, distributions and relations "
+        "between attributes are close to the real ones, while no row was copied from a real person."
+    ) + paragraph(
+        "Use it to explore, to teach, to test software and to prepare analyses. Small groups and "
+        "rare combinations are the least reliable: the section on expected error says how "
+        "large a count must be to stand out of the noise."
+    )
+
+
+def _privacy(privacy: Mapping[str, Any]) -> str:
+    parts = []
+    if not privacy["private"]:
+        reasons = "; ".join(privacy["not_private_because"])
+        parts.append(warning(f"NOT PRIVATE: {reasons}. The numbers below protect nobody."))
+    epsilon = privacy["epsilon_delivered"]
+    parts.append(
+        paragraph(
+            f"The guarantee is differential privacy with epsilon = {epsilon:g} "
+            f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
+            f"What is protected is {privacy['unit_of_privacy']}: whatever anybody concludes from "
+            f"this release would have been at most {_factor(epsilon)} times as likely, or as "
+            "unlikely, had any one row been another."
+        )
+    )
+    parts.append(paragraph(f"Exactly: {privacy['neighbours']}."))
+    against = [
+        [
+            a["against"],
+            "not protected" if a["epsilon"] is None else f"{a['epsilon']:g}",
+            a["assumes"],
+        ]
+        for a in privacy["adversaries"]
+    ]
+    parts.append(table(["against", "epsilon", "assuming that"], against))
+    parts.append(_ledger(privacy))
+    parts += [paragraph(note) for note in privacy["notes"]]
+    return "".join(parts)
+
+
+def _factor(epsilon: float) -> str:
+    factor = float(np.exp(min(epsilon, 700.0)))
+    return f"{factor:.2f}" if factor < 100 else f"{factor:.3g}"
+
+
+def _ledger(privacy: Mapping[str, Any]) -> str:
+    steps = privacy["steps"]
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for step in steps:  # many choices of one kind make one line
+        grouped.setdefault((step["step"].split(":")[0], step["mechanism"]), []).append(step)
+    lines = []
+    for (name, mechanism), group in grouped.items():
+        words = group[0]["step"] if len(group) == 1 else f"{name}: {len(group)} releases"
+        lines.append([words, mechanism, float(sum(step["epsilon"] for step in group))])
+    paid = [[party, float(cost)] for party, cost in privacy["parties"].items()]
+    return (
+        "<h3>What the budget was spent on</h3>"
+        + table(["step", "mechanism", "epsilon"], lines)
+        + "<h3>What the rows of each party paid</h3>"
+        + table(["party", "epsilon"], paid)
+    )
+
+
+def _network(drawing: NetworkDrawing) -> str:
+    picture = draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
+    strongest = sorted(drawing.edges, key=lambda edge: -drawing.strengths[edge])[:12]
+    caption = (
+        "Each attribute was drawn given its parents, the attributes with an arrow to it. "
+        "Thick arrows are strong dependences, measured in the noisy tables."
+    )
+    lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
+    details = (
+        f"<details><summary>The {len(strongest)} strongest edges</summary>"
+        f"{table(['edge', 'mutual information'], lines)}</details>"
+    )
+    return figure(picture, caption) + (details if lines else "")
+
+
+def _distributions(facts: ReleaseFacts) -> str:
+    positions = range(facts.synthetic.width)
+    counted = count(facts.synthetic, [[position] for position in positions])
+    charts = []
+    for attribute, noisy, synthetic in zip(
+        facts.schema.attributes, facts.shares, counted, strict=True
+    ):
+        drawn = synthetic / max(1, facts.synthetic.rows)
+        series = [Series("noisy", noisy.tolist())] if noisy is not None else []
+        series.append(Series("synthetic", drawn.tolist()))
+        labels, series = _grouped(attribute.labels, series)
+        words = f"Distribution of {attribute.name}: {' and '.join(s.name for s in series)}"
+        charts.append(titled(bar_chart(words, labels, series), attribute.name))
+    return (
+        paragraph(
+            "“Noisy” is what was released of the real rows; “synthetic” is "
+            "the table of this release. Hover over a bar for its value."
+        )
+        + grid(charts)
+    )  # fmt: skip
+
+
+def _grouped(labels: Sequence[str], series: list[Series]) -> tuple[list[str], list[Series]]:
+    """Neighbouring values together where there are too many to draw."""
+    if len(labels) <= _MOST_BARS:
+        return list(labels), series
+    starts = np.linspace(0, len(labels), _MOST_BARS, endpoint=False).astype(int)
+    merged = [Series(s.name, np.add.reduceat(s.values, starts).tolist()) for s in series]
+    ends = [*starts[1:], len(labels)]
+    names = [
+        labels[a] if b - a == 1 else f"{labels[a]} … {labels[b - 1]}"
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    return names, merged
+
+
+def _dependence(facts: ReleaseFacts) -> str:
+    if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
+        return paragraph("There are no pairs to show.")
+    strength = dependence(facts.synthetic)
+    picture = heatmap("Dependence of every pair of attributes", facts.schema.names, strength, 1.0)
+    return figure(
+        picture,
+        "Cramér's V in the synthetic rows: 0 for independent attributes, 1 where one "
+        "determines the other. Hover over a cell for its value.",
+    )
+
+
+def _errors(errors: Sequence[MarginalError]) -> str:
+    if not errors:
+        return paragraph("The noise in the answers of this method is not known exactly.")
+    shown = sorted(errors, key=lambda error: -error.distance)[:_MOST_ERRORS]
+    largest = max(error.deviation for error in errors)
+    words = (
+        "Noise of this size was added to the released tables. The distance is half the sum of the "
+        "absolute differences of shares that noise alone is expected to cause, before tables are "
+        "made to agree, which reduces it. A count well above "
+        f"{2 * largest:,.0f} rows stands out of the noise."
+    )
+    rows = [[e.attributes, e.cells, e.deviation, e.distance] for e in shown]
+    headings = ["table", "cells", "deviation (rows)", "expected distance"]
+    stars = any("*" in error.attributes for error in shown)
+    note = paragraph("* the attribute is counted in groups of its values") if stars else ""
+    left = len(errors) - len(shown)
+    more = paragraph(f"{left} further tables have a smaller distance.") if left else ""
+    return paragraph(words) + table(headings, rows) + note + more
+
+
+def _made(facts: ReleaseFacts) -> str:
+    versions = ", ".join(f"{name} {v}" for name, v in facts.privacy["versions"].items())
+    lines = [*facts.made, ("sampler", facts.privacy["sampler"]), ("versions", versions)]
+    body = "".join(
+        f'<tr><th scope="row">{escape(str(word))}</th><td>{escape(str(value))}</td></tr>'
+        for word, value in lines
+    )
+    return f"<table><tbody>{body}</tbody></table>"

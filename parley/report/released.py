@@ -1,0 +1,164 @@
+"""What a report shows of a release, computed from what was released: no row is looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.conditionals import Family, contains, sum_out
+from common.bayes.consistency import consistent_tables
+from common.bayes.domain import Domain, View
+from common.bayes.model import PrivBayesModel
+from common.privacy.laplace import discrete_laplace_variance
+from common.schema import Schema
+from common.schema.encodings import bit_positions
+from common.wavelet.release import RangeRelease
+from parley.report.network_picture import Edge
+
+Shares = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkDrawing:
+    """What `draw_network` draws."""
+
+    names: Sequence[str]
+    edges: Sequence[Edge]
+    strengths: Mapping[Edge, float]
+    notes: Mapping[Edge, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalError:
+    """How far noise alone moves one released table.
+
+    Attributes:
+        attributes: what the table counts by.
+        cells: how many counts it holds.
+        deviation: the standard deviation of the noise in a count, in rows.
+        distance: the expected total variation distance to the exact table, at most 1.
+    """
+
+    attributes: str
+    cells: int
+    deviation: float
+    distance: float
+
+
+def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:
+    """The variables of the network: the attributes, or their bits."""
+    if not model.plan.encoding.in_bits:
+        return list(schema.names)
+    names: list[str] = []
+    for name, span in zip(schema.names, bit_positions(schema.sizes), strict=True):
+        bits = len(span)
+        names += [name] if bits == 1 else [f"{name} bit {bit + 1}" for bit in range(bits)]
+    return names
+
+
+def network_drawing(model: PrivBayesModel, schema: Schema) -> NetworkDrawing:
+    """The network with the mutual information of each edge, from the noisy tables."""
+    names = variable_names(model, schema)
+    domain = model.plan.domain
+    tables: Mapping[Family, NDArray[np.float64]] = consistent_tables(
+        model.tables, domain, rows=model.plan.rows
+    )
+    strengths: dict[Edge, float] = {}
+    notes: dict[Edge, str] = {}
+    for pair in model.network.pairs:
+        for view in pair.parents:
+            edge = (names[view.attribute], names[pair.child])
+            joint = _table(tables, (View(pair.child), view), domain)
+            strengths[edge] = mutual_information(joint)
+            groups = domain.size(view)
+            merged = f", {groups} groups of {names[view.attribute]}" if view.level else ""
+            notes[edge] = f"{strengths[edge]:.3f} bits{merged}"
+    order = [names[pair.child] for pair in model.network.pairs]
+    return NetworkDrawing(order, list(strengths), strengths, notes)
+
+
+def mutual_information(joint: NDArray[np.float64]) -> float:
+    """In bits, of a table of non-negative weights."""
+    weights = np.maximum(joint, 0.0)
+    if weights.sum() <= 0:
+        return 0.0
+    law = weights / weights.sum()
+    independent = law.sum(axis=1, keepdims=True) * law.sum(axis=0, keepdims=True)
+    used = law > 0
+    return max(0.0, float((law[used] * np.log2(law[used] / independent[used])).sum()))
+
+
+def _table(
+    tables: Mapping[Family, NDArray[np.float64]], wanted: Family, domain: Domain
+) -> NDArray[np.float64]:
+    """The wanted table, summed out of the smallest one that holds it."""
+    homes = [family for family in tables if contains(family, wanted)]
+    home = min(homes, key=lambda family: prod(domain.shape(family)))
+    return sum_out(tables[home], home, wanted, domain)
+
+
+def model_shares(model: PrivBayesModel) -> list[Shares | None]:
+    """The noisy distribution of every attribute, as released; None if it was only coded in bits."""
+    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
+        return [None] * len(model.plan.sizes)
+    tables = {family: table.astype(np.float64) for family, table in model.tables.items()}
+    return [
+        _table(tables, (View(attribute),), model.plan.domain) / model.plan.rows
+        for attribute in range(model.plan.domain.width)
+    ]
+
+
+def model_errors(model: PrivBayesModel, schema: Schema) -> list[MarginalError]:
+    """The noise in every released table of a model."""
+    names = variable_names(model, schema)
+    return [
+        _laplace_error(
+            ", ".join(names[view.attribute] + ("*" if view.level else "") for view in family),
+            table.size,
+            model.noise_scale,
+            model.plan.rows,
+        )
+        for family, table in model.tables.items()
+    ]
+
+
+def _laplace_error(attributes: str, cells: int, scale: Fraction, rows: int) -> MarginalError:
+    """A distance is half the sum of the absolute changes; E|noise| = 2 q / (1 - q^2)."""
+    q = math.exp(-float(1 / scale))
+    absolute = 2 * q / ((1 - q) * (1 + q))
+    deviation = math.sqrt(discrete_laplace_variance(scale))
+    return MarginalError(attributes, cells, deviation, min(1.0, cells * absolute / (2 * rows)))
+
+
+def range_shares(release: RangeRelease) -> list[Shares | None]:
+    """The noisy distribution of every attribute of a range release."""
+    matrix = release.matrix()
+    axes = range(matrix.ndim)
+    return [matrix.sum(axis=tuple(a for a in axes if a != axis)) / release.rows for axis in axes]
+
+
+def range_errors(release: RangeRelease) -> list[MarginalError]:
+    """The noise in every one-way marginal of a range release; none is known for Privelet*."""
+    full = np.array([[0, size] for size in release.schema.sizes], dtype=np.intp)
+    errors = []
+    for position, (name, size) in enumerate(
+        zip(release.schema.names, release.schema.sizes, strict=True)
+    ):
+        boxes = np.repeat(full[None], size, axis=0)
+        boxes[:, position, 0] = np.arange(size)
+        boxes[:, position, 1] = np.arange(size) + 1
+        deviations = release.box_counts(boxes).standard_deviations
+        if deviations is None:
+            return []
+        # A sum of many draws is nearly normal, whose mean absolute value is sqrt(2 / pi) of it.
+        distance = float(deviations.sum()) * math.sqrt(2 / math.pi) / (2 * release.rows)
+        errors.append(
+            MarginalError(name, size, float(np.sqrt((deviations**2).mean())), min(1.0, distance))
+        )
+    return errors

@@ -1,0 +1,119 @@
+"""From a fitted model to a release folder: synthetic rows, model, statement, pictures, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.schema import Codes
+from parley import release
+from parley.console import Reporter, silent
+from parley.privbayes import FittedPrivBayes
+from parley.privelet import FittedPrivelet
+from parley.report.network_picture import draw_network
+from parley.report.release_page import ReleaseFacts, release_page
+from parley.report.released import (
+    model_errors,
+    model_shares,
+    network_drawing,
+    range_errors,
+    range_shares,
+)
+
+Fitted = FittedPrivBayes | FittedPrivelet
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What went into a release."""
+
+    files: tuple[str, ...]
+    synthetic: Codes
+
+
+def write_release(
+    folder: Path,
+    fitted: Fitted,
+    *,
+    rows: int | None = None,
+    file_format: str = "csv",
+    tell: Reporter = silent,
+) -> Written:
+    """Fill a folder, usually one of `release.new_folder`; everything here is free of cost.
+
+    Args:
+        folder: exists and is empty.
+        fitted: what was released of the real rows.
+        rows: how many synthetic rows; as many as there were real ones if None.
+        file_format: of the synthetic rows, see `release.FORMATS`.
+        tell: told how far the work is.
+    """
+    tell(0.0, "drawing rows")
+    synthetic = fitted.sample_codes(rows)
+    tell(0.3, "writing the table")
+    release.write_table(folder, fitted.decode(synthetic), file_format)
+    tell(0.6, "writing the report")
+    (folder / release.SCHEMA).write_text(fitted.schema.to_toml(), encoding="utf-8")
+    release.write_json(folder / release.STATEMENT, fitted.privacy)
+    release.write_json(folder / release.MODEL, fitted.to_json())
+    if isinstance(fitted, FittedPrivelet):
+        fitted.save(folder / release.RANGES)
+    facts = _facts(fitted, synthetic)
+    if facts.network is not None:
+        net = facts.network
+        picture = draw_network(net.names, net.edges, net.strengths, net.notes)
+        (folder / release.NETWORK).write_text(picture + "\n", encoding="utf-8")
+    (folder / release.REPORT).write_text(release_page(facts), encoding="utf-8")
+    tell(1.0, "flushing to disk")
+    return Written(tuple(sorted(file.name for file in folder.iterdir())), synthetic)
+
+
+def _facts(fitted: Fitted, synthetic: Codes) -> ReleaseFacts:
+    made: list[tuple[str, object]]
+    if isinstance(fitted, FittedPrivelet):
+        plan = fitted.ranges.plan
+        transforms = zip(fitted.schema.names, plan.axes, strict=True)
+        made = [
+            ("method", f"Privelet ({plan.method})"),
+            ("cells", f"{plan.cells:,}"),
+            ("transforms", ", ".join(f"{name}: {axis.kind}" for name, axis in transforms)),
+            ("noise scale", f"{float(plan.scale):,.4g} on weighted coefficients"),
+            ("range counts", f"{release.RANGES}: ask it with `parley query`"),
+        ]
+        network = None
+        shares, errors = range_shares(fitted.ranges), range_errors(fitted.ranges)
+    else:
+        network = network_drawing(fitted.model, fitted.schema)
+        shares, errors = model_shares(fitted.model), model_errors(fitted.model, fitted.schema)
+        made = _privbayes_steps(fitted)
+    return ReleaseFacts(
+        schema=fitted.schema,
+        synthetic=synthetic,
+        rows=fitted.rows,
+        privacy=fitted.privacy,
+        network=network,
+        shares=shares,
+        errors=errors,
+        made=made,
+    )
+
+
+def _privbayes_steps(fitted: FittedPrivBayes) -> list[tuple[str, object]]:
+    model = fitted.model
+    plan = model.plan
+    limit = (
+        f"{plan.degree} parents"
+        if plan.degree is not None
+        else f"{plan.cells or 0:,} cells a table"
+    )
+    return [
+        ("method", "PrivBayes"),
+        ("encoding", plan.encoding),
+        ("score", plan.score),
+        ("largest useful table", limit),
+        ("epsilon for the network", f"{float(plan.network_epsilon):g}"),
+        ("epsilon for the tables", f"{float(plan.table_epsilon):g}"),
+        ("released tables", f"{len(model.tables)}"),
+        ("noise scale", f"{float(model.noise_scale):,.4g} on every count"),
+        ("tables made to agree", "yes" if model.consistency else "no"),
+    ]

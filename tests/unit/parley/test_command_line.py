@@ -1,0 +1,115 @@
+"""The habits of the shell: exit codes, help, quick starts, no stack trace for a mistake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
+from parley import cli
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def in_a_shell(*words, cwd=ROOT):
+    program = "from parley.cli import run; run()"
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, words)],
+        capture_output=True, text=True, cwd=cwd, env={"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def test_help_names_every_command_and_the_exit_codes(parley):
+    done = parley("--help")
+    assert done.code == 0
+    assert all(name in done.out and line[:30] in done.out for name, (_, line) in
+               cli.COMMANDS.items())  # fmt: skip
+    assert "130 interrupted" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help(parley, name):
+    done = parley(name, "--help")
+    assert done.code == 0
+    assert done.out.startswith(f"Usage: parley {name}")
+
+
+def test_help_loads_none_of_the_heavy_libraries():
+    program = (
+        "import sys; from parley.cli import main; main(['--help']);"
+        "sys.exit(bool({'pandas', 'numpy', 'pyarrow', 'numba', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=ROOT)
+    assert done.returncode == 0
+
+
+def test_an_unknown_command_is_a_usage_error_with_a_suggestion(parley):
+    done = parley("evalate")
+    assert done.code == 2
+    assert "evaluate" in done.err
+    assert done.out == ""
+
+
+def test_a_missing_option_is_a_usage_error(parley):
+    assert parley("evaluate", "a.csv", "b.csv").code == 2
+
+
+def test_version_is_printed(parley):
+    assert parley("--version").out.startswith("parley ")
+
+
+def test_completion_knows_the_commands():
+    done = subprocess.run(
+        [sys.executable, "-c", "from parley.cli import run; run()"],
+        capture_output=True, text=True, cwd=ROOT,
+        env={"_PARLEY_COMPLETE": "complete_bash", "COMP_WORDS": "parley eval", "COMP_CWORD": "1",
+             "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stdout.split() == ["evaluate"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InputError, 3), (LocalError, 3), (PolicyError, 4), (RemoteProtocolError, 5)],
+)
+def test_each_family_of_errors_has_its_exit_code(parley, monkeypatch, error, code):
+    def refuse(*_, **__):
+        raise error("the reason")
+
+    monkeypatch.setattr("common.schema.Schema.load", refuse)
+    done = parley("schema", "check", "schema.toml")
+    assert done.code == code
+    assert done.err == "error: the reason\n"
+
+
+def test_every_family_of_errors_has_an_exit_code():
+    families = {family for family, _ in cli.EXIT_CODES}
+    assert all(any(issubclass(sub, f) for f in families) for sub in ParleyError.__subclasses__())
+
+
+def test_an_interrupt_is_130(parley, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("common.schema.Schema.load", interrupt)
+    done = parley("schema", "check", "schema.toml")
+    assert done.code == 130
+    assert "nothing was left half-written" in done.err
+
+
+def test_a_defect_keeps_its_stack_trace(parley, monkeypatch):
+    def break_down(*_, **__):
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("common.schema.Schema.load", break_down)
+    with pytest.raises(ZeroDivisionError):
+        parley("schema", "check", "schema.toml")
+
+
+def test_a_mistake_in_a_real_shell_has_no_stack_trace(tmp_path):
+    done = in_a_shell("schema", "check", tmp_path / "nowhere.toml")
+    assert done.returncode == 3
+    assert "nowhere.toml" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

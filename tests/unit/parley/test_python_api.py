@@ -1,0 +1,217 @@
+"""`import parley`: fit, sample, count, save, load, draw."""
+
+import datetime as dt
+from fractions import Fraction
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import parley
+from common.errors import InputError
+from common.schema.tables import read_table
+from parley.columns import ColumnTypes
+from parley.population import demo_schema_toml
+
+SCHEMA = parley.Schema.from_toml(
+    """
+[[attribute]]
+name = "age"
+kind = "integer"
+min = 0
+max = 79
+bins = 8
+
+[[attribute]]
+name = "sex"
+kind = "categorical"
+values = ["F", "M"]
+
+[[attribute]]
+name = "smokes"
+kind = "boolean"
+missing = true
+"""
+)
+
+
+def table_of(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 80, rows)
+    return pd.DataFrame(
+        {
+            "sex": np.where(rng.random(rows) < 0.5, "F", "M"),
+            "age": age,
+            "smokes": age > 40,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return parley.PrivBayes(epsilon=50.0).fit(table_of(4_000), SCHEMA)
+
+
+def test_every_public_name_is_there():
+    assert all(getattr(parley, name) is not None for name in parley.__all__)
+    assert set(parley.__all__) <= set(dir(parley))
+    with pytest.raises(AttributeError):
+        parley.nothing  # noqa: B018
+
+
+def test_synthetic_rows_have_the_order_and_types_of_the_input(fitted):
+    sample = fitted.sample(1_000)
+    assert list(sample.columns) == ["sex", "age", "smokes"]
+    assert list(sample.dtypes) == list(table_of(1).dtypes)
+    assert len(sample) == 1_000
+    assert sample["age"].between(0, 79).all()
+
+
+def test_with_a_large_budget_the_dependence_is_learnt(fitted):
+    sample = fitted.sample(4_000)
+    assert (sample["smokes"] == (sample["age"] > 40)).mean() > 0.9
+
+
+def test_the_whole_population_of_the_demonstration_comes_back_alike(people):
+    schema = parley.Schema.from_toml(demo_schema_toml())
+    sample = parley.PrivBayes(epsilon=1).fit(people, schema).sample(50)
+    assert list(sample.dtypes) == list(people.dtypes)
+    assert schema.encode(sample).rows == 50
+
+
+def test_the_statement_is_exact(fitted):
+    assert fitted.privacy["exact"]["epsilon_delivered"] == "50"
+    tenth = parley.PrivBayes(epsilon=0.1).fit(table_of(100), SCHEMA)
+    assert tenth.privacy["exact"]["epsilon_delivered"] == "1/10"
+    third = parley.Privelet(epsilon=Fraction(1, 3)).fit(table_of(100), SCHEMA)
+    assert third.privacy["exact"]["epsilon_delivered"] == "1/3"
+
+
+def test_a_seeded_fit_repeats_and_is_not_private():
+    runs = [parley.PrivBayes(seed=5).fit(table_of(300), SCHEMA).sample(20) for _ in range(2)]
+    pd.testing.assert_frame_equal(*runs)
+    assert parley.PrivBayes(seed=5).fit(table_of(300), SCHEMA).privacy["private"] is False
+
+
+def test_a_model_survives_a_file(fitted, tmp_path):
+    fitted.save(tmp_path / "model.json")
+    again = parley.load(tmp_path / "model.json")
+    assert again.privacy == fitted.privacy
+    assert again.model.to_json() == fitted.model.to_json()
+    assert list(again.sample(5).dtypes) == list(fitted.sample(5).dtypes)
+    assert [p.name for p in tmp_path.iterdir()] == ["model.json"]
+
+
+def test_a_range_release_survives_a_file(tmp_path):
+    fitted = parley.Privelet(epsilon=1.0).fit(table_of(500), SCHEMA)
+    fitted.save(tmp_path / "r.zip")
+    again = parley.load(tmp_path / "r.zip")
+    assert again.privacy == fitted.privacy
+    assert again.count("sex = F") == fitted.count("sex = F")
+    assert list(again.sample(5).columns) == ["sex", "age", "smokes"]
+
+
+def test_a_range_count_is_near_the_truth_by_its_own_deviation():
+    table = table_of(2_000, seed=3)
+    fitted = parley.Privelet(epsilon=2.0, method="privelet+").fit(table, SCHEMA)
+    found = fitted.count("age in 20..39 and sex = F")
+    truth = int((table["age"].between(20, 39) & (table["sex"] == "F")).sum())
+    assert abs(found.value - truth) < 20 * found.standard_deviation
+    assert len(fitted.counts(["sex = F", "sex = M"]).values) == 2
+
+
+def test_rows_of_a_range_release_follow_its_counts():
+    table = table_of(4_000, seed=4)
+    sample = parley.Privelet(epsilon=100).fit(table, SCHEMA).sample()
+    assert len(sample) == 4_000
+    assert sample["smokes"].notna().mean() > 0.95
+    assert abs((sample["sex"] == "F").mean() - (table["sex"] == "F").mean()) < 0.06  # > 5 sd
+
+
+def test_a_range_release_of_nothing_but_noise_still_gives_rows():
+    sample = parley.Privelet(epsilon="1e-6").fit(table_of(20), SCHEMA).sample(10)
+    assert len(sample) == 10
+
+
+def test_a_model_count_is_near_the_truth(fitted):
+    found = fitted.count("age in 50..79")
+    truth = (table_of(4_000)["age"] >= 50).sum()
+    assert found.value == pytest.approx(truth, rel=0.15)
+    assert found.sampling_deviation < 10
+    assert fitted.count("").share == 1.0
+
+
+def test_a_model_draws_itself(fitted):
+    picture = ElementTree.fromstring(fitted.network_svg())  # noqa: S314  our own output
+    assert picture.get("role") == "img"
+    assert "epsilon 50" in fitted._repr_html_()
+    assert "NOT PRIVATE" in parley.PrivBayes(seed=1).fit(table_of(50), SCHEMA)._repr_html_()
+    assert "24 cells" not in parley.Privelet().fit(table_of(50), SCHEMA)._repr_html_()
+    assert "48 cells" in parley.Privelet().fit(table_of(50), SCHEMA)._repr_html_()
+
+
+def test_a_network_of_ones_own_is_used_and_costs_nothing():
+    network = {"age": [], "sex": [], "smokes": ["age"]}
+    fitted = parley.PrivBayes(network=network, epsilon=1).fit(table_of(200), SCHEMA)
+    assert fitted.model.network.edges == [(0, 2)]
+    assert len(fitted.privacy["steps"]) == 1
+    with pytest.raises(InputError, match="'sex'"):
+        parley.PrivBayes(network={"age": [], "smokes": []}).fit(table_of(200), SCHEMA)
+
+
+def test_arrow_tables_and_files_are_taken_as_well(tmp_path):
+    table_of(60).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "s.toml").write_text(SCHEMA.to_toml())
+    file = read_table(tmp_path / "t.csv", SCHEMA)
+    for table in (file, file.data):
+        sample = parley.PrivBayes().fit(table, tmp_path / "s.toml").sample(3)
+        assert list(sample.columns) == ["sex", "age", "smokes"]
+
+
+def test_something_that_is_no_table_is_refused():
+    with pytest.raises(InputError, match="list"):
+        parley.PrivBayes().fit([[1, 2]], SCHEMA)
+
+
+def test_tables_are_compared_by_the_schema(fitted):
+    found = parley.evaluate(table_of(4_000), fitted.sample(), SCHEMA, ["smokes"])
+    assert found.as_json()["tvd_1"] < 0.1
+
+
+def test_saving_into_a_folder_that_is_not_there_is_an_input_error(fitted, tmp_path):
+    with pytest.raises(InputError, match="cannot write"):
+        fitted.save(tmp_path / "no" / "model.json")
+
+
+# The types of columns
+
+
+def test_categories_of_the_data_are_not_kept():
+    """The categories of a categorical often are the values that occur: they would be a leak."""
+    table = table_of(20).assign(sex=pd.Categorical(["M"] * 20))
+    types = ColumnTypes.of(table)
+    decoded = pd.DataFrame({"sex": pd.Series(["F", "M"], dtype="str")})
+    shaped = types.shape(decoded, SCHEMA)["sex"]
+    assert list(shaped.dtype.categories) == ["F", "M"]
+    assert not shaped.dtype.ordered
+
+
+def test_nothing_but_types_is_kept():
+    table = table_of(5).assign(sex=pd.Series(["F"] * 5, dtype=object))
+    assert ColumnTypes.of(table).types == {"sex": "text", "age": "int64", "smokes": "bool"}
+
+
+def test_objects_come_back_as_the_objects_they_were():
+    schema = parley.Schema.from_toml(
+        '[[attribute]]\nname = "day"\nkind = "date"\nmin = 2024-01-01\nmax = 2024-12-31\nbins = 4\n'
+    )
+    table = pd.DataFrame({"day": [dt.date(2024, 1, 1 + i) for i in range(20)]}, dtype=object)
+    sample = parley.Privelet(epsilon=9).fit(table, schema).sample(5)
+    assert all(type(day) is dt.date for day in sample["day"])
+
+
+def test_a_type_that_text_cannot_carry_is_left_to_the_schema():
+    types = ColumnTypes({"age": "decimal128(7, 3)[pyarrow]"})
+    shaped = types.shape(pd.DataFrame({"age": [1, 2]}), SCHEMA)
+    assert shaped["age"].dtype == "int64"

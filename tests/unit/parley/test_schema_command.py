@@ -1,0 +1,106 @@
+"""`parley schema infer` proposes and warns; `parley schema check` names what is wrong."""
+
+import json
+
+import pytest
+
+from common.schema import Schema
+
+
+def test_infer_prints_a_schema_and_warns_on_standard_error(parley, small):
+    folder = small()
+    done = parley("schema", "infer", folder / "data.csv")
+    assert done.code == 0
+    assert Schema.from_toml(done.out).names == ("age", "sex")
+    assert "NOT PRIVATE YET" in done.err
+    assert "READ OFF THE DATA" in done.err
+
+
+def test_infer_writes_the_file_it_was_given_and_nothing_else(parley, small):
+    folder = small()
+    done = parley("schema", "infer", "data.csv", "--out", "mine.toml")
+    assert done.code == 0
+    assert done.out == ""
+    assert "NOT PRIVATE YET" in (folder / "mine.toml").read_text()
+    assert sorted(p.name for p in folder.iterdir()) == ["data.csv", "mine.toml", "schema.toml"]
+
+
+def test_infer_replaces_a_file_only_when_asked(parley, small):
+    folder = small(schema="# mine\n")
+    done = parley("schema", "infer", "data.csv", "--out", "schema.toml")
+    assert done.code == 3
+    assert "--overwrite" in done.err
+    assert (folder / "schema.toml").read_text() == "# mine\n"
+    assert parley("schema", "infer", "data.csv", "--out", "schema.toml", "--overwrite").code == 0
+
+
+def test_infer_names_a_folder_that_is_not_there(parley, small):
+    small()
+    done = parley("schema", "infer", "data.csv", "--out", "no/where.toml")
+    assert done.code == 3
+    assert "no folder no" in done.err
+
+
+def test_infer_as_json_says_it_is_not_private(parley, small):
+    small()
+    found = parley("schema", "infer", "data.csv", "--json").json
+    assert found["private"] is False
+    assert Schema.from_toml(found["schema"]).names == ("age", "sex")
+    assert any("range" in note for note in found["notes"])
+
+
+def test_a_proposal_fits_the_table_it_came_from(parley, study, tmp_path):
+    assert parley("schema", "infer", study / "data.csv", "--out", "s.toml").code == 0
+    done = parley("schema", "check", "s.toml", study / "data.csv")
+    assert done.code == 0
+    assert "600 rows fit" in done.out
+
+
+def test_check_lists_the_domains(parley, study):
+    done = parley("schema", "check", study / "schema.toml")
+    assert done.code == 0
+    assert "age: integer, 20 codes, 0..99 (integer)" in done.out
+    assert "+ missing" in done.out
+
+
+def test_check_as_json_has_the_digest(parley, study):
+    found = json.loads(parley("schema", "check", study / "schema.toml", "--json").out)
+    assert found["digest"] == Schema.load(study / "schema.toml").digest()
+    assert found["attributes"][1] == {
+        "name": "sex", "kind": "categorical", "size": 2, "labels": ["Female", "Male"]
+    }  # fmt: skip
+    assert found["rows"] is None
+
+
+def test_a_semicolon_can_be_named(parley, small):
+    small(data="age;sex\n20;Male\n30;Female\n")
+    wrong = parley("schema", "check", "schema.toml", "data.csv")
+    assert wrong.code == 3
+    assert "semicolon" in wrong.err
+    right = parley("schema", "check", "schema.toml", "data.csv", "--delimiter", ";")
+    assert right.code == 0
+
+
+def test_a_delimiter_of_two_characters_is_refused(parley, small):
+    small()
+    done = parley("schema", "check", "schema.toml", "data.csv", "--delimiter", "::")
+    assert done.code == 3
+    assert "'::'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("", ["no attributes"]),
+        ("[[attribute]\n", ["schema.toml"]),
+        ('[[attribute]]\nname = "sex"\nkind = "categorical"\nvalues = ["F"]\n', ["sex"]),
+        ('[[attribute]]\nname = "sex"\nkind = "colour"\n', ["sex", "colour"]),
+        ('[[attribute]]\nname = "age"\nkind = "integer"\nmin = 9\nmax = 1\n', ["age"]),
+        ('[[attribute]]\nname = "age"\nkind = "integer"\nmin=0\nmax=9\nbinz=3\n', ["age", "binz"]),
+    ],
+)
+def test_a_bad_schema_is_named_with_its_attribute(parley, small, schema, words):
+    small(schema=schema)
+    done = parley("schema", "check", "schema.toml")
+    assert done.code == 3
+    assert all(word in done.err for word in ["schema.toml", *words])
