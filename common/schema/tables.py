@@ -29,7 +29,7 @@ from common.schema.schema import Schema
 
 _PARQUET = (".parquet", ".pq")
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-_TEXT = pa.dictionary(pa.int32(), pa.string())
+TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TableFile:
         """The rows at these positions, as the user finds them in the file."""
         if self.delimiter is None:
             return [position + 1 for position in positions]
-        return _line_numbers(self.path, self.delimiter, positions)
+        return line_numbers(self.path, self.delimiter, positions)
 
     def encode(self, schema: Schema) -> Codes:
         """The table as codes; errors name the file and the row."""
@@ -105,19 +105,19 @@ def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
 
 
 def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
-    names = _header(path, schema, delimiter)
+    names = header(path, schema, delimiter)
     wanted = names if schema is None else [name for name in names if name in schema.names]
-    types = {} if schema is None else {a.name: _arrow_type(a) for a in schema.attributes}
+    types = {} if schema is None else {a.name: arrow_type(a) for a in schema.attributes}
     try:
         try:
             data = _parse_csv(path, delimiter, wanted, types)
         except pa.ArrowInvalid:
-            data = _parse_csv(path, delimiter, wanted, dict.fromkeys(wanted, _TEXT))
+            data = _parse_csv(path, delimiter, wanted, dict.fromkeys(wanted, TEXT))
     except pa.ArrowInvalid as error:
-        _diagnose(path, delimiter, len(names))
+        diagnose(path, delimiter, len(names))
         raise InputError(f"{path}: not a readable CSV file: {error}") from None
-    if any(pa.types.is_binary(field.type) for field in data.schema) or _odd_quotes(path):
-        _diagnose(path, delimiter, len(names))
+    if any(pa.types.is_binary(field.type) for field in data.schema) or odd_quotes(path):
+        diagnose(path, delimiter, len(names))
     return _nonempty(TableFile(path, data, delimiter))
 
 
@@ -137,16 +137,16 @@ def _parse_csv(
     )
 
 
-def _arrow_type(attribute: Attribute) -> pa.DataType:
+def arrow_type(attribute: Attribute) -> pa.DataType:
     """The type to read an attribute in: the one that the encoder is fastest with."""
     if isinstance(attribute.domain, Listed):
         textual = attribute.domain.textual or attribute.kind == "boolean"
-        return _TEXT if textual else pa.int64()
+        return TEXT if textual else pa.int64()
     types = {"integer": pa.int64(), "real": pa.float64(), "date": pa.date32()}
     return types.get(attribute.kind, pa.timestamp("us"))
 
 
-def _header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
+def header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
     """The names of the columns; refuses an empty file, a wrong delimiter and repeated names."""
     try:
         _, names = next(_records(path, delimiter), (1, []))
@@ -187,7 +187,8 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
 
 
-def _line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[int]:
+def line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[int]:
+    """The lines of the file at which the rows at these positions begin, counted from 1."""
     wanted, lines = set(positions), {}
     try:
         # Position -1 is the header.
@@ -201,7 +202,7 @@ def _line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[
     return [lines.get(position, position + 2) for position in positions]
 
 
-def _diagnose(path: Path, delimiter: str, width: int) -> None:
+def diagnose(path: Path, delimiter: str, width: int) -> None:
     """Find what is wrong with a CSV file, and raise it."""
     ragged: list[str] = []
     line = 0
@@ -240,7 +241,7 @@ def _not_utf8(path: Path) -> InputError:
     return InputError(f"{path}: not UTF-8 text; save the file as UTF-8")
 
 
-def _odd_quotes(path: Path) -> bool:
+def odd_quotes(path: Path) -> bool:
     """Whether a quotation mark has no partner: Arrow would swallow the rest of the file."""
     with pa.input_stream(str(path)) as stream:
         blocks = iter(lambda: stream.read(1 << 20), b"")

@@ -70,10 +70,10 @@ class CsvReader(_File):
     ) -> None:
         super().__init__(path, as_of)
         self._delimiter = delimiter
-        self._width = len(rules._header(path, schema, delimiter))
-        if rules._odd_quotes(path):
-            rules._diagnose(path, delimiter, self._width)
-        self._types = {a.name: rules._arrow_type(a) for a in schema.attributes}
+        self._width = len(rules.header(path, schema, delimiter))
+        if rules.odd_quotes(path):
+            rules.diagnose(path, delimiter, self._width)
+        self._types = {a.name: rules.arrow_type(a) for a in schema.attributes}
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns; see `TableReader`."""
@@ -99,7 +99,7 @@ class CsvReader(_File):
 
     def read_as_text(self) -> bool:
         """Read every cell as text, so that the encoder can say which one does not fit."""
-        text = dict.fromkeys(self._types, rules._TEXT)
+        text = dict.fromkeys(self._types, rules.TEXT)
         changed = text != self._types
         self._types = text
         return changed
@@ -107,14 +107,14 @@ class CsvReader(_File):
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         """What is wrong with the file; a ragged row or a foreign encoding is named."""
         try:
-            rules._diagnose(self._path, self._delimiter, self._width)
+            rules.diagnose(self._path, self._delimiter, self._width)
         except InputError as diagnosis:
             return diagnosis
         return InputError(f"{self._path}: not a readable CSV file: {error}")
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
         """The lines an editor shows."""
-        return rules._line_numbers(self._path, self._delimiter, positions)
+        return rules.line_numbers(self._path, self._delimiter, positions)
 
 
 class ParquetReader(_File):
