@@ -26,7 +26,7 @@ from common.subn.steps import step_digest
 from curator import role as curator_role
 from curator.effects import Fail, Send
 from curator.role import CuratorRole
-from parley.simulation import RowsInMemory, run_study
+from parley.in_process import RowsInMemory, run_study
 from party import role as party_role
 from party.effects import ChargeBudget
 from party.role import PartyRole

@@ -13,7 +13,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.rounds import needs_key
 from curator.effects import Send
 from curator.role import CuratorRole
-from parley.simulation import RowsInMemory
+from parley.in_process import RowsInMemory
 from party.database import Database
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Ledger

@@ -1,4 +1,4 @@
-"""K parties and the curator in one process, on the real roles and the real cryptography.
+"""A whole study in one process: K parties and the curator, on the real roles and cryptography.
 
 `run_study` is the shortest complete description of a study: the curator's role and every party's
 role, with a queue in each direction where a deployment has a network.
@@ -24,7 +24,7 @@ from common.privacy.randomness import RandomSource
 from common.rounds import needs_key
 from common.schema.codes import Codes
 from common.study import Study
-from common.subn.steps import Model, Plan
+from common.subn.steps import Model, Plan, Step
 from curator.effects import Effect as CuratorEffect
 from curator.effects import Fail
 from curator.effects import Send as SendToParty
@@ -77,9 +77,10 @@ class PhaseTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished study: what was learnt, what each party was charged, and what it took."""
+    """A finished study: what was learnt, every step, what each party was charged, what it took."""
 
     model: Model
+    steps: tuple[Step, ...]
     charges: Mapping[str, tuple[ChargeBudget, ...]]
     traffic: Mapping[str, PhaseTraffic]
 
@@ -106,30 +107,14 @@ def run_study(
     Raises:
         RemoteProtocolError: the study failed; the message says why.
     """
-    clock = _PhaseClock(report)
-    key = generate_key_pair(study.key_bits, source) if needs_key(study) else None
-    curator = CuratorRole(
-        study=study, plan=make_plan(study), private_key=key, source_of=lambda _: source
-    )
-    blinder_of = _one_blinder_per_key()
-    parties = {
-        name: PartyRole(
-            study=study,
-            plan=make_plan(study),
-            name=name,
-            identity=identities[name],
-            data=RowsInMemory(table),
-            source_of=lambda _: source,
-            blinder_of=blinder_of,
-        )
-        for name, table in tables.items()
-    }
+    log = _Log(report)
+    curator = _curator(study, make_plan, source)
+    parties = _parties(study, make_plan, tables, identities, source)
     charges: dict[str, list[ChargeBudget]] = {name: [] for name in parties}
     to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
     to_curator: deque[tuple[str, ToCurator]] = deque()
     while to_parties or to_curator:
-        step = curator.current_step
-        phase = clock.enter(step.phase if step else SETTING_UP, curator.step_number)
+        phase = log.enter(curator.current_step)
         if to_parties:
             name, request = to_parties.popleft()
             phase.received[name] += message_bytes(request)
@@ -142,11 +127,38 @@ def run_study(
             name, answer = to_curator.popleft()
             phase.sent[name] += message_bytes(answer)
             to_parties.extend(_sent(curator.receive(name, answer)))
-    return Run(
-        model=curator.model(),
-        charges={name: tuple(made) for name, made in charges.items()},
-        traffic=clock.stop(),
+    log.enter(None)
+    spent = {name: tuple(made) for name, made in charges.items()}
+    return Run(curator.model(), tuple(log.steps), spent, log.traffic)
+
+
+def _curator(study: Study, make_plan: Callable[[Study], Plan], source: RandomSource) -> CuratorRole:
+    key = generate_key_pair(study.key_bits, source) if needs_key(study) else None
+    return CuratorRole(
+        study=study, plan=make_plan(study), private_key=key, source_of=lambda _: source
     )
+
+
+def _parties(
+    study: Study,
+    make_plan: Callable[[Study], Plan],
+    tables: Mapping[str, Codes],
+    identities: Mapping[str, Identity],
+    source: RandomSource,
+) -> dict[str, PartyRole]:
+    blinder_of = _one_blinder_per_key()
+    return {
+        name: PartyRole(
+            study=study,
+            plan=make_plan(study),
+            name=name,
+            identity=identities[name],
+            data=RowsInMemory(table),
+            source_of=lambda _: source,
+            blinder_of=blinder_of,
+        )
+        for name, table in tables.items()
+    }
 
 
 def _sent(effects: Iterable[CuratorEffect]) -> Iterable[tuple[str, ToParty]]:
@@ -169,26 +181,26 @@ def _one_blinder_per_key() -> Callable[[PublicKey, RandomSource], Blinder]:
     return blinder_of
 
 
-class _PhaseClock:
-    """Books time and rounds on the phase that is being worked on."""
+class _Log:
+    """Books steps, time and bytes on the phase that is being worked on."""
 
     def __init__(self, report: Reporter) -> None:
         self._report = report
-        self._traffic: dict[str, PhaseTraffic] = {SETTING_UP: PhaseTraffic()}
-        self._phase, self._step = SETTING_UP, -1
+        self.steps: list[Step] = []
+        self.traffic: dict[str, PhaseTraffic] = {SETTING_UP: PhaseTraffic()}
+        self._phase = SETTING_UP
         self._since = time.perf_counter()
 
-    def enter(self, phase: str, step: int) -> PhaseTraffic:
+    def enter(self, step: Step | None) -> PhaseTraffic:
         now = time.perf_counter()
-        self._traffic[self._phase].seconds += now - self._since
+        self.traffic[self._phase].seconds += now - self._since
         self._since = now
-        traffic = self._traffic.setdefault(phase, PhaseTraffic())
-        if (phase, step) != (self._phase, self._step) and phase != SETTING_UP:
-            traffic.rounds += 1
-            self._report(min(0.95, 0.05 + step / (step + 5)), phase)
-        self._phase, self._step = phase, step
-        return traffic
-
-    def stop(self) -> dict[str, PhaseTraffic]:
-        self.enter(SETTING_UP, -1)
-        return self._traffic
+        if step is None:
+            self._phase = SETTING_UP
+        elif not self.steps or step.name != self.steps[-1].name:
+            self.steps.append(step)
+            self._phase = step.phase
+            self.traffic.setdefault(step.phase, PhaseTraffic()).rounds += 1
+            done = len(self.steps)
+            self._report(done / (done + 3), step.phase)  # how many will come is not known
+        return self.traffic[self._phase]
