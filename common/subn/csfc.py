@@ -6,7 +6,7 @@ pairs in descending correlation, as long as someone has room and the result stay
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -91,7 +91,16 @@ def _parent_of_incomparable(
     return y if weight(x, y) >= weight(y, x) else x
 
 
-def search_frontier(network: Structure, information: NDArray[np.float64], degree: int) -> Structure:
+def _always(child: int, parents: Sequence[int]) -> bool:
+    return True
+
+
+def search_frontier(
+    network: Structure,
+    information: NDArray[np.float64],
+    degree: int,
+    fits: Callable[[int, Sequence[int]], bool] = _always,
+) -> Structure:
     """Algorithm 1 with its errata: the network plus edges, at most `degree` parents each.
 
     Where only one of an incomparable pair has room, the edge into it is added: it is as safe as for
@@ -102,6 +111,8 @@ def search_frontier(network: Structure, information: NDArray[np.float64], degree
         network: the current network; attributes keep all its parents.
         information: the symmetric matrix of the pairs' (noisy) mutual information.
         degree: k', the most parents an attribute may have in the frontier.
+        fits: whether an attribute (first) may have these parents, for domains on which the number
+            of parents alone does not bound the table. What fits must fit with fewer parents too.
     """
     attributes = len(network)
     if information.shape != (attributes, attributes):
@@ -112,7 +123,11 @@ def search_frontier(network: Structure, information: NDArray[np.float64], degree
     for x, y in pairs:
         if x in parents[y] or y in parents[x]:
             continue
-        takers = [a for a in (x, y) if len(parents[a]) < degree]
+        takers = [
+            child
+            for child, parent in ((x, y), (y, x))
+            if len(parents[child]) < degree and fits(child, [*parents[child], parent])
+        ]
         if order.comparable(x, y):
             child = y if order.reaches[x, y] else x
         elif len(takers) == 2:
