@@ -264,8 +264,7 @@ class PartyRole:
         if step.release.party != self._name:
             return self._keeper.hand_over(step.group)
         if step.group is step.release.groups[0]:
-            marginals = [m for group in step.release.groups for m in group.marginals]
-            counts = dict(zip(marginals, self._data.count(marginals), strict=True))
+            counts = step.counts(self._data)
             self._waiting_vectors = self._keeper.answer(step.release, counts, source)
         return self._waiting_vectors.pop(0)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.bits import attributes_from_bits
 from common.bayes.conditionals import Conditional, Family, conditionals_from_marginals
 from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
@@ -24,12 +25,10 @@ from common.bayes.sampling import sample_blocks
 from common.bayes.scores import Score
 from common.errors import InputError
 from common.privacy import sensitivity
-from common.privacy.randomness import RandomSource, uniforms
+from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes, concatenate
-from common.schema.encodings import bit_positions, debinarise
 
 _FORMAT = "parley privbayes model 1"
-_MOST_REDRAWS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,33 +77,13 @@ class PrivBayesModel:
         return sample_blocks(self.network, self.plan.domain, self.conditionals, rows, source)
 
     def _decoded(self, bits: Codes, source: RandomSource) -> Codes:
-        """Attributes from bits. A row with a pattern that stands for no value is drawn again.
-
-        After 50 redraws in a row only the values that do not exist are replaced, uniformly: with
-        hostile noise every redraw could fail.
-        """
-        gray = self.plan.encoding is Encoding.GRAY
-        columns, valid = debinarise(bits, self.plan.sizes, gray)
-        parts = [Codes(columns, self.plan.sizes).take(np.flatnonzero(valid))]
-        missing = bits.rows - parts[0].rows
-        for _ in range(_MOST_REDRAWS):
-            if not missing:
-                break
-            bits = concatenate(list(self._variables(missing, source)))
-            columns, valid = debinarise(bits, self.plan.sizes, gray)
-            parts.append(Codes(columns, self.plan.sizes).take(np.flatnonzero(valid)))
-            missing -= parts[-1].rows
-        if missing:
-            parts.append(self._repaired(bits.take(np.flatnonzero(~valid)), source, gray=gray))
-        return concatenate(parts)
-
-    def _repaired(self, bits: Codes, source: RandomSource, *, gray: bool) -> Codes:
-        columns = []
-        for size, span in zip(self.plan.sizes, bit_positions(self.plan.sizes), strict=True):
-            (column,), valid = debinarise(bits.select(span), [size], gray)
-            instead = (uniforms(bits.rows, source) * size).astype(column.dtype)
-            columns.append(np.where(valid, column, instead))
-        return Codes.from_columns(columns, self.plan.sizes)
+        return attributes_from_bits(
+            bits,
+            self.plan.sizes,
+            redraw=lambda rows: concatenate(list(self._variables(rows, source))),
+            source=source,
+            gray=self.plan.encoding is Encoding.GRAY,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain JSON values; fractions as text."""

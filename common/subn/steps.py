@@ -22,9 +22,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.noise_replacement import Group, Release
+from common.crypto.noise_replacement import Group, Marginal, Release
+from common.marginals import count
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
+from common.schema.encodings import binarise
 
 Attributes = tuple[int, ...]
 Counts = NDArray[np.int64]
@@ -42,6 +44,26 @@ class PartyRows(Protocol):
 
     def codes(self) -> Codes:
         """All rows at once, for mechanisms that need more than counts."""
+
+
+class BitRows:
+    """A party's rows with every attribute as bits, most significant first."""
+
+    def __init__(self, data: PartyRows) -> None:
+        self._bits = binarise(data.codes())
+
+    @property
+    def rows(self) -> int:
+        """As many as there are rows in the attributes' own domains."""
+        return self._bits.rows
+
+    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
+        """The contingency table of every set of bits."""
+        return count(self._bits, sets)
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return self._bits
 
 
 class Request(Protocol):
@@ -63,10 +85,17 @@ class Request(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """The contingency tables of some attribute sets, one after the other."""
+    """The contingency tables of some sets of variables, one after the other.
+
+    Attributes:
+        sets: the variables of each table.
+        sizes: the domain size of every variable of the study.
+        in_bits: the variables are the bits of the attributes, not the attributes themselves.
+    """
 
     sets: tuple[Attributes, ...]
-    sizes: tuple[int, ...]  # of every attribute of the study
+    sizes: tuple[int, ...]
+    in_bits: bool = False
 
     @property
     def cells(self) -> int:
@@ -84,7 +113,8 @@ class TableRequest:
 
     def answer(self, data: PartyRows) -> Counts:
         """The exact counts."""
-        return np.concatenate([table.reshape(-1) for table in data.count(self.sets)])
+        rows = BitRows(data) if self.in_bits else data
+        return np.concatenate([table.reshape(-1) for table in rows.count(self.sets)])
 
     def tables(self, vector: Counts) -> list[Counts]:
         """A sum of answers, cut into tables of their proper shapes."""
@@ -94,7 +124,11 @@ class TableRequest:
 
     def describe(self) -> str:
         """The request in full."""
-        return f"tables {self.sets} of sizes {self.sizes}"
+        return f"tables {self.sets} of {_variables(self.sizes, in_bits=self.in_bits)}"
+
+
+def _variables(sizes: tuple[int, ...], *, in_bits: bool) -> str:
+    return f"{len(sizes)} bits" if in_bits else f"sizes {sizes}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +179,8 @@ class ReplaceStep:
         phase: what the step belongs to, for people.
         release: the whole release, one party's turn.
         group: the marginals that are summed in this step.
-        sizes: domain sizes of the study's attributes.
+        sizes: domain sizes of the study's variables.
+        in_bits: the variables are the bits of the attributes.
     """
 
     name: str
@@ -153,6 +188,7 @@ class ReplaceStep:
     release: Release
     group: Group
     sizes: tuple[int, ...]
+    in_bits: bool = False
 
     mechanism = "discrete Laplace with noise replacement"
 
@@ -171,11 +207,17 @@ class ReplaceStep:
                 result[party] = result.get(party, Fraction(0)) + 2 / self.release.noise_scale
         return result
 
+    def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
+        """The exact tables of the whole release, for the party whose turn it is."""
+        marginals = [marginal for group in self.release.groups for marginal in group.marginals]
+        rows = BitRows(data) if self.in_bits else data
+        return dict(zip(marginals, rows.count(marginals), strict=True))
+
     def describe(self) -> str:
         """Everything that matters about the step."""
         return (
-            f"replace {self.name!r} over {self.parties}: tables {self.group.marginals} of sizes "
-            f"{self.sizes}; scale {self.release.noise_scale}"
+            f"replace {self.name!r} over {self.parties}: tables {self.group.marginals} of "
+            f"{_variables(self.sizes, in_bits=self.in_bits)}; scale {self.release.noise_scale}"
         )
 
 
@@ -184,6 +226,9 @@ class Choice(Protocol):
 
     def run(self, data: PartyRows, source: RandomSource) -> bytes:
         """The outcome, which is published."""
+
+    def check(self, payload: bytes) -> None:
+        """Refuse a payload that is no outcome of the mechanism, with RemoteProtocolError."""
 
     def describe(self) -> str:
         """The mechanism in full."""
