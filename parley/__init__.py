@@ -7,6 +7,8 @@
     fitted.privacy["epsilon_delivered"]
     fitted.save("model.json"); parley.load("model.json")
 
+    parley.simulate([north, east, south], "schema.toml", epsilon=0.8).sample()
+
     parley.Privelet(epsilon=1.0).fit(table, "schema.toml").count("age in 20..39 and sex = Female")
 
 Names are imported when they are first used, so that the command starts quickly.
@@ -24,27 +26,33 @@ if TYPE_CHECKING:
     from parley.loading import load
     from parley.privbayes import FittedPrivBayes, PrivBayes
     from parley.privelet import FittedPrivelet, Privelet
+    from parley.simulation import simulate
+    from parley.study_release import FittedStudy
 
 _HOMES = {
     "FittedPrivBayes": "parley.privbayes",
     "FittedPrivelet": "parley.privelet",
+    "FittedStudy": "parley.study_release",
     "ParleyError": "common.errors",
     "PrivBayes": "parley.privbayes",
     "Privelet": "parley.privelet",
     "Schema": "common.schema",
     "evaluate": "parley.evaluation",
     "load": "parley.loading",
+    "simulate": "parley.simulation",
 }
 
 __all__ = [
     "FittedPrivBayes",
     "FittedPrivelet",
+    "FittedStudy",
     "ParleyError",
     "PrivBayes",
     "Privelet",
     "Schema",
     "evaluate",
     "load",
+    "simulate",
 ]
 
 

@@ -27,7 +27,9 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
     "schema": ("parley.commands.schema", "Propose a schema from a table, or check one."),
     "synthesize": ("parley.commands.synthesize", "Publish a synthetic table of one owner's rows."),
     "query": ("parley.commands.query", "Ask a release how many rows satisfy a condition."),
+    "simulate": ("parley.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.commands.evaluate", "Compare a synthetic table with the real one."),
+    "keys": ("parley.commands.keys", "Keys and certificates of a consortium."),
     "demo": ("parley.commands.demo", "The main job on a made-up population."),
 }
 

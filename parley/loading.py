@@ -7,13 +7,18 @@ import zipfile
 from pathlib import Path
 
 from common.errors import InputError
+from common.schema import Schema
+from common.schema.tables import read_table
 from parley.privbayes import FORMAT, METHOD, FittedPrivBayes
 from parley.privelet import FittedPrivelet
-from parley.release import MODEL, RANGES
+from parley.release import FORMATS, MODEL, RANGES, SCHEMA, STATEMENT, read_json, table_name
+from parley.released_rows import ReleasedRows
 
 
-def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet:
-    """The model in a file that `save` wrote, or of a release folder.
+def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet | ReleasedRows:
+    """The model in a file that `save` wrote, or what is in a release folder.
+
+    The release of a study of several owners is read back as its synthetic rows.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -35,5 +40,20 @@ def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f"{target}: not a model of this version of parley ({FORMAT!r})")
     if document.get("method") != METHOD:
-        raise InputError(f"{target} only describes a release; load the folder it is in")
+        if target.parent != Path(path):
+            raise InputError(f"{target} only describes a release; load the folder it is in")
+        return _released_rows(target.parent, document)
     return FittedPrivBayes.from_json(document, where=str(target))
+
+
+def _released_rows(folder: Path, document: dict[str, object]) -> ReleasedRows:
+    schema = Schema.load(folder / SCHEMA)
+    files = [folder / table_name(kind) for kind in FORMATS]
+    table = next((file for file in files if file.is_file()), None)
+    if table is None:
+        raise InputError(f"{folder} is not a release: it has no synthetic table")
+    rows = document.get("rows")
+    if not isinstance(rows, int):
+        raise InputError(f"{folder / MODEL}: the model is damaged: it does not say how many rows")
+    codes = read_table(table, schema).encode(schema)
+    return ReleasedRows(schema, codes, rows, read_json(folder, STATEMENT))

@@ -17,7 +17,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from common.bayes.constraints import Constraints
@@ -30,10 +29,9 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
-from common.wavelet.domain import axes_of
-from common.wavelet.vocabulary import Vocabulary
 from parley import release
 from parley.columns import ColumnTypes
+from parley.conditions import Condition
 from parley.console import Reporter, silent
 from parley.report.network_picture import draw_network
 from parley.report.released import network_drawing
@@ -210,19 +208,9 @@ class FittedPrivBayes:
         Args:
             query: like "age in 20..39 and sex = Female"; see `common.wavelet.query`.
         """
-        axes = [axis.leaf_codes for axis in axes_of(self.schema)]
-        box = Vocabulary(self.schema.attributes, axes).compile([query])[0]
-        allowed = [
-            np.isin(np.arange(len(leaves)), leaves[low:high])
-            for leaves, (low, high) in zip(axes, box, strict=True)
-        ]
-        found = 0
-        for block in self.model.sample_blocks(_ROWS_FOR_AN_ANSWER, OsRandomSource()):
-            inside = np.ones(block.rows, dtype=np.bool_)
-            for column, values in zip(block.columns, allowed, strict=True):
-                if not values.all():
-                    inside &= values[column]
-            found += int(inside.sum())
+        condition = Condition.parse(query, self.schema)
+        blocks = self.model.sample_blocks(_ROWS_FOR_AN_ANSWER, OsRandomSource())
+        found = sum(condition.matching(block) for block in blocks)
         share = found / _ROWS_FOR_AN_ANSWER
         deviation = (share * (1 - share) / _ROWS_FOR_AN_ANSWER) ** 0.5
         return ModelCount(share * self.rows, share, deviation * self.rows)

@@ -133,9 +133,14 @@ def write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def table_name(file_format: str) -> str:
+    """What the file of synthetic rows is called."""
+    return f"synthetic.{file_format}"
+
+
 def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:
     """The synthetic rows as synthetic.csv or synthetic.parquet."""
-    path = folder / f"synthetic.{file_format}"
+    path = folder / table_name(file_format)
     if file_format == "csv":
         table.to_csv(path, index=False)
     else:

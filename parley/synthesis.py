@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 from common.schema import Codes
 from parley import release
@@ -11,16 +13,21 @@ from parley.console import Reporter, silent
 from parley.privbayes import FittedPrivBayes
 from parley.privelet import FittedPrivelet
 from parley.report.network_picture import draw_network
+from parley.report.page import Section, table
 from parley.report.release_page import ReleaseFacts, release_page
 from parley.report.released import (
+    MarginalError,
+    NetworkDrawing,
+    Shares,
     model_errors,
     model_shares,
     network_drawing,
     range_errors,
     range_shares,
 )
+from parley.study_release import FittedStudy, step_errors, study_drawing
 
-Fitted = FittedPrivBayes | FittedPrivelet
+Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ def write_release(
     release.write_json(folder / release.MODEL, fitted.to_json())
     if isinstance(fitted, FittedPrivelet):
         fitted.save(folder / release.RANGES)
+    if isinstance(fitted, FittedStudy):
+        release.write_json(folder / release.TRANSCRIPT, fitted.transcript)
     facts = _facts(fitted, synthetic)
     if facts.network is not None:
         net = facts.network
@@ -69,33 +78,96 @@ def write_release(
 
 
 def _facts(fitted: Fitted, synthetic: Codes) -> ReleaseFacts:
-    made: list[tuple[str, object]]
-    if isinstance(fitted, FittedPrivelet):
-        plan = fitted.ranges.plan
-        transforms = zip(fitted.schema.names, plan.axes, strict=True)
-        made = [
-            ("method", f"Privelet ({plan.method})"),
-            ("cells", f"{plan.cells:,}"),
-            ("transforms", ", ".join(f"{name}: {axis.kind}" for name, axis in transforms)),
-            ("noise scale", f"{float(plan.scale):,.4g} on weighted coefficients"),
-            ("range counts", f"{release.RANGES}: ask it with `parley query`"),
-        ]
-        network = None
-        shares, errors = range_shares(fitted.ranges), range_errors(fitted.ranges)
-    else:
-        network = network_drawing(fitted.model, fitted.schema)
-        shares, errors = model_shares(fitted.model), model_errors(fitted.model, fitted.schema)
-        made = _privbayes_steps(fitted)
+    match fitted:
+        case FittedPrivelet():
+            told = _Told(
+                made=_privelet_steps(fitted),
+                shares=range_shares(fitted.ranges),
+                errors=range_errors(fitted.ranges),
+            )
+        case FittedPrivBayes():
+            told = _Told(
+                made=_privbayes_steps(fitted),
+                shares=model_shares(fitted.model),
+                errors=model_errors(fitted.model, fitted.schema),
+                network=network_drawing(fitted.model, fitted.schema),
+            )
+        case FittedStudy():
+            told = _Told(
+                made=_study_steps(fitted),
+                shares=[None] * len(fitted.schema.names),
+                errors=step_errors(fitted),
+                network=study_drawing(fitted.model, fitted.schema, synthetic),
+                more=[Section("Communication and time", _traffic(fitted))],
+            )
+        case _:
+            assert_never(fitted)
     return ReleaseFacts(
         schema=fitted.schema,
         synthetic=synthetic,
         rows=fitted.rows,
         privacy=fitted.privacy,
-        network=network,
-        shares=shares,
-        errors=errors,
-        made=made,
+        network=told.network,
+        shares=told.shares,
+        errors=told.errors,
+        made=told.made,
+        more=told.more,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What a report tells that depends on the method."""
+
+    made: Sequence[tuple[str, object]]
+    shares: Sequence[Shares | None]
+    errors: Sequence[MarginalError]
+    network: NetworkDrawing | None = None
+    more: Sequence[Section] = ()
+
+
+def _privelet_steps(fitted: FittedPrivelet) -> list[tuple[str, object]]:
+    plan = fitted.ranges.plan
+    transforms = zip(fitted.schema.names, plan.axes, strict=True)
+    return [
+        ("method", f"Privelet ({plan.method})"),
+        ("cells", f"{plan.cells:,}"),
+        ("transforms", ", ".join(f"{name}: {axis.kind}" for name, axis in transforms)),
+        ("noise scale", f"{float(plan.scale):,.4g} on weighted coefficients"),
+        ("range counts", f"{release.RANGES}: ask it with `parley query`"),
+    ]
+
+
+def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
+    study = fitted.study
+    return [
+        ("method", study.method),
+        ("parties", ", ".join(f"{m.name} ({m.rows:,} rows)" for m in study.members)),
+        ("profile", study.profile),
+        ("noise", study.noise.value),
+        ("aggregation", study.aggregation.value),
+        ("colluding parties tolerated", study.effective_colluders),
+        ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
+        ("study digest", study.digest.hex()),
+    ]
+
+
+def _traffic(fitted: FittedStudy) -> str:
+    phases = fitted.transcript["phases"]
+    if not isinstance(phases, dict):
+        return ""
+    lines = [
+        [
+            phase,
+            traffic["rounds"],
+            sum(traffic["bytes_sent"].values()),
+            sum(traffic["bytes_received"].values()),
+            traffic["seconds"],
+        ]
+        for phase, traffic in phases.items()
+    ]
+    headings = ["phase", "rounds", "bytes from the parties", "bytes to the parties", "seconds"]
+    return table(headings, lines)
 
 
 def _privbayes_steps(fitted: FittedPrivBayes) -> list[tuple[str, object]]:

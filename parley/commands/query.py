@@ -14,6 +14,7 @@ from parley.commands.options import AsJson
 from parley.loading import load
 from parley.privbayes import FittedPrivBayes
 from parley.privelet import FittedPrivelet
+from parley.released_rows import ReleasedRows
 
 app = new_app()
 
@@ -32,8 +33,9 @@ def query(
     """Ask a release how many of the real rows satisfy a condition. It costs no budget.
 
     A Privelet release answers from its noisy counts, with the exact standard deviation of the noise
-    and an interval. A PrivBayes release answers by its model, with a million rows drawn from it:
-    the deviation shown is that of the drawing, and how wrong the model is is not known.
+    and an interval. A PrivBayes release answers by its model, with a million rows drawn from it, a
+    study's release by its synthetic rows: the deviation shown is that of the drawing, and how wrong
+    the model is is not known.
     """
     if not 0 < confidence < 1:
         raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
@@ -70,9 +72,12 @@ def _from_counts(
     return f"{found.value:,.1f} (noise sd {found.standard_deviation:,.1f}; {interval})", answer
 
 
-def _from_model(fitted: FittedPrivBayes, condition: str) -> tuple[str, dict[str, object]]:
+def _from_model(
+    fitted: FittedPrivBayes | ReleasedRows, condition: str
+) -> tuple[str, dict[str, object]]:
+    rows = "synthetic rows" if isinstance(fitted, ReleasedRows) else "a million rows"
     with console.progress("asking the model") as tell:
-        tell(0.0, "drawing a million rows")
+        tell(0.0, f"counting {rows}")
         estimate = fitted.count(condition)
     answer: dict[str, object] = {
         "count": estimate.value,
@@ -80,7 +85,7 @@ def _from_model(fitted: FittedPrivBayes, condition: str) -> tuple[str, dict[str,
         "low": None,
         "high": None,
         "confidence": None,
-        "source": "model, by a sample of a million rows",
+        "source": f"a sample of the model: {rows}",
     }
     words = (
         f"{estimate.value:,.1f} by the model (sampling sd {estimate.sampling_deviation:,.2f}; "

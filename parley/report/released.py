@@ -118,7 +118,7 @@ def model_errors(model: PrivBayesModel, schema: Schema) -> list[MarginalError]:
     """The noise in every released table of a model."""
     names = variable_names(model, schema)
     return [
-        _laplace_error(
+        laplace_error(
             ", ".join(names[view.attribute] + ("*" if view.level else "") for view in family),
             table.size,
             model.noise_scale,
@@ -128,8 +128,11 @@ def model_errors(model: PrivBayesModel, schema: Schema) -> list[MarginalError]:
     ]
 
 
-def _laplace_error(attributes: str, cells: int, scale: Fraction, rows: int) -> MarginalError:
-    """A distance is half the sum of the absolute changes; E|noise| = 2 q / (1 - q^2)."""
+def laplace_error(attributes: str, cells: int, scale: Fraction, rows: int) -> MarginalError:
+    """What discrete Laplace noise of one scale does to one table of `rows` rows.
+
+    A distance is half the sum of the absolute changes; E|noise| = 2 q / (1 - q^2).
+    """
     q = math.exp(-float(1 / scale))
     absolute = 2 * q / ((1 - q) * (1 + q))
     deviation = math.sqrt(discrete_laplace_variance(scale))

@@ -1,0 +1,136 @@
+"""`parley.simulate`: several owners' tables in, one synthetic table out, on one machine.
+
+    >>> fitted = parley.simulate([north, east, south], "schema.toml", epsilon=0.8)
+    >>> fitted.sample(1000)
+    >>> fitted.privacy["parties"]
+
+It runs the roles and the cryptography of a deployment. With aggregation="clear" sums are added up
+in the clear, which is faster and NOT PRIVATE, and the privacy statement says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from common.crypto.identity import Identity
+from common.crypto.sum_plan import Aggregation, Noise
+from common.errors import InputError
+from common.methods import account, plan_of, statement_of
+from common.privacy.budget import parse_epsilon
+from common.schema import Codes, Schema
+from common.study import Member, Study
+from parley.console import Reporter, silent
+from parley.in_process import Run, run_study
+from parley.single_owner import Table, as_schema, encode, source_of
+from parley.study_release import FittedStudy
+
+DEFAULT_METHOD = "subn+"
+
+_Word = TypeVar("_Word", Noise, Aggregation)
+
+
+def simulate(
+    tables: Sequence[Table] | Mapping[str, Table],
+    schema: Schema | Path | str,
+    *,
+    epsilon: str | Fraction | int | float,
+    method: str = DEFAULT_METHOD,
+    profile: str = "sound",
+    noise: str | None = None,
+    aggregation: str = "paillier",
+    colluders: int = 1,
+    cohorts: int = 1,
+    key_bits: int = 2048,
+    encoding: str = "own",
+    seed: int | None = None,
+    tell: Reporter = silent,
+) -> FittedStudy:
+    """Run a study of several owners in this process.
+
+    Args:
+        tables: one per owner, by name or in order.
+        schema: the public domains, or the file that holds them.
+        epsilon: what each owner's rows may cost.
+        method: "subn+", "dp-subn", "dp-ccbn", "independent" or "floor".
+        profile: "sound" or "paper".
+        noise: "distributed" or "one-share"; by default what the profile calls for.
+        aggregation: "paillier", "masked" or "clear" (NOT PRIVATE).
+        colluders: up to how many other owners may pool what they know.
+        cohorts: in how many releases dp-subn updates its structure.
+        key_bits: of the curator's Paillier key.
+        encoding: "own" domains, or "binary" as in the paper.
+        seed: makes the run repeatable and NOT PRIVATE: for experiments only.
+        tell: told how far the work is.
+    """
+    domains = as_schema(schema)
+    named = tables if isinstance(tables, Mapping) else _named(tables)
+    if not named:
+        raise InputError("a study needs the table of at least one owner")
+    encoded = {name: encode(table, domains) for name, table in named.items()}
+    codes = {name: pair[0] for name, pair in encoded.items()}
+    source = source_of(seed, "study")
+    identities = {name: Identity.generate(source) for name in codes}
+    study = Study(
+        name="simulation",
+        schema=domains,
+        members=_members(codes, identities),
+        epsilon=parse_epsilon(epsilon),
+        method=method,
+        profile=profile,
+        noise=_noise(noise, profile),
+        aggregation=_word(Aggregation, "aggregation", aggregation),
+        colluders=min(colluders, max(1, len(codes) - 1)),
+        cohorts=cohorts,
+        key_bits=key_bits,
+        encoding=encoding,
+    )
+    run = run_study(study, plan_of, codes, identities, source=source, report=tell)
+    statement = statement_of(study, account(study, run.steps), source_private=source.private)
+    types = next(iter(encoded.values()))[1]
+    return FittedStudy(
+        study, run.model, run.steps, statement.as_dict(), types, transcript_of(study, run), seed
+    )
+
+
+def transcript_of(study: Study, run: Run) -> dict[str, object]:
+    """Bytes, rounds and seconds by phase and party: the content of transcript.json."""
+    return {
+        "study": study.digest.hex(),
+        "parties": [member.name for member in study.members],
+        "phases": {phase: traffic.as_json() for phase, traffic in run.traffic.items()},
+        "bytes": sum(
+            sum(traffic.sent.values()) + sum(traffic.received.values())
+            for traffic in run.traffic.values()
+        ),
+        "rounds": sum(traffic.rounds for traffic in run.traffic.values()),
+        "seconds": round(sum(traffic.seconds for traffic in run.traffic.values()), 4),
+    }
+
+
+def _named(tables: Sequence[Table]) -> dict[str, Table]:
+    return {f"party {number}": table for number, table in enumerate(tables, start=1)}
+
+
+def _members(codes: Mapping[str, Codes], identities: Mapping[str, Identity]) -> tuple[Member, ...]:
+    return tuple(
+        Member(name=name, rows=table.rows, identity=identities[name].public)
+        for name, table in codes.items()
+    )
+
+
+def _noise(written: str | None, profile: str) -> Noise:
+    if written is None:
+        return Noise.ONE_SHARE if profile == "paper" else Noise.DISTRIBUTED
+    return _word(Noise, "noise", written)
+
+
+def _word(kind: type[_Word], key: str, written: str) -> _Word:
+    try:
+        return kind(written)
+    except ValueError:
+        raise InputError(
+            f"{key}: {written!r} is not one of {', '.join(word.value for word in kind)}"
+        ) from None

@@ -1,0 +1,144 @@
+"""What a study of several owners releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from common.marginals import count
+from common.schema import Codes, Schema
+from common.study import Study
+from common.subn.network_model import NetworkModel
+from common.subn.steps import Model, Step, SumStep
+from parley.columns import ColumnTypes
+from parley.privbayes import FORMAT
+from parley.report.network_picture import Edge, draw_network
+from parley.report.released import (
+    MarginalError,
+    NetworkDrawing,
+    laplace_error,
+    mutual_information,
+)
+from parley.single_owner import source_of
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStudy:
+    """The outcome of a study: everything in it is noisy, so all of it may be published.
+
+    Attributes:
+        study: what was agreed.
+        model: what the curator learnt.
+        steps: every step that was made.
+        privacy: the privacy statement, as in privacy.json.
+        types: the columns of the owners' tables.
+        transcript: bytes, rounds and seconds by phase and party.
+        seed: of a run that is not private.
+    """
+
+    study: Study
+    model: Model
+    steps: tuple[Step, ...]
+    privacy: dict[str, object]
+    types: ColumnTypes
+    transcript: Mapping[str, object]
+    seed: int | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The public domains."""
+        return self.study.schema
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows of all owners together."""
+        return self.study.rows
+
+    def sample_codes(self, rows: int | None = None) -> Codes:
+        """Synthetic rows as codes of the schema."""
+        wanted = (self.study.output_rows or self.rows) if rows is None else rows
+        return self.model.sample(wanted, source_of(self.seed, "rows"))
+
+    def decode(self, codes: Codes) -> pd.DataFrame:
+        """Codes as a table like the owners'."""
+        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
+        return self.types.shape(table, self.schema)
+
+    def sample(self, rows: int | None = None) -> pd.DataFrame:
+        """Any number of synthetic rows; they cost nothing."""
+        return self.decode(self.sample_codes(rows))
+
+    def network_svg(self) -> str:
+        """The network, or the strongest dependences, as a picture."""
+        drawing = study_drawing(self.model, self.schema, self.sample_codes())
+        return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
+
+    def to_json(self) -> dict[str, object]:
+        """The content of model.json."""
+        return {
+            "format": FORMAT,
+            "method": self.study.method,
+            "rows": self.rows,
+            "schema": self.schema.to_toml(),
+            "columns": dict(self.types.types),
+            "model": self.model.as_json(),
+            "privacy": self.privacy,
+        }
+
+
+def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDrawing:
+    """The model's network; for a model without one, the tree of the strongest dependences.
+
+    Strengths are mutual information in the synthetic rows, so nothing real is looked at.
+    """
+    names = schema.names
+    if isinstance(model, NetworkModel) and not model.variables.in_bits:
+        order = [pair.child for pair in model.network.pairs]
+        pairs = [
+            (view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents
+        ]
+    else:
+        order, pairs = _strongest_tree(synthetic)
+    tables = count(synthetic, pairs)
+    strengths: dict[Edge, float] = {
+        (names[a], names[b]): mutual_information(table.astype(np.float64))
+        for (a, b), table in zip(pairs, tables, strict=True)
+    }
+    notes = {edge: f"{strength:.3f} bits" for edge, strength in strengths.items()}
+    return NetworkDrawing([names[a] for a in order], list(strengths), strengths, notes)
+
+
+def _strongest_tree(synthetic: Codes) -> tuple[list[int], list[tuple[int, int]]]:
+    """A maximum spanning tree of the pairs' mutual information, from the first attribute on."""
+    width = synthetic.width
+    pairs = [(a, b) for a in range(width) for b in range(a + 1, width)]
+    strength = {
+        pair: mutual_information(table.astype(np.float64))
+        for pair, table in zip(pairs, count(synthetic, pairs), strict=True)
+    }
+    order, edges = [0], list[tuple[int, int]]()
+    while len(order) < width:
+        parent, child = max(
+            ((a, b) for a in order for b in range(width) if b not in order),
+            key=lambda edge: strength[min(edge), max(edge)],
+        )
+        order.append(child)
+        edges.append((parent, child))
+    return order, edges
+
+
+def step_errors(fitted: FittedStudy) -> list[MarginalError]:
+    """The noise in every sum of a study."""
+    return [
+        laplace_error(
+            f"{step.phase} ({step.name})" if step.phase != step.name else step.name,
+            step.request.cells,
+            step.scale,
+            fitted.rows,
+        )
+        for step in fitted.steps
+        if isinstance(step, SumStep)
+    ]

@@ -1,0 +1,168 @@
+"""A study of several owners on one machine: the API and the command."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import parley
+from common.errors import InputError
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from parley.cli import main
+from parley.partition import at_random, by_column
+from parley.population import demo_schema_toml, make_population
+
+SCHEMA = Schema.from_toml(demo_schema_toml())
+
+
+@pytest.fixture(scope="module")
+def people():
+    return make_population(1_500, seed=5)
+
+
+@pytest.fixture
+def files(tmp_path, people):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "schema.toml").write_text(demo_schema_toml())
+    return tmp_path
+
+
+def run(files, *arguments):
+    return main(
+        [
+            "simulate", str(files / "people.csv"), "--schema", str(files / "schema.toml"),
+            "--epsilon", "2", "--out", str(files / "out"), *arguments,
+        ]
+    )  # fmt: skip
+
+
+def test_dealing_out_loses_and_repeats_no_row(people):
+    parts = at_random(people, 4, SeededRandomSource(1))
+    assert sorted(np.concatenate([part.index for part in parts.values()])) == list(people.index)
+    assert {len(part) for part in parts.values()} == {375}
+
+
+def test_dealing_out_by_column_makes_an_owner_of_every_value(people):
+    parts = by_column(people, "region")
+    assert {name: set(part["region"]) for name, part in parts.items()} == {
+        region: {region} for region in set(people["region"])
+    }
+
+
+def test_more_owners_than_rows_is_refused(people):
+    with pytest.raises(InputError, match="cannot be dealt out"):
+        at_random(people.head(2), 3, SeededRandomSource(1))
+
+
+@pytest.mark.parametrize("method", ["dp-subn", "floor", "independent"])
+def test_a_simulation_gives_a_table_like_the_owners(people, method):
+    parts = list(at_random(people, 3, SeededRandomSource(2)).values())
+    fitted = parley.simulate(parts, SCHEMA, epsilon=1, method=method, aggregation="masked")
+    table = fitted.sample(200)
+    assert list(table.columns) == list(people.columns)
+    assert (table.dtypes == people.dtypes).all()
+    assert len(table) == 200
+    assert fitted.privacy["epsilon_delivered"] == 1
+    assert fitted.privacy["private"] is True
+    assert set(fitted.privacy["parties"]) == {"party 1", "party 2", "party 3"}
+    assert fitted.network_svg().startswith("<svg")
+
+
+def test_the_paper_profile_prints_its_true_cost(people):
+    parts = list(at_random(people, 3, SeededRandomSource(2)).values())
+    fitted = parley.simulate(
+        parts, SCHEMA, epsilon=30, method="dp-subn", aggregation="clear", profile="paper"
+    )
+    assert fitted.privacy["epsilon_requested"] == 30
+    assert fitted.privacy["epsilon_delivered"] > 30
+    assert fitted.privacy["epsilon_claimed_by_paper"] <= 30
+
+
+def test_clear_sums_and_seeds_are_called_not_private(people):
+    parts = list(at_random(people, 2, SeededRandomSource(2)).values())
+    clear = parley.simulate(parts, SCHEMA, epsilon=1, method="floor", aggregation="clear")
+    seeded = parley.simulate(parts, SCHEMA, epsilon=1, method="floor", aggregation="masked", seed=3)
+    again = parley.simulate(parts, SCHEMA, epsilon=1, method="floor", aggregation="masked", seed=3)
+    assert clear.privacy["private"] is False
+    assert seeded.privacy["private"] is False
+    pd.testing.assert_frame_equal(seeded.sample(50), again.sample(50))
+
+
+def test_a_single_owner_is_a_study_too(people):
+    fitted = parley.simulate([people], SCHEMA, epsilon=1, method="dp-subn", aggregation="masked")
+    assert fitted.privacy["parties"] == {"party 1": 1.0}
+
+
+def test_the_command_writes_a_release_with_a_transcript(files, capsys):
+    assert run(files, "--method", "dp-subn", "--aggregation", "paillier", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["epsilon_delivered"] == 2
+    assert told["private"] is True
+    assert set(told["files"]) == {
+        "model.json", "network.svg", "privacy.json", "report.html", "schema.toml",
+        "synthetic.csv", "transcript.json",
+    }  # fmt: skip
+    transcript = json.loads((files / "out" / "transcript.json").read_text())
+    phases = transcript["phases"]
+    assert {"correlations", "initial structure", "structure update", "parameters"} <= set(phases)
+    assert all(bytes_ > 0 for bytes_ in phases["parameters"]["bytes_sent"].values())
+    report = (files / "out" / "report.html").read_text()
+    assert "Communication and time" in report
+    assert "another party" in report
+
+
+def test_a_study_release_answers_queries_from_its_rows(files, capsys):
+    assert run(files, "--method", "floor", "--aggregation", "masked", "--format", "parquet") == 0
+    capsys.readouterr()
+    assert main(["query", str(files / "out"), "sex = Female", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    table = pd.read_parquet(files / "out" / "synthetic.parquet")
+    assert answer["count"] == pytest.approx((table["sex"] == "Female").mean() * 1_500)
+
+
+def test_several_files_are_several_owners(files, people, capsys):
+    for name, part in by_column(people, "sex").items():
+        part.to_csv(files / f"{name}.csv", index=False)
+    code = main(
+        [
+            "simulate", str(files / "Female.csv"), str(files / "Male.csv"),
+            "--schema", str(files / "schema.toml"), "--epsilon", "1", "--method", "floor",
+            "--aggregation", "masked", "--out", str(files / "out"), "--json",
+        ]
+    )  # fmt: skip
+    assert code == 0
+    assert set(json.loads(capsys.readouterr().out)["parties"]) == {"Female", "Male"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--method", "magic"], "'magic' is not one of"),
+        (["--noise", "pink"], "'pink' is not one of"),
+        (["--aggregation", "trust"], "'trust' is not one of"),
+        (["--noise", "one-share"], "does not protect from the other parties"),
+        (["--parties", "2000"], "cannot be dealt out"),
+        (["--parties", "2", "--partition-by", "sex"], "not both"),
+        (["--partition-by", "shoe size"], "no column 'shoe size'"),
+        (["--key-bits", "512"], "512 is not one of"),
+        (["--rows", "0"], "at least one row"),
+        (["--cohorts", "9"], "cohorts"),
+    ],
+)
+def test_mistakes_are_named_and_leave_nothing(files, capsys, arguments, named):
+    assert run(files, *arguments) == 3
+    assert named in capsys.readouterr().err
+    assert not (files / "out").exists()
+
+
+def test_a_bad_cell_is_named_with_its_line(files, capsys):
+    lines = (files / "people.csv").read_text().splitlines()
+    lines[7] = lines[7].replace("Female", "Mermaid").replace("Male", "Mermaid")
+    (files / "people.csv").write_text("\n".join(lines))
+    assert run(files) == 3
+    error = capsys.readouterr().err
+    assert "people.csv" in error
+    assert "Mermaid" in error
+    assert "8" in error

@@ -1,0 +1,157 @@
+"""The study document: read, written, pinned by its digest; contradictions are refused."""
+
+import dataclasses
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.crypto.identity import Identity
+from common.crypto.sum_plan import Aggregation, Noise
+from common.errors import InputError
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from common.study import METHODS, Member, Study
+
+SCHEMA = Schema.from_toml(
+    """
+[[attribute]]
+name = "age"
+kind = "real"
+min = 0.1
+max = 99.5
+bins = 4
+[[attribute]]
+name = "sex"
+kind = "categorical"
+values = ["F", "M"]
+"""
+)
+IDENTITIES = [Identity.generate(SeededRandomSource(i)).public for i in range(3)]
+
+
+def study(**changes):
+    fields = {
+        "name": "regional health",
+        "schema": SCHEMA,
+        "members": tuple(
+            Member(name=name, rows=100 + i, identity=IDENTITIES[i])
+            for i, name in enumerate(("north", "été", "south"))
+        ),
+        "epsilon": Fraction(4, 5),
+        **changes,
+    }
+    return Study(**fields)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    method=st.sampled_from(METHODS),
+    epsilon=st.fractions(min_value="1/1000", max_value=100),
+    colluders=st.integers(0, 2),
+    cohorts=st.integers(1, 3),
+    name=st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=30),
+    encoding=st.sampled_from(["own", "binary"]),
+    output_rows=st.integers(0, 10**9),
+)
+def test_a_study_survives_being_written_and_read(**fields):
+    first = study(**fields)
+    again = Study.from_toml(first.to_toml())
+    assert again == first
+    assert again.digest == first.digest
+
+
+def test_the_order_of_parties_and_attributes_in_the_file_is_free():
+    text = study().to_toml()
+    parties = text[text.index("[[party]]") : text.index("[[attribute]]")]
+    head = text[: text.index("[[party]]")]
+    attributes = text[text.index("[[attribute]]") :]
+    assert Study.from_toml(head + attributes + "\n" + parties).digest == study().digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "another"},
+        {"epsilon": Fraction(1)},
+        {"method": "dp-subn"},
+        {"profile": "paper"},
+        {"aggregation": Aggregation.MASKED},
+        {"colluders": 2},
+        {"cohorts": 2},
+        {"key_bits": 3072},
+        {"encoding": "binary"},
+        {"output_rows": 5},
+        {"members": study().members[:2]},
+        {"members": (study().members[1], study().members[0], study().members[2])},
+        {"members": (dataclasses.replace(study().members[0], rows=7), *study().members[1:])},
+        {"schema": Schema(SCHEMA.attributes[::-1])},
+    ],
+)
+def test_every_change_changes_the_digest(change):
+    assert study(**change).digest != study().digest
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"method": "magic"}, "method: 'magic' is not one of"),
+        ({"profile": "loud"}, "profile"),
+        ({"encoding": "morse"}, "encoding"),
+        ({"key_bits": 512}, "key_bits: 512 is not one of 2048"),
+        ({"epsilon": Fraction(0)}, "epsilon"),
+        ({"colluders": 3}, "colluders"),
+        ({"cohorts": 4}, "cohorts"),
+        ({"cohorts": 0}, "cohorts"),
+        ({"members": ()}, "at least one party"),
+        ({"members": (study().members[0],) * 2}, "no name twice"),
+        ({"name": ""}, "name"),
+        ({"output_rows": -1}, "output_rows"),
+        ({"noise": Noise.NONE}, "without noise"),
+        ({"noise": Noise.ONE_SHARE}, "does not protect from the other parties"),
+        (
+            {"noise": Noise.ONE_SHARE, "profile": "paper", "aggregation": Aggregation.MASKED},
+            "masked",
+        ),
+    ],
+)
+def test_contradictions_are_refused_by_name(change, named):
+    with pytest.raises(InputError, match=named):
+        study(**change)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("name =", "nom =", "unknown key nom"),
+        ('epsilon = "4/5"', 'epsilon = "much"', "epsilon 'much' is not a number"),
+        ('epsilon = "4/5"', "", "epsilon is missing"),
+        ("colluders = 1", 'colluders = "one"', "colluders: expected int"),
+        ('noise = "distributed"', 'noise = "pink"', "noise: 'pink' is not one of"),
+        ("rows = 100", "rows = 0", "rows must be at least 1"),
+        ("rows = 100", "lines = 100", "expected name, rows and identity"),
+        ('identity = "', 'identity = "!', "not base64"),
+        ('identity = "', 'identity = "AAAA', "not a public identity"),
+        ("[[party]]", "[party", "not TOML"),
+        ('kind = "real"', 'kind = "unreal"', "age"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_name(tmp_path, old, new, named):
+    text = study().to_toml()
+    assert old in text
+    path = tmp_path / "study.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match=named) as refused:
+        Study.load(path)
+    assert str(path) in str(refused.value)
+
+
+def test_a_budget_written_as_a_number_is_exact():
+    text = study().to_toml().replace('epsilon = "4/5"', "epsilon = 0.1")
+    assert Study.from_toml(text).epsilon == Fraction(1, 10)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.toml"):
+        Study.load(tmp_path / "absent.toml")
