@@ -21,9 +21,11 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -31,7 +33,7 @@ from scipy.sparse import csr_matrix, hstack
 from sklearn.linear_model import SGDClassifier
 
 from benchmarks.privbayes_data import DATA, Dataset, Target, available
-from benchmarks.privbayes_peers import compare_with_peers
+from benchmarks.privbayes_peers import PARENTS, PeerResult, compare_with_peers
 from common.bayes.constraints import Constraints
 from common.bayes.model import PrivBayesModel
 from common.bayes.plan import PrivBayesOptions
@@ -43,14 +45,23 @@ from common.schema.codes import Codes
 
 RESULTS = Path(__file__).parent / "results"
 EPSILONS = tuple(Fraction(n, 20) for n in (1, 2, 4, 8, 16, 32))
-# Mean distances of a plain implementation (printed sensitivities, clipping at zero), lower then
-# higher order, over EPSILONS.
-REFERENCE: dict[str, list[tuple[float, float]]] = {
-    "NLTCS": [(0.193, 0.252), (0.136, 0.183), (0.101, 0.136), (0.069, 0.095), (0.055, 0.075), (0.035, 0.050)],
-    "ACS": [(0.102, 0.132), (0.086, 0.112), (0.060, 0.079), (0.033, 0.046), (0.021, 0.031), (0.016, 0.025)],
-    "Adult": [(0.211, 0.314), (0.136, 0.226), (0.112, 0.183), (0.098, 0.164), (0.084, 0.139), (0.074, 0.118)],
-    "BR2000": [(0.140, 0.214), (0.093, 0.154), (0.081, 0.136), (0.065, 0.112), (0.054, 0.091), (0.045, 0.072)],
-}  # fmt: skip
+# Mean distances of a plain implementation (printed sensitivities, clipping at zero) over EPSILONS,
+# for the lower and the higher order.
+REFERENCE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "NLTCS": (
+        (0.193, 0.136, 0.101, 0.069, 0.055, 0.035),
+        (0.252, 0.183, 0.136, 0.095, 0.075, 0.050),
+    ),
+    "ACS": ((0.102, 0.086, 0.060, 0.033, 0.021, 0.016), (0.132, 0.112, 0.079, 0.046, 0.031, 0.025)),
+    "Adult": (
+        (0.211, 0.136, 0.112, 0.098, 0.084, 0.074),
+        (0.314, 0.226, 0.183, 0.164, 0.139, 0.118),
+    ),
+    "BR2000": (
+        (0.140, 0.093, 0.081, 0.065, 0.054, 0.045),
+        (0.214, 0.154, 0.136, 0.112, 0.091, 0.072),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -130,7 +141,7 @@ def measure_utility(dataset: Dataset, runs: int) -> list[Utility]:
                 orders=dataset.orders,
                 plain=(float(mean[0]), float(mean[1])),
                 consistent=(float(mean[2]), float(mean[3])),
-                reference=REFERENCE[dataset.name][place],
+                reference=(REFERENCE[dataset.name][0][place], REFERENCE[dataset.name][1][place]),
                 seconds=min(seconds),
             )
         )
@@ -145,7 +156,7 @@ def error_rate(train: Codes, test: Codes, target: Target) -> float:
     if answers.all() or not answers.any():  # nothing to learn: the only class is the answer
         return float((truth != answers[0]).mean())
     machine = SGDClassifier(
-        loss="hinge", alpha=1.0 / train.rows, random_state=0, max_iter=50, tol=1e-3
+        loss="hinge", alpha=1.0 / train.rows, average=True, max_iter=10, tol=None, random_state=0
     )
     machine.fit(_one_hot(train, column), answers)
     return float((machine.predict(_one_hot(test, column)) != truth).mean())
@@ -226,16 +237,12 @@ def show_classification(console: Console, results: Sequence[Classification]) -> 
 
 def plot(utility: Sequence[Utility], classification: Sequence[Classification]) -> None:
     """One picture of distances and one of error rates, a panel per table."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     names = list(dict.fromkeys(each.dataset for each in utility))
     for title, draw in (("distance", _draw_distances), ("misclassification", _draw_rates)):
         figure, axes = plt.subplots(1, len(names), figsize=(4.5 * len(names), 4), squeeze=False)
         for name, panel in zip(names, axes[0], strict=True):
-            draw(panel, [e for e in (*utility, *classification) if e.dataset == name])
+            mine = [e for e in utility if e.dataset == name]
+            draw(panel, mine, [e for e in classification if e.dataset == name])
             panel.set(title=name, xscale="log", xlabel="epsilon", ylabel=title, ylim=(0, None))
             panel.legend(fontsize=7)
         figure.tight_layout()
@@ -243,8 +250,7 @@ def plot(utility: Sequence[Utility], classification: Sequence[Classification]) -
         plt.close(figure)
 
 
-def _draw_distances(panel: Any, results: Sequence[Any]) -> None:  # noqa: ANN401 (an Axes)
-    lines = [each for each in results if isinstance(each, Utility)]
+def _draw_distances(panel: Axes, lines: list[Utility], _: list[Classification]) -> None:
     for place in range(2):
         for kind, style in (("consistent", "-"), ("plain", "--"), ("reference", ":")):
             values = [getattr(each, kind)[place] for each in lines]
@@ -252,14 +258,27 @@ def _draw_distances(panel: Any, results: Sequence[Any]) -> None:  # noqa: ANN401
             panel.plot([e.epsilon for e in lines], values, style, color=f"C{place}", label=label)
 
 
-def _draw_rates(panel: Any, results: Sequence[Any]) -> None:  # noqa: ANN401 (an Axes)
-    lines = [each for each in results if isinstance(each, Classification)]
+def _draw_rates(panel: Axes, _: list[Utility], lines: list[Classification]) -> None:
     for place, task in enumerate(dict.fromkeys(each.task for each in lines)):
         mine = [each for each in lines if each.task == task]
         panel.plot(
             [e.epsilon for e in mine], [e.synthetic for e in mine], color=f"C{place}", label=task
         )
         panel.axhline(mine[0].no_privacy, linestyle=":", color=f"C{place}")
+
+
+def _peers(
+    console: Console, datasets: Sequence[Dataset], arguments: argparse.Namespace
+) -> list[PeerResult]:
+    if arguments.no_peers:
+        return []
+
+    def two_parents(
+        dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource
+    ) -> PrivBayesModel:
+        return fit(replace(dataset, max_parents=PARENTS), codes, epsilon, source)
+
+    return compare_with_peers(console, datasets, two_parents, distance, arguments.peer_limit)
 
 
 def main() -> None:
@@ -269,8 +288,9 @@ def main() -> None:
         "--runs", type=int, default=3, help="runs per table and epsilon (papers: 100)"
     )
     parser.add_argument("--no-peers", action="store_true", help="do not install and time the peers")
+    parser.add_argument("--peer-limit", type=float, default=200, help="seconds a peer may take")
     arguments = parser.parse_args()
-    console = Console()
+    console = Console(width=120)
     datasets, absent = available()
     for name in absent:
         console.print(f"skipped: {name}.csv is not in {DATA}")
@@ -279,7 +299,7 @@ def main() -> None:
     show_utility(console, utility)
     classification = [each for dataset in datasets for each in measure_classification(dataset, 1)]
     show_classification(console, classification)
-    peers = [] if arguments.no_peers else compare_with_peers(console, datasets, fit, distance)
+    peers = _peers(console, datasets, arguments)
     document = {
         "runs": arguments.runs,
         "utility": [asdict(each) for each in utility],
@@ -288,6 +308,7 @@ def main() -> None:
     }
     (RESULTS / "privbayes.json").write_text(json.dumps(document, indent=1))
     if utility:
+        mpl.use("Agg")
         plot(utility, classification)
     console.print(f"written: {RESULTS / 'privbayes.json'}")
 
