@@ -73,7 +73,7 @@ def mutual_information_error(*, rows: int, cells: int) -> float:
     """A bound on |computed - true| of `mutual_information` for tables of at most `cells` cells.
 
     With u = 2^-53: a term c log c is off by at most 9 u of itself (numpy's log2 by 8 u, the product
-    by u). There are at most 2 cells + 2 terms, of four sums that are each at most n log n, and adding
+    by u). There are at most 2 cells + 2 terms, in four sums of at most n log n each, and adding
     m terms loses at most m u of the sum of their sizes. Together below (2 cells + 16) u times
     4 n log n; the bound is twice that.
     """
