@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_matrix, hstack
-from sklearn.linear_model import SGDClassifier
 
 from benchmarks.privbayes_data import DATA, Dataset, Target, available
 from benchmarks.privbayes_peers import PARENTS, PeerResult, compare_with_peers
@@ -162,6 +161,8 @@ def measure_utility(dataset: Dataset, runs: int) -> list[Utility]:
 
 def error_rate(train: Codes, test: Codes, target: Target) -> float:
     """The misclassification rate of a linear C-SVM (hinge loss, C = 1) on one-hot attributes."""
+    from sklearn.linear_model import SGDClassifier  # sets environment variables when imported
+
     _, column, positive = target
     answers = positive(train.columns[column])
     truth = positive(test.columns[column])
