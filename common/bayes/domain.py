@@ -8,7 +8,7 @@ generalised. All views of a table together form the *expanded* table, which is w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -41,10 +41,13 @@ class Domain:
     """The level maps of every attribute, finest first; level 0 is the identity.
 
     Every level is a partition of the attribute's values, coarser than and nested in the level
-    before it. Public knowledge, never learnt from the rows.
+    before it. Public knowledge, never learnt from the rows. `level_sizes` has the number of groups
+    of each level, `sizes` the number of values of each attribute.
     """
 
     levels: tuple[tuple[LevelMap, ...], ...]
+    level_sizes: tuple[tuple[int, ...], ...] = field(init=False, repr=False)
+    sizes: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Refuse levels that are not nested partitions of strictly decreasing size."""
@@ -53,6 +56,9 @@ class Domain:
                 raise LocalError(f"attribute {attribute}: level 0 must keep every value apart")
             for finer, coarser in pairwise(maps):
                 _check_nested(attribute, finer, coarser)
+        sizes = tuple(tuple(int(m.max()) + 1 for m in maps) for maps in self.levels)
+        object.__setattr__(self, "level_sizes", sizes)
+        object.__setattr__(self, "sizes", tuple(each[0] for each in sizes))
 
     @classmethod
     def flat(cls, sizes: Sequence[int]) -> Domain:
@@ -69,11 +75,6 @@ class Domain:
         """The number of attributes."""
         return len(self.levels)
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of values of each attribute."""
-        return tuple(len(maps[0]) for maps in self.levels)
-
     def without_levels(self) -> Domain:
         """The same attributes, no longer to be generalised."""
         return Domain(tuple(maps[:1] for maps in self.levels))
@@ -84,7 +85,7 @@ class Domain:
 
     def size(self, view: View) -> int:
         """The number of groups a view tells apart."""
-        return int(self.levels[view.attribute][view.level].max()) + 1
+        return self.level_sizes[view.attribute][view.level]
 
     def shape(self, views: Sequence[View]) -> tuple[int, ...]:
         """The shape of a table over these views."""

@@ -30,6 +30,9 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.marginals.kernels import compiled
+from common.marginals.threads import run_in_threads, worker_count
+
+_TABLES_PER_TASK = 128
 
 
 def doubled_maximum_joint_scores(tables: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -43,17 +46,31 @@ def doubled_maximum_joint_scores(tables: NDArray[np.int64]) -> NDArray[np.int64]
         majority = mine >= other  # a tie may stand on either side
         own = np.where(majority, mine, 0).sum(axis=1)
         over = 2 * own > rows
-        gains = np.zeros(int(over.sum()), dtype=np.int64)
-        compiled(_fill_doubled_gains)(
+        gains = _doubled_gains(
             np.where(majority, mine, 0)[over].astype(np.int32),
             np.where(majority, other, 0)[over].astype(np.int32),
             (2 * own - rows)[over],
-            gains,
         )
         rest = np.where(majority, 0, other).sum(axis=1)
         covered[over] = (rows + 2 * rest)[over] + gains
     result: NDArray[np.int64] = covered - 2 * rows
     return result
+
+
+def _doubled_gains(
+    weights: NDArray[np.int32], values: NDArray[np.int32], excesses: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The knapsacks of many tables, shared out among the cores."""
+    gains = np.zeros(len(excesses), dtype=np.int64)
+    kernel = compiled(_fill_doubled_gains)
+
+    def fill(start: int) -> None:
+        part = slice(start, start + _TABLES_PER_TASK)
+        kernel(weights[part], values[part], excesses[part], gains[part])
+
+    starts = range(0, len(excesses), _TABLES_PER_TASK)
+    run_in_threads(fill, starts, worker_count(None) if len(starts) > 1 else 1)
+    return gains
 
 
 def _fill_doubled_gains(

@@ -28,7 +28,7 @@ from common.bayes.network import Network
 from common.bayes.plan import Encoding, Plan, PrivBayesOptions, make_plan
 from common.bayes.scores import Scores
 from common.bayes.selection import draw_root
-from common.errors import PolicyError
+from common.errors import InputError, PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
 from common.privacy.accountant import Accountant, exponential_release, laplace_release
@@ -60,8 +60,8 @@ def fit_privbayes(
         options: the user's wishes.
         party: the name the accountant knows the owner of the rows by.
     """
-    domain = Domain.flat(codes.sizes) if hierarchies is None else Domain.of(hierarchies)
     wishes = options or PrivBayesOptions()
+    domain = _domain(codes, hierarchies)
     plan = make_plan(domain, rows=codes.rows, epsilon=epsilon, options=wishes)
     remaining = accountant.remaining(party)
     if remaining is not None and epsilon > remaining:  # better now than after half of it is spent
@@ -69,22 +69,17 @@ def fit_privbayes(
             f"PrivBayes costs {party!r} an epsilon of {epsilon}, but only {remaining} is left of "
             "its cap: nothing was drawn"
         )
-    variables = codes
-    if plan.encoding.in_bits:
-        variables = binarise(codes, plan.encoding is Encoding.GRAY)
-    expanded = ExpandedRows(plan.domain, variables)
+    in_bits, gray = plan.encoding.in_bits, plan.encoding is Encoding.GRAY
+    rows = ExpandedRows(plan.domain, binarise(codes, gray) if in_bits else codes)
     network = plan.network
     if network is None:
+        draws = plan.domain.width - 1
         select = PrivateSelect(
-            accountant,
-            party=party,
-            epsilon=plan.network_epsilon,
-            draws=plan.domain.width - 1,
-            source=source,
+            accountant, party=party, epsilon=plan.network_epsilon, draws=draws, source=source
         )
-        network = _learn(plan, expanded, wishes, select, source)
+        network = _learn(plan, rows, wishes, select, source)
     tables = release_tables(
-        expanded,
+        rows,
         network,
         epsilon=plan.table_epsilon,
         source=source,
@@ -92,6 +87,17 @@ def fit_privbayes(
         party=party,
     )
     return PrivBayesModel(plan, network, tables, wishes.consistency, source.private)
+
+
+def _domain(codes: Codes, hierarchies: Sequence[HasLevels] | None) -> Domain:
+    if hierarchies is None:
+        return Domain.flat(codes.sizes)
+    domain = Domain.of(hierarchies)
+    if domain.sizes != codes.sizes:
+        raise InputError(
+            f"the hierarchies are over domains of sizes {domain.sizes}, the rows have {codes.sizes}"
+        )
+    return domain
 
 
 class ExpandedRows:

@@ -72,12 +72,13 @@ def mutual_information(tables: CountTables) -> NDArray[np.float64]:
 def mutual_information_error(*, rows: int, cells: int) -> float:
     """A bound on |computed - true| of `mutual_information` for tables of at most `cells` cells.
 
-    Each of the at most 2 cells + 2 terms c log c is rounded twice and is off by at most 2 units in
-    the last place; the four sums are at most n log n each, and adding m terms loses at most m more
-    units of the total. Together below (2 cells + 8) units (2^-53) of 4 n log n, doubled here.
+    With u = 2^-53: a term c log c is off by at most 9 u of itself (numpy's log2 by 8 u, the product
+    by u). There are at most 2 cells + 2 terms, in four sums of at most n log n each, and adding
+    m terms loses at most m u of the sum of their sizes. Together below (2 cells + 16) u times
+    4 n log n; the bound is twice that.
     """
     magnitude = 4.0 * rows * np.log2(max(rows, 2))
-    return float(2 * (2 * cells + 8) * 2.0**-53 * magnitude)
+    return float(2 * (2 * cells + 16) * 2.0**-53 * magnitude)
 
 
 def independence_distance(tables: CountTables) -> NDArray[np.int64]:

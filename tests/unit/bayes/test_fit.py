@@ -13,7 +13,7 @@ from common.bayes.network import Network, Pair
 from common.bayes.plan import Encoding, PrivBayesOptions
 from common.bayes.privbayes import PrivateSelect, fit_privbayes
 from common.bayes.scores import Score
-from common.errors import PolicyError
+from common.errors import InputError, PolicyError
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema.codes import Codes
@@ -115,6 +115,11 @@ def test_public_decisions_do_not_depend_on_the_rows(monkeypatch):
             shapes = [(t["family"], len(t["counts"])) for t in document.pop("tables")]
             seen.append((document, shapes, list(offered), accountant.releases))
         assert seen[0] == seen[1]
+
+
+def test_hierarchies_of_other_attributes_are_refused():
+    with pytest.raises(InputError, match="domains of sizes"):
+        fit(rows_of(), hierarchies=HIERARCHIES[::-1])
 
 
 def test_two_fits_without_a_seed_differ():
