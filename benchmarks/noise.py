@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import opendp.prelude as dp
 
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.laplace import discrete_laplace
@@ -38,6 +37,9 @@ def per_second(draw: Callable[[int], object], count: int) -> float:
 
 def opendp_laplace(scale: int) -> Callable[[int], object]:
     """OpenDP's discrete Laplace, which is exact as well."""
+    import opendp.prelude as dp  # loads scikit-learn, which sets environment variables
+
+    dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
     mechanism = dp.m.make_laplace(*space, scale=float(scale))
     return lambda count: mechanism([0] * count)
@@ -79,7 +81,6 @@ def choice_milliseconds(source: OsRandomSource, candidates: int) -> float:
 
 def main() -> None:
     """Print the table and keep it."""
-    dp.enable_features("contrib")
     source = OsRandomSource()
     rows = noise_rows(source)
     print(f"{'scale':>8} {'Laplace/s':>14} {'share of 10/s':>14} {'OpenDP/s':>12} {'ratios':>16}")
