@@ -23,7 +23,7 @@ def reachability(structure):
 
 
 # The paper's Fig. 1: X1 -> X2, X1 -> X3 -> X4, and the edge X1 -> X4 just added (attribute i is
-# X_i, 0 is not used). Its table of information is lost; this one has the sums that the text reports.
+# X_i, 0 is not used). Its table of information is lost; this one has the sums the text reports.
 INFORMATION = symmetric(
     5,
     {(1, 2): 1.39, (1, 3): 1.2, (1, 4): 1.0, (2, 4): 0.63, (2, 3): 0.9},
