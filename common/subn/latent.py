@@ -32,11 +32,12 @@ Floats = NDArray[np.float64]
 Grouping = NDArray[np.intp]  # the group of each value, groups 0..g-1
 
 COMPONENTS = 64
-ITERATIONS = 400
-PENALTY = 50.0
+ITERATIONS = 500
+PENALTY = 30.0
 _STEP = 0.1
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _TINY = 1e-12
+_FORMAT = "parley latent class model 1"
 _START_SEED = "parley latent classes"  # a start, not a secret: everyone gets the same model
 
 
@@ -66,7 +67,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class LatentModel:
-    """Class weights (m,) and, per attribute, the distribution of its values in each class (m, s)."""
+    """Class weights (m,) and, per attribute, its values' distribution in each class (m, s)."""
 
     weights: Floats
     columns: tuple[Floats, ...]
@@ -76,6 +77,14 @@ class LatentModel:
         shape = tuple(self.columns[a].shape[1] for a in attributes)
         joint = _outer([self.weights[:, None], *(self.columns[a] for a in attributes)])
         return np.asarray(joint.sum(axis=0).reshape(shape), dtype=np.float64)
+
+    def as_json(self) -> dict[str, object]:
+        """The model as plain values."""
+        return {
+            "format": _FORMAT,
+            "weights": self.weights.tolist(),
+            "columns": [column.tolist() for column in self.columns],
+        }
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows of the model, stratified.
@@ -105,7 +114,8 @@ def _systematic(weights: Floats, count: int, source: RandomSource) -> NDArray[np
         return np.zeros(0, dtype=np.intp)
     edges = np.cumsum(weights)
     points = (np.arange(count) + uniforms(1, source)[0]) / count * edges[-1]
-    return np.minimum(np.searchsorted(edges, points, side="right"), len(weights) - 1)
+    drawn: NDArray[np.intp] = np.searchsorted(edges, points, side="right")
+    return drawn.clip(max=len(weights) - 1)
 
 
 def _outer(factors: Sequence[Floats]) -> Floats:
@@ -134,7 +144,7 @@ def estimated_margins(
                 sums[attribute] += weight * table.counts.sum(axis=others)
                 weights[attribute] += weight
     return tuple(
-        onto_simplex(total / weight, rows) / rows if weight and rows else np.full(len(total), 1 / len(total))
+        onto_simplex(total / weight, rows) / rows if weight else np.full(len(total), 1 / len(total))
         for total, weight in zip(sums, weights, strict=True)
     )
 
@@ -196,13 +206,45 @@ class _Adam:
     def step(self, gradients: Sequence[Floats]) -> None:
         rate = _STEP * (1 - self._done / self._iterations)
         self._done += 1
-        for parameter, gradient, mean, square in zip(
-            self._parameters, gradients, self._mean, self._square, strict=True
-        ):
-            mean += 0.1 * (gradient - mean)
-            square += 0.01 * (gradient * gradient - square)
-            debiased = mean / (1 - 0.9**self._done)
-            parameter -= rate * debiased / (np.sqrt(square / (1 - 0.99**self._done)) + _TINY)
+        for i, gradient in enumerate(gradients):
+            self._mean[i] += 0.1 * (gradient - self._mean[i])
+            self._square[i] += 0.01 * (gradient * gradient - self._square[i])
+            mean = self._mean[i] / (1 - 0.9**self._done)
+            root = np.sqrt(self._square[i] / (1 - 0.99**self._done))
+            self._parameters[i] -= rate * mean / (root + _TINY)
+
+
+def _starting_logits(log_margins: Sequence[Floats], components: int) -> list[Floats]:
+    """Every class near the margins, no two alike: equal classes would stay equal for ever."""
+    source = SeededRandomSource(_START_SEED)
+    return [
+        start
+        + _SPREAD * (2 * uniforms(components * len(start), source) - 1).reshape(components, -1)
+        for start in log_margins
+    ]
+
+
+class _Loss:
+    """The whole objective, as a function of class weights and columns."""
+
+    def __init__(
+        self, terms: Sequence[_Term], log_margins: Sequence[Floats], penalty: float
+    ) -> None:
+        self._terms, self._log_margins, self._penalty = terms, log_margins, penalty
+
+    def gradients(self, weights: Floats, columns: Sequence[Floats]) -> list[Floats]:
+        """With respect to the logits of every column, then to those of the weights."""
+        slopes, weight_slope = [np.zeros_like(own) for own in columns], np.zeros_like(weights)
+        for term in self._terms:
+            term.add_gradient(weights, columns, slopes, weight_slope)
+        for i, (column, log_margin) in enumerate(zip(columns, self._log_margins, strict=True)):
+            cost = weights[:, None] * column * (np.log(np.maximum(column, _TINY)) - log_margin)
+            slopes[i] += self._penalty * cost
+            weight_slope += self._penalty * cost.sum(axis=1)
+        return [
+            slope - values * slope.sum(axis=-1, keepdims=True)
+            for slope, values in zip([*slopes, weight_slope], [*columns, weights], strict=True)
+        ]
 
 
 def fit(
@@ -214,29 +256,24 @@ def fit(
     iterations: int = ITERATIONS,
     penalty: float = PENALTY,
 ) -> LatentModel:
-    """The mixture that explains all noisy tables; deterministic on one machine."""
+    """The mixture that explains all noisy tables best; always the same for the same tables.
+
+    Args:
+        sizes: the domain size of every attribute.
+        rows: the public number of rows that the tables count.
+        measurements: the noisy tables.
+        components: how many classes.
+        iterations: of gradient descent.
+        penalty: what a nat of information between class and columns costs, in units of the loss.
+    """
+    if rows < 1:
+        raise LocalError(f"a model of {rows} rows cannot be fitted")
     margins = estimated_margins(sizes, rows, measurements)
-    log_margins = [np.log(np.maximum(margin, 0.1 / max(rows, 1))) for margin in margins]
-    source = SeededRandomSource(_START_SEED)
-    logits = [
-        start + _SPREAD * (2 * uniforms(components * len(start), source) - 1).reshape(components, -1)
-        for start in log_margins
-    ]
-    weight_logits = np.zeros(components)
-    terms = [_Term(table, rows) for table in measurements] if rows else []
+    log_margins = [np.log(np.maximum(margin, 0.1 / rows)) for margin in margins]
+    loss = _Loss([_Term(table, rows) for table in measurements], log_margins, penalty)
+    logits, weight_logits = _starting_logits(log_margins, components), np.zeros(components)
     optimiser = _Adam([*logits, weight_logits], iterations)
-    for _ in range(iterations if terms else 0):
-        columns, weights = [_softmax(own) for own in logits], _softmax(weight_logits)
-        slopes, weight_slope = [np.zeros_like(own) for own in columns], np.zeros(components)
-        for term in terms:
-            term.add_gradient(weights, columns, slopes, weight_slope)
-        for column, slope, log_margin in zip(columns, slopes, log_margins, strict=True):
-            cost = weights[:, None] * column * (np.log(np.maximum(column, _TINY)) - log_margin)
-            slope += penalty * cost
-            weight_slope += penalty * cost.sum(axis=1)
-        gradients = [
-            slope - column * slope.sum(axis=1, keepdims=True)
-            for column, slope in zip(columns, slopes, strict=True)
-        ]
-        optimiser.step([*gradients, weight_slope - weights * weight_slope.sum()])
+    for _ in range(iterations):
+        columns = [_softmax(own) for own in logits]
+        optimiser.step(loss.gradients(_softmax(weight_logits), columns))
     return LatentModel(_softmax(weight_logits), tuple(_softmax(own) for own in logits))
