@@ -11,24 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import prod, sqrt
+from math import isqrt, prod
 
 Block = tuple[int, ...]
+
+_UNIT = 1 << 20  # errors are integers in steps of this fraction: peers compare what follows
 
 
 def margin_error(sizes: Sequence[int], blocks: Sequence[Block]) -> float:
     """The sum over attributes of the L1 noise in their margins, in units of 2 / epsilon.
 
     A margin of s values in a block of c cells has s cells with noise of standard deviation
-    proportional to the number of blocks and to sqrt(c / s). Plain Python floats and square roots:
-    the same on every machine, as decisions that peers compare must be.
+    proportional to the number of blocks and to sqrt(c / s).
     """
-    return len(blocks) * sum(_block_error(sizes, block) for block in blocks)
+    return len(blocks) * sum(_block_error(sizes, block) for block in blocks) / _UNIT
 
 
-def _block_error(sizes: Sequence[int], block: Block) -> float:
+def _block_error(sizes: Sequence[int], block: Block) -> int:
     cells = prod(sizes[a] for a in block)
-    return sum(sqrt(sizes[a] * cells) for a in block)
+    return sum(isqrt(sizes[a] * cells * _UNIT * _UNIT) for a in block)
 
 
 def disjoint_blocks(sizes: Sequence[int], cell_limit: int) -> tuple[Block, ...]:

@@ -10,9 +10,9 @@ the margins alone are hard to see, they get everything: the model is then no wor
 columns, because it has better margins than histograms would give. docs/subn.md has the figures
 behind each constant.
 
-Everything a step depends on is public: the study, and noisy sums. Decisions use integers, fractions
-and plain floats only, so curator and parties come to the same steps on different machines; the
-fit, which is floating point, decides nothing but the model.
+Everything a step depends on is public: the study, and noisy sums. Decisions are made on integers
+(and a few single float operations, which every machine rounds alike), so curator and parties come
+to the same steps; the fit, which is floating point, decides nothing but the model.
 """
 
 from __future__ import annotations
