@@ -1,0 +1,57 @@
+"""Disjoint blocks of attributes whose tables give better margins than histograms do.
+
+One histogram per attribute has sensitivity 2d. A table over a block of attributes costs as much as
+one histogram and gives the margins of all of them: with V blocks the noise scale falls from 2d to
+2V, while summing out the rest of the block multiplies a margin's variance by the rest's cells.
+Three binary attributes in a block: a third of the scale, four cells summed, 0.44 of the variance.
+Large domains stay alone. The choice depends on the public domain sizes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import isqrt, prod
+
+Block = tuple[int, ...]
+
+_UNIT = 1 << 20  # errors are integers in steps of this fraction: peers compare what follows
+
+
+def margin_error(sizes: Sequence[int], blocks: Sequence[Block]) -> float:
+    """The sum over attributes of the L1 noise in their margins, in units of 2 / epsilon.
+
+    A margin of s values in a block of c cells has s cells with noise of standard deviation
+    proportional to the number of blocks and to sqrt(c / s).
+    """
+    return len(blocks) * sum(_block_error(sizes, block) for block in blocks) / _UNIT
+
+
+def _block_error(sizes: Sequence[int], block: Block) -> int:
+    cells = prod(sizes[a] for a in block)
+    return sum(isqrt(sizes[a] * cells * _UNIT * _UNIT) for a in block)
+
+
+def disjoint_blocks(sizes: Sequence[int], cell_limit: int) -> tuple[Block, ...]:
+    """A partition of the attributes with a small `margin_error`, greedily.
+
+    Blocks are merged two by two, always the pair that hurts least, down to one block; the best
+    partition on the way wins. A merge can pay only after further merges, because the number of
+    blocks is everybody's factor: so the way does not end at the first merge that does not.
+    """
+    blocks: list[Block] = [(a,) for a in range(len(sizes))]
+    best, best_error = list(blocks), margin_error(sizes, blocks)
+    while len(blocks) > 1:
+        merges = [
+            (_block_error(sizes, a + b) - _block_error(sizes, a) - _block_error(sizes, b), a, b)
+            for a, b in combinations(blocks, 2)
+            if prod(sizes[x] for x in a + b) <= cell_limit
+        ]
+        if not merges:
+            break
+        _, a, b = min(merges)
+        blocks = [block for block in blocks if block not in (a, b)] + [tuple(sorted(a + b))]
+        error = margin_error(sizes, blocks)
+        if error < best_error:
+            best, best_error = list(blocks), error
+    return tuple(sorted(best))

@@ -1,0 +1,94 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import LocalError
+from common.schema.codes import Codes
+from common.subn.blocks import disjoint_blocks, margin_error
+from common.subn.grouping import GroupedTables, balanced_groups, without_noise_floor
+from parley.simulation import RowsInMemory
+
+counts = st.lists(st.integers(-50, 400), min_size=1, max_size=9).map(np.array)
+
+
+@given(counts, st.integers(0, 1000))
+def test_the_noise_floor_leaves_at_most_the_rows_and_no_less_than_needed(values, rows):
+    left = without_noise_floor(values, rows)
+    assert (left >= 0).all()
+    assert left.sum() <= rows
+    taken = int(values.max()) - int(left.max())
+    if taken > 0:
+        assert np.maximum(values - (taken - 1), 0).sum() > rows or taken == values.max()
+
+
+@settings(deadline=None)
+@given(counts, st.integers(1, 5))
+def test_groups_are_the_best_runs_by_brute_force(values, groups):
+    chosen = balanced_groups(values, 500, groups)
+    size = len(values)
+    assert sorted(chosen) == list(chosen)
+    assert set(chosen) == set(range(min(groups, size)))
+    weights = without_noise_floor(values, 500)
+
+    def cost(ends):
+        starts = (0, *ends)
+        return sum(int(weights[a:b].sum()) ** 2 for a, b in zip(starts, (*ends, size), strict=True))
+
+    best = min(cost(ends) for ends in combinations(range(1, size), min(groups, size) - 1))
+    mine = tuple(i for i in range(1, size) if chosen[i] != chosen[i - 1])
+    assert cost(mine) == best
+
+
+def test_billions_of_rows_do_not_overflow():
+    groups = balanced_groups(np.array([4 * 10**12, 10**12, 10**12, 4 * 10**12]), 10**13, 3)
+    assert groups == (0, 1, 1, 2)
+
+
+def test_no_groups_are_refused():
+    with pytest.raises(LocalError, match="0 groups"):
+        balanced_groups(np.array([1, 2]), 3, 0)
+
+
+def test_grouped_tables_are_the_tables_summed_over_the_groups_and_add_up_over_parties():
+    rng = np.random.default_rng(2)
+    table = Codes.from_columns([rng.integers(0, s, 300) for s in (4, 2, 5)], (4, 2, 5))
+    request = GroupedTables(((2, 0), (1,), (0, 1, 2)), ((0, 0, 1, 1), (0, 1), (0, 1, 1, 1, 2)))
+    assert (request.sizes, request.cells) == ((2, 2, 3), 6 + 2 + 12)
+    whole = request.answer(RowsInMemory(table))
+    parts = [table.take(slice(0, 100)), table.take(slice(100, 300))]
+    assert (whole == sum(request.answer(RowsInMemory(part)) for part in parts)).all()
+    first, second, _ = request.tables(whole)
+    expected = np.zeros((3, 2), dtype=int)
+    for x, z in zip(table.columns[0], table.columns[2], strict=True):
+        expected[request.groups[2][z], request.groups[0][x]] += 1
+    assert (first == expected).all()
+    assert (second == np.bincount(table.columns[1])).all()
+    assert request.map_of(1) is None
+    assert list(request.map_of(0)) == [0, 0, 1, 1]
+    assert str(request.groups) in request.describe()
+    assert request.limit(300) == 300
+
+
+def test_ungrouped_tables_are_plain_counts():
+    table = Codes.from_columns([np.array([0, 1, 1])], (2,))
+    request = GroupedTables(((0,),), ((0, 1),))
+    assert list(request.answer(RowsInMemory(table))) == [1, 2]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=20), st.sampled_from([1, 64, 1024]))
+def test_blocks_are_a_partition_that_is_never_worse_than_histograms(sizes, limit):
+    blocks = disjoint_blocks(sizes, limit)
+    assert sorted(a for block in blocks for a in block) == list(range(len(sizes)))
+    assert margin_error(sizes, blocks) <= margin_error(sizes, [(a,) for a in range(len(sizes))])
+    for block in blocks:
+        assert len(block) == 1 or np.prod([sizes[a] for a in block]) <= limit
+
+
+def test_binary_attributes_share_blocks_and_large_domains_stay_alone():
+    blocks = disjoint_blocks([2] * 9 + [40, 40], 1024)
+    assert {(9,), (10,)} <= set(blocks)
+    assert all(len(block) > 1 for block in blocks if block[0] < 9)

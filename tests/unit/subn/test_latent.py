@@ -1,0 +1,191 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import LocalError
+from common.privacy.randomness import SeededRandomSource
+from common.subn.latent import LatentModel, Measurement, _Term, estimated_margins, fit
+
+SIZES = (3, 2, 4, 2)
+ROWS = 10_000
+
+
+def dependent_joint(seed: int = 3) -> np.ndarray:
+    """A joint distribution with strong dependence and no particular structure."""
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.full(int(np.prod(SIZES)), 0.3)).reshape(SIZES)
+
+
+def marginal(joint: np.ndarray, attributes: tuple[int, ...]) -> np.ndarray:
+    return joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
+
+
+def exact(joint: np.ndarray, sets, variance: float = 1.0) -> list[Measurement]:
+    return [Measurement(s, (None,) * len(s), ROWS * marginal(joint, s), variance) for s in sets]
+
+
+def distance(p: np.ndarray, q: np.ndarray) -> float:
+    return 0.5 * float(np.abs(p - q).sum())
+
+
+def some_model(components: int = 5, seed: int = 0) -> LatentModel:
+    rng = np.random.default_rng(seed)
+    return LatentModel(
+        rng.dirichlet(np.ones(components)),
+        tuple(rng.dirichlet(np.ones(size), components) for size in SIZES),
+    )
+
+
+def test_marginals_are_those_of_the_brute_force_joint():
+    model = some_model()
+    joint = np.einsum("m,ma,mb,mc,md->abcd", model.weights, *model.columns)
+    for size in range(1, 5):
+        for attributes in combinations(range(4), size):
+            np.testing.assert_allclose(model.marginal(attributes), marginal(joint, attributes))
+    np.testing.assert_allclose(model.marginal((2, 0)), marginal(joint, (0, 2)).T)
+
+
+@pytest.mark.parametrize("attributes", [(1,), (0, 2), (2, 0, 1), (3, 1, 2, 0)])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_gradient_is_that_of_the_brute_force_loss(attributes, grouped):
+    model = some_model(seed=7)
+    maps = tuple(
+        np.minimum(np.arange(SIZES[a]), 1).astype(np.intp) if grouped and SIZES[a] > 2 else None
+        for a in attributes
+    )
+    shape = tuple(SIZES[a] if m is None else 2 for a, m in zip(attributes, maps, strict=True))
+    counts = np.random.default_rng(1).normal(10, 5, shape)
+    term = _Term(Measurement(attributes, maps, counts, 2.0), rows=100)
+
+    def loss(weights, columns):
+        seen = [
+            columns[a] if m is None else np.stack([columns[a][:, m == g].sum(1) for g in (0, 1)], 1)
+            for a, m in zip(attributes, maps, strict=True)
+        ]
+        letters = "abcd"[: len(seen)]
+        spec = "m," + ",".join(f"m{x}" for x in letters) + "->" + letters
+        return np.sum((100 * np.einsum(spec, weights, *seen) - counts) ** 2) / (2 * 2.0)
+
+    slopes, weight_slope = [np.zeros_like(c) for c in model.columns], np.zeros(5)
+    term.add_gradient(model.weights, model.columns, slopes, weight_slope)
+    step = 1e-6
+    for attribute in range(4):
+        columns = [c.copy() for c in model.columns]
+        columns[attribute][2, 1] *= np.exp(step)
+        up = loss(model.weights, columns)
+        columns[attribute][2, 1] *= np.exp(-2 * step)
+        numeric = (up - loss(model.weights, columns)) / (2 * step)
+        assert slopes[attribute][2, 1] == pytest.approx(numeric, rel=1e-4, abs=1e-6)
+    weights = model.weights.copy()
+    weights[3] *= np.exp(step)
+    up = loss(weights, model.columns)
+    weights[3] *= np.exp(-2 * step)
+    numeric = (up - loss(weights, model.columns)) / (2 * step)
+    assert weight_slope[3] == pytest.approx(numeric, rel=1e-4)
+
+
+def test_precise_tables_are_reproduced():
+    joint = dependent_joint()
+    pairs = list(combinations(range(4), 2))
+    model = fit(SIZES, ROWS, exact(joint, pairs), penalty=1.0)
+    for pair in pairs:
+        assert distance(model.marginal(pair), marginal(joint, pair)) < 0.01
+    whole = fit(SIZES, ROWS, exact(joint, [(0, 1, 2, 3)]), penalty=1.0)
+    assert distance(whole.marginal((0, 1, 2, 3)), joint) < 0.02
+
+
+def test_worthless_tables_leave_independent_columns():
+    joint = dependent_joint()
+    noise = np.random.default_rng(0)
+    tables = exact(joint, [(a,) for a in range(4)], variance=1.0)
+    for pair in combinations(range(4), 2):
+        counts = ROWS * marginal(joint, pair)
+        counts = counts + noise.laplace(0, ROWS, counts.shape)
+        tables.append(Measurement(pair, (None, None), counts, 2.0 * ROWS**2))
+    model = fit(SIZES, ROWS, tables)
+    for pair in combinations(range(4), 2):
+        product = np.outer(*(marginal(joint, (a,)) for a in pair))
+        assert (
+            distance(model.marginal(pair), product)
+            < 0.03
+            < distance(marginal(joint, pair), product)
+        )
+
+
+def test_all_tables_count_by_their_variance():
+    precise = Measurement((0,), (None,), np.array([8000.0, 2000.0]), 100.0)
+    vague = Measurement((0,), (None,), np.array([2000.0, 8000.0]), 900.0)
+    (margin,) = estimated_margins((2,), ROWS, [precise, vague])
+    np.testing.assert_allclose(margin, [0.74, 0.26])
+    assert fit((2,), ROWS, [precise, vague]).marginal((0,))[0] == pytest.approx(0.74, abs=0.002)
+
+
+def test_the_fit_is_repeatable():
+    tables = exact(dependent_joint(), [(0, 1), (2, 3)])
+    first, second = (fit(SIZES, ROWS, tables, iterations=20) for _ in range(2))
+    assert first.as_json() == second.as_json()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([1e-3, 1.0, 1e6, 1e12]),
+    st.sampled_from([1e-6, 1.0, 1e12]),
+    st.integers(1, 10**7),
+)
+def test_no_measurement_breaks_the_numerics(seed, magnitude, variance, rows):
+    rng = np.random.default_rng(seed)
+    sizes = (1, 3, 2)
+    tables = [
+        Measurement((1,), (None,), magnitude * rng.normal(size=3), variance),
+        Measurement((0, 1), (None, np.array([0, 0, 1])), magnitude * rng.normal(size=(1, 2)), 1.0),
+        Measurement((2, 1, 0), (None,) * 3, np.zeros((2, 3, 1)), variance),
+    ]
+    model = fit(sizes, rows, tables, iterations=60, components=8)
+    for array in (model.weights, *model.columns):
+        assert np.isfinite(array).all()
+        assert (array >= 0).all()
+        np.testing.assert_allclose(array.sum(axis=-1), 1.0)
+
+
+def test_without_measurements_everything_is_uniform():
+    np.testing.assert_allclose(fit((2, 5), 100, []).marginal((1,)), 0.2, atol=0.01)
+
+
+def test_no_rows_cannot_be_modelled():
+    with pytest.raises(LocalError, match="0 rows"):
+        fit((2,), 0, [])
+
+
+def test_samples_follow_the_model_and_margins_hardly_vary():
+    model, rows = some_model(seed=5), 20_000
+    table = model.sample(rows, SeededRandomSource("sample"))
+    assert table.rows == rows
+    assert table.sizes == SIZES
+    for attribute in range(4):
+        share = np.bincount(table.columns[attribute], minlength=SIZES[attribute]) / rows
+        assert distance(share, model.marginal((attribute,))) < 10 / rows  # a few rows of rounding
+    for a, b in combinations(range(4), 2):
+        drawn = np.zeros((SIZES[a], SIZES[b]))
+        np.add.at(drawn, (table.columns[a], table.columns[b]), 1 / rows)
+        assert distance(drawn, model.marginal((a, b))) < 0.02
+    # Rows are in random order: the first half looks like the whole.
+    half = np.bincount(table.columns[2][: rows // 2], minlength=4) / (rows // 2)
+    assert distance(half, model.marginal((2,))) < 0.02
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_small_samples_have_the_number_of_rows_asked_for(rows):
+    assert some_model().sample(rows, SeededRandomSource(1)).rows == rows
+
+
+@pytest.mark.parametrize(
+    ("counts", "variance", "message"),
+    [(np.zeros((2, 2)), 1.0, "dimensions"), (np.zeros(2), 0.0, "positive variance")],
+)
+def test_a_malformed_measurement_is_refused(counts, variance, message):
+    with pytest.raises(LocalError, match=message):
+        Measurement((0,), (None,), counts, variance)
