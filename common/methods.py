@@ -22,6 +22,7 @@ from common.subn.floor import floor
 from common.subn.independent import independent
 from common.subn.script import Script, ScriptedPlan
 from common.subn.steps import ChoiceStep, Model, Plan, ReplaceStep, Step, SumStep
+from common.subn.subn_plus import PublicFacts, SubnPlusPlan
 
 _SCRIPTS: Mapping[str, Callable[[Study], Script[Model]]] = {
     "dp-subn": dp_subn,
@@ -35,14 +36,29 @@ def plan_of(study: Study) -> Plan:
     """A fresh copy of the plan that the study implies.
 
     Raises:
-        InputError: this version has no such method.
+        InputError: the method cannot do what the study asks of it.
     """
-    script = _SCRIPTS.get(study.method)
-    if script is None:
-        raise InputError(
-            f"method: {study.method!r} is not in this version; use one of {', '.join(_SCRIPTS)}"
+    if study.method == "subn+":
+        return _subn_plus(study)
+    return ScriptedPlan(_SCRIPTS[study.method](study))
+
+
+def _subn_plus(study: Study) -> Plan:
+    if study.encoding != "own":
+        raise InputError('encoding: subn+ keeps the attributes\' own domains; use encoding = "own"')
+    parties = len(study.members)
+    shares = Fraction(1)
+    if study.noise is Noise.DISTRIBUTED:
+        shares = Fraction(parties, parties - study.effective_colluders)
+    return SubnPlusPlan(
+        PublicFacts(
+            sizes=study.schema.sizes,
+            parties=tuple(member.name for member in study.members),
+            rows=study.rows,
+            epsilon=study.epsilon,
+            noise_shares=shares,
         )
-    return ScriptedPlan(script(study))
+    )
 
 
 def account(study: Study, steps: Iterable[Step]) -> Accountant:
