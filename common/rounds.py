@@ -9,26 +9,34 @@ from common.crypto.paillier import PublicKey
 from common.crypto.sum_plan import Aggregation, SumPlan
 from common.errors import RemoteProtocolError
 from common.study import Study
-from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep
+from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest
 
 
 def sum_plan_of(
-    study: Study, number: int, step: SumStep | ReplaceStep, public_key: PublicKey | None
+    study: Study,
+    number: int,
+    step: SumStep | ReplaceStep,
+    public_key: PublicKey | None,
+    *,
+    history: bytes,
 ) -> SumPlan:
-    """The secure sum of a step, derived from the study and nothing else.
+    """The secure sum of a step, derived from the study and what was published under it.
 
     Args:
         study: what everybody approved.
         number: of the step; it is the sum's round, so no sum is ever run twice.
         step: as the plan gives it.
         public_key: the curator's, if the study aggregates under Paillier.
+        history: the digest of the transcript so far, as this side knows it.
     """
+    context = step_digest(history, number, step)
     masks = study.profile == "sound"
     if isinstance(step, ReplaceStep):
         return step.release.plan(
             step.group,
             study=study.digest,
             round_=number,
+            context=context,
             aggregation=study.aggregation,
             public_key=public_key,
             zero_sum_masks=masks,
@@ -37,6 +45,7 @@ def sum_plan_of(
     return SumPlan(
         study=study.digest,
         round=number,
+        context=context,
         parties=step.parties,
         limits=tuple(step.request.limit(rows[name]) for name in step.parties),
         cells=step.request.cells,

@@ -34,6 +34,7 @@ from common.privacy.randomness import RandomSource
 from common.rounds import encode_result, needs_key, sum_plan_of
 from common.study import Study
 from common.subn.steps import ChoiceStep, Model, Plan, Step, step_digest
+from common.transcript import Transcript
 from curator.effects import Effect, Fail, Finish, Send
 
 SourceOfStep = Callable[[int], RandomSource]
@@ -85,6 +86,7 @@ class CuratorRole:
         self._study, self._plan = study, plan
         self._private_key, self._source_of = private_key, source_of
         self._names = tuple(member.name for member in study.members)
+        self._transcript = Transcript(study.digest)
         self._state = State.AWAITING_START
         self._number = 0
         self._sum: SumCurator | None = None
@@ -118,6 +120,7 @@ class CuratorRole:
         if self._state is not State.AWAITING_START:
             raise LocalError("the study was started before")
         key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
+        self._transcript.add_key(key)
         effects = self._to_all(StudyOpened(study=self._study.digest, public_key=key))
         others = self._names[1:]
         if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
@@ -210,6 +213,7 @@ class CuratorRole:
 
     def _publish(self, result: bytes) -> list[Effect]:
         published = ResultPublished(study=self._study.digest, step=self._number, result=result)
+        self._transcript.add_result(self._number, result)
         self._sum = None
         self._number += 1
         return self._to_all(published) + self._open_next()
@@ -226,7 +230,7 @@ class CuratorRole:
         opened = StepOpened(
             study=self._study.digest,
             step=self._number,
-            digest=step_digest(self._study.digest, self._number, step),
+            digest=step_digest(self._transcript.digest, self._number, step),
             opening=opening,
         )
         return self._to_all(opened)
@@ -235,7 +239,7 @@ class CuratorRole:
         if isinstance(step, ChoiceStep):
             raise LocalError("a choice is not summed")
         key = None if self._private_key is None else self._private_key.public_key
-        plan = sum_plan_of(self._study, self._number, step, key)
+        plan = sum_plan_of(self._study, self._number, step, key, history=self._transcript.digest)
         self._sum = SumCurator(
             plan, private_key=self._private_key, source=self._source_of(self._number)
         )

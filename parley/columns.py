@@ -1,12 +1,15 @@
-"""The types of a table's columns: remembered of the input, so that synthetic rows come back alike.
+"""The columns of a table: remembered of the input, so that synthetic rows come back in its shape.
 
-Only types are kept, never cells. The categories of a pandas categorical are a list of values, and
-often of just those that occur, so they are forgotten: the schema's values take their place.
+Remembered are the names in their order, and which columns were categoricals. Types are not: whoever
+reads a file, pandas or Arrow, infers them from the cells, so they tell about cells. An empty cell
+makes 64-bit integers floats, one 0.5 makes a column of whole numbers one of fractions, one cell
+that is no date makes text of all dates. Published with a release, that would be a fact about a row
+that nobody paid for. So the schema decides the type of every column. The categories of a
+categorical are a list of values, often of just those that occur: the schema's take their place.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,74 +21,52 @@ from common.schema import Schema
 from common.schema.attribute import Listed
 from common.schema.decoder import shape_like
 
+_BY_SCHEMA = "by schema"
 _CATEGORY = "category"
 _ORDERED = "category, ordered"
-_OBJECTS: dict[str, Any] = {"text": "", "date": dt.date(1970, 1, 1), "object": None}
 
 
 @dataclass(frozen=True)
-class ColumnTypes:
-    """The names and types of the columns, in order; types as the text that pandas reads back.
+class Columns:
+    """The names of the columns, in order, and which of them are categoricals.
 
     Attributes:
-        types: by column. Objects are "text", "date" or "object", after the cells they hold.
+        kinds: "category", "category, ordered" or "by schema", by column.
     """
 
-    types: Mapping[str, str]
+    kinds: Mapping[str, str]
 
     @classmethod
-    def of(cls, table: pd.DataFrame | pa.Table) -> ColumnTypes:
+    def of(cls, table: pd.DataFrame | pa.Table) -> Columns:
         """Those of a table."""
         if isinstance(table, pa.Table):
-            table = _decoded(table.schema).empty_table().to_pandas(types_mapper=pd.ArrowDtype)
-        return cls({str(name): _name(column) for name, column in table.items()})
+            # Dictionaries are how a column was stored, not what it holds.
+            return cls(dict.fromkeys(table.column_names, _BY_SCHEMA))
+        return cls({str(name): _kind(column) for name, column in table.items()})
 
     def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-        """The table in this order and these types, as far as they can hold its values."""
+        """A decoded table in this order, with these categoricals."""
         return pd.DataFrame(
             {
                 name: self._shaped(table[name], schema)
-                for name in self.types
+                for name in self.kinds
                 if name in table.columns
             }
         )
 
     def _shaped(self, column: pd.Series[Any], schema: Schema) -> pd.Series[Any]:
-        name = str(column.name)
-        written = self.types[name]
-        if written in _OBJECTS:
-            return shape_like(column, pd.Series([_OBJECTS[written]], dtype=object))
-        if written in (_CATEGORY, _ORDERED):
-            domain = schema.attributes[schema.position(name)].domain
-            categories = list(domain.values) if isinstance(domain, Listed) else None
-            target: Any = pd.CategoricalDtype(categories, ordered=written == _ORDERED)
-            return (
-                column.astype(target)
-                if categories is None
-                else shape_like(column, pd.Series([], dtype=target))
-            )
-        try:
-            target = pd.api.types.pandas_dtype(written)
-        except (TypeError, NotImplementedError):  # a type with parameters that text cannot carry
+        kind = self.kinds[str(column.name)]
+        if kind not in (_CATEGORY, _ORDERED):
             return column
+        domain = schema.attributes[schema.position(str(column.name))].domain
+        categories = list(domain.values) if isinstance(domain, Listed) else None
+        target = pd.CategoricalDtype(categories, ordered=kind == _ORDERED)
+        if categories is None:
+            return column.astype(target)
         return shape_like(column, pd.Series([], dtype=target))
 
 
-def _decoded(schema: pa.Schema) -> pa.Schema:
-    """Dictionaries are how a column was stored, not what it holds."""
-    return pa.schema(
-        [
-            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-            for field in schema
-        ]
-    )
-
-
-def _name(column: pd.Series[Any]) -> str:
+def _kind(column: pd.Series[Any]) -> str:
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _ORDERED if column.dtype.ordered else _CATEGORY
-    if column.dtype == object:
-        cells = column.dropna()
-        first = cells.iloc[0] if len(cells) else None
-        return "text" if isinstance(first, str) else "date" if type(first) is dt.date else "object"
-    return str(column.dtype)
+    return _BY_SCHEMA

@@ -30,7 +30,7 @@ from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from parley import release
-from parley.columns import ColumnTypes
+from parley.columns import Columns
 from parley.conditions import Condition
 from parley.console import Reporter, silent
 from parley.report.network_picture import draw_network
@@ -96,7 +96,7 @@ class PrivBayes:
         domains = as_schema(schema)
         epsilon = parse_epsilon(self.epsilon)
         options = self._options(domains)
-        codes, types = encode(table, domains)
+        codes, columns = encode(table, domains)
         source = source_of(self.seed, "model")
         accountant = TellingAccountant(epsilon, tell)
         model = fit_privbayes(
@@ -109,7 +109,7 @@ class PrivBayes:
             party=OWNER,
         )
         privacy = statement_of(epsilon, accountant, source)
-        return FittedPrivBayes(domains, model, privacy, types, self.seed)
+        return FittedPrivBayes(domains, model, privacy, columns, self.seed)
 
     def _options(self, schema: Schema) -> PrivBayesOptions:
         network = None
@@ -173,14 +173,14 @@ class FittedPrivBayes:
         schema: the public domains.
         model: the network and the noisy tables.
         privacy: the privacy statement, as in privacy.json.
-        types: the columns of the input.
+        columns: the columns of the input.
         seed: of a run that is not private.
     """
 
     schema: Schema
     model: PrivBayesModel
     privacy: dict[str, object]
-    types: ColumnTypes
+    columns: Columns
     seed: int | None = None
 
     @property
@@ -196,7 +196,7 @@ class FittedPrivBayes:
     def decode(self, codes: Codes) -> pd.DataFrame:
         """Codes as a table like the input."""
         table = self.schema.decode(codes, source_of(self.seed, "numbers"))
-        return self.types.shape(table, self.schema)
+        return self.columns.shape(table, self.schema)
 
     def sample(self, rows: int | None = None) -> pd.DataFrame:
         """Any number of synthetic rows, by default as many as there were; they cost nothing."""
@@ -231,7 +231,7 @@ class FittedPrivBayes:
             "format": FORMAT,
             "method": METHOD,
             "schema": self.schema.to_toml(),
-            "columns": dict(self.types.types),
+            "columns": dict(self.columns.kinds),
             "model": self.model.to_json(),
             "privacy": self.privacy,
         }
@@ -242,7 +242,7 @@ class FittedPrivBayes:
         try:
             schema = Schema.from_toml(document["schema"], where=where)
             model = PrivBayesModel.from_json(document["model"])
-            types = ColumnTypes({str(k): str(v) for k, v in document["columns"].items()})
+            columns = Columns({str(k): str(v) for k, v in document["columns"].items()})
             privacy = dict(document["privacy"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{where}: the model is damaged: {error!r}") from None
@@ -250,7 +250,7 @@ class FittedPrivBayes:
             raise InputError(f"{where}: {error}") from None
         if model.plan.sizes != schema.sizes:
             raise InputError(f"{where}: the model and its schema do not belong together")
-        return cls(schema, model, privacy, types)
+        return cls(schema, model, privacy, columns)
 
     def save(self, path: Path | str) -> None:
         """Write the model to a file that `parley.load` reads; it needs no data."""

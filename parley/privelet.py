@@ -31,7 +31,7 @@ from common.schema import Codes, Schema
 from common.wavelet import RangeCount, RangeCounts, RangeRelease, plan_privelet, privelet, storage
 from common.wavelet.plan import METHODS
 from parley import release
-from parley.columns import ColumnTypes
+from parley.columns import Columns
 from parley.console import Reporter, silent
 from parley.single_owner import (
     OWNER,
@@ -79,7 +79,7 @@ class Privelet:
         epsilon = parse_epsilon(self.epsilon)
         choices: dict[str, Any] = {"method": self.method, "untransformed": self.untransformed}
         plan_privelet(domains, epsilon, **choices)  # refuse a domain too large before encoding
-        codes, types = encode(table, domains)
+        codes, columns = encode(table, domains)
         source = source_of(self.seed, "noise")
         accountant = TellingAccountant(epsilon, tell)
         ranges = privelet(
@@ -92,7 +92,7 @@ class Privelet:
             **choices,
         )
         privacy = statement_of(epsilon, accountant, source)
-        return FittedPrivelet(ranges, privacy, types, self.seed)
+        return FittedPrivelet(ranges, privacy, columns, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +102,13 @@ class FittedPrivelet:
     Attributes:
         ranges: the noisy counts, and answers from them.
         privacy: the privacy statement, as in privacy.json.
-        types: the columns of the input.
+        columns: the columns of the input.
         seed: of a run that is not private.
     """
 
     ranges: RangeRelease
     privacy: dict[str, object]
-    types: ColumnTypes
+    columns: Columns
     seed: int | None = None
 
     @property
@@ -147,7 +147,7 @@ class FittedPrivelet:
     def decode(self, codes: Codes) -> pd.DataFrame:
         """Codes as a table like the input."""
         table = self.schema.decode(codes, source_of(self.seed, "numbers"))
-        return self.types.shape(table, self.schema)
+        return self.columns.shape(table, self.schema)
 
     def sample(self, rows: int | None = None) -> pd.DataFrame:
         """Any number of synthetic rows, by default as many as there were; they cost nothing."""
@@ -161,7 +161,7 @@ class FittedPrivelet:
             "method": METHOD,
             "variant": plan.method,
             "schema": self.schema.to_toml(),
-            "columns": dict(self.types.types),
+            "columns": dict(self.columns.kinds),
             "rows": self.rows,
             "cells": plan.cells,
             "noise_scale": str(plan.scale),
@@ -197,7 +197,7 @@ class FittedPrivelet:
         try:
             with zipfile.ZipFile(path) as archive:
                 about = json.loads(archive.read(_ABOUT))
-            types = ColumnTypes({str(k): str(v) for k, v in about["columns"].items()})
-            return cls(ranges, dict(about["privacy"]), types)
+            columns = Columns({str(k): str(v) for k, v in about["columns"].items()})
+            return cls(ranges, dict(about["privacy"]), columns)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{path}: {_ABOUT} is missing or damaged: {error!r}") from None

@@ -89,9 +89,9 @@ def simulate(
     )
     run = run_study(study, plan_of, codes, identities, source=source, report=tell)
     statement = statement_of(study, account(study, run.steps), source_private=source.private)
-    types = next(iter(encoded.values()))[1]
+    columns = next(iter(encoded.values()))[1]
     return FittedStudy(
-        study, run.model, run.steps, statement.as_dict(), types, transcript_of(study, run), seed
+        study, run.model, run.steps, statement.as_dict(), columns, transcript_of(study, run), seed
     )
 
 

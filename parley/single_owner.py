@@ -15,7 +15,7 @@ from common.privacy.randomness import OsRandomSource, RandomSource, SeededRandom
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
 from common.schema import Codes, Schema
 from common.schema.tables import TableFile
-from parley.columns import ColumnTypes
+from parley.columns import Columns
 from parley.console import Reporter, silent
 
 OWNER = "owner"
@@ -58,13 +58,13 @@ def as_schema(schema: Schema | Path | str) -> Schema:
     return schema if isinstance(schema, Schema) else Schema.load(schema)
 
 
-def encode(table: Table, schema: Schema) -> tuple[Codes, ColumnTypes]:
-    """The rows as codes, and the types their columns had."""
+def encode(table: Table, schema: Schema) -> tuple[Codes, Columns]:
+    """The rows as codes, and their columns."""
     if isinstance(table, TableFile):
-        return table.encode(schema), ColumnTypes.of(table.data)
+        return table.encode(schema), Columns.of(table.data)
     if not isinstance(table, pd.DataFrame | pa.Table):  # callers need not use a type checker
         raise InputError(f"expected a pandas or Arrow table, not {type(table).__name__}")
-    return schema.encode(table), ColumnTypes.of(table)
+    return schema.encode(table), Columns.of(table)
 
 
 def statement_of(

@@ -13,7 +13,7 @@ from common.schema import Codes, Schema
 from common.study import Study
 from common.subn.network_model import NetworkModel
 from common.subn.steps import Model, Step, SumStep
-from parley.columns import ColumnTypes
+from parley.columns import Columns
 from parley.privbayes import FORMAT
 from parley.report.network_picture import Edge, draw_network
 from parley.report.released import (
@@ -34,7 +34,7 @@ class FittedStudy:
         model: what the curator learnt.
         steps: every step that was made.
         privacy: the privacy statement, as in privacy.json.
-        types: the columns of the owners' tables.
+        columns: the columns of the owners' tables.
         transcript: bytes, rounds and seconds by phase and party.
         seed: of a run that is not private.
     """
@@ -43,7 +43,7 @@ class FittedStudy:
     model: Model
     steps: tuple[Step, ...]
     privacy: dict[str, object]
-    types: ColumnTypes
+    columns: Columns
     transcript: Mapping[str, object]
     seed: int | None = None
 
@@ -65,7 +65,7 @@ class FittedStudy:
     def decode(self, codes: Codes) -> pd.DataFrame:
         """Codes as a table like the owners'."""
         table = self.schema.decode(codes, source_of(self.seed, "numbers"))
-        return self.types.shape(table, self.schema)
+        return self.columns.shape(table, self.schema)
 
     def sample(self, rows: int | None = None) -> pd.DataFrame:
         """Any number of synthetic rows; they cost nothing."""
@@ -83,7 +83,7 @@ class FittedStudy:
             "method": self.study.method,
             "rows": self.rows,
             "schema": self.schema.to_toml(),
-            "columns": dict(self.types.types),
+            "columns": dict(self.columns.kinds),
             "model": self.model.as_json(),
             "privacy": self.privacy,
         }

@@ -233,6 +233,8 @@ def _against_parties(study: Study) -> list[Protection]:
                 how="it can subtract its noise from the sum",
             )
         ]
+    if study.profile == "paper":
+        return _against_parties_of_the_paper(study)
     tolerated = study.effective_colluders
     result = [
         Protection(
@@ -249,6 +251,29 @@ def _against_parties(study: Study) -> list[Protection]:
                 how="less noise than the study counts on is left when they subtract theirs",
             )
         )
+    return result
+
+
+def _against_parties_of_the_paper(study: Study) -> list[Protection]:
+    """The paper assumes that nobody colludes; what that leaves open is said here."""
+    result = []
+    if study.method == "dp-subn":
+        result.append(
+            Protection(
+                against="another party",
+                protected=False,
+                how="a running table carries the noise of one party at a time, which can subtract "
+                "it",
+            )
+        )
+    result.append(
+        Protection(
+            against="the curator and another party that pool what they know",
+            protected=False,
+            how="partial sums on their way from party to party carry no masks, and the two can "
+            "open them",
+        )
+    )
     return result
 
 

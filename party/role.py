@@ -44,6 +44,7 @@ from common.privacy.randomness import RandomSource
 from common.rounds import decode_result, sum_plan_of
 from common.study import Study
 from common.subn.steps import ChoiceStep, PartyRows, Plan, ReplaceStep, Step, SumStep, step_digest
+from common.transcript import Transcript
 from party.effects import ChargeBudget, Effect, Send
 
 SourceOfStep = Callable[[int], RandomSource]
@@ -108,6 +109,7 @@ class PartyRole:
                 "The row count sets the noise: ask for a study with the right one"
             )
         self._study, self._plan, self._name = study, plan, name
+        self._transcript = Transcript(study.digest)
         self._member = Member(name=name, identity=identity, roster=roster)
         self._first = study.members[0].name
         self._data, self._source_of, self._blinder_of = data, source_of, blinder_of
@@ -119,6 +121,7 @@ class PartyRole:
         self._blinder: Blinder | None = None
         self._seed: bytes | None = None
         self._sum: SumParty | None = None
+        self._chosen: bytes | None = None
         self._seen: set[bytes] = set()
 
     @property
@@ -180,6 +183,7 @@ class PartyRole:
             self._blinder = self._blinder_of(key, self._source_of(SEED_STEP))
         elif message.public_key:
             raise RemoteProtocolError("a key is offered that this study does not use")
+        self._transcript.add_key(message.public_key)
         self._state = State.AWAITING_STEP
         if self._key is None or self._study.noise is not Noise.ONE_SHARE:
             return []
@@ -203,10 +207,10 @@ class PartyRole:
                 f"step {message.step} is asked for, it is the turn of step {self._number}: "
                 "no step is answered twice"
             )
-        if message.digest != step_digest(self._study.digest, self._number, step):
+        if message.digest != step_digest(self._transcript.digest, self._number, step):
             raise RemoteProtocolError(
-                f"the curator's step {self._number} is not what the approved study implies "
-                f"({step.describe()})"
+                f"the curator's step {self._number} is not what the approved study and the results "
+                f"published so far imply ({step.describe()})"
             )
         effects: list[Effect] = []
         cost = step.costs.get(self._name)
@@ -225,7 +229,7 @@ class PartyRole:
             case ReplaceStep():
                 self._sum = self._summing(step, self._replacement(step, source), opening, source)
             case ChoiceStep():
-                payload = step.choice.run(self._data, source)
+                payload = self._chosen = step.choice.run(self._data, source)
                 return [
                     Send(
                         message=ChoiceSubmitted(
@@ -244,7 +248,9 @@ class PartyRole:
         opening: bytes,
         source: RandomSource,
     ) -> SumParty:
-        plan = sum_plan_of(self._study, self._number, step, self._key)
+        plan = sum_plan_of(
+            self._study, self._number, step, self._key, history=self._transcript.digest
+        )
         selection = None
         if plan.noise is Noise.ONE_SHARE and self._seed is not None:
             selection = Selection(selector=opening, seed=self._seed)
@@ -300,8 +306,13 @@ class PartyRole:
                 f"a result of step {message.step} is published, but {self._name!r} has not "
                 "contributed everything yet"
             )
+        if self._chosen is not None and message.result != self._chosen:
+            raise RemoteProtocolError(
+                f"the choice published for step {message.step} is not the one {self._name!r} made"
+            )
         self._plan.advance(decode_result(step, message.result))
-        self._sum = None
+        self._transcript.add_result(self._number, message.result)
+        self._sum = self._chosen = None
         self._number += 1
         self._state = State.AWAITING_STEP
         return []

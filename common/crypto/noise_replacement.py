@@ -113,6 +113,7 @@ class Release:
         *,
         study: bytes,
         round_: int,
+        context: bytes = b"",
         aggregation: Aggregation,
         public_key: PublicKey | None,
         zero_sum_masks: bool = True,
@@ -125,6 +126,7 @@ class Release:
         return SumPlan(
             study=study,
             round=round_,
+            context=context,
             parties=(self.party,) if group.holder is None else (group.holder, self.party),
             limits=(own,) if group.holder is None else (group.share_bound, own),
             cells=group.cells,

@@ -58,6 +58,8 @@ class SumPlan:
     Attributes:
         study: the digest of the approved study.
         round: the number of this sum's round; the same plan is never run twice.
+        context: what the sum is the answer to, as a digest: the request in full, and all that was
+            published before it. Sides that disagree about that do not understand each other.
         parties: the names, in the order of the ring.
         limits: for each party, the largest absolute value of one of its cells (its row count, for
             counts of rows).
@@ -78,6 +80,7 @@ class SumPlan:
     limits: tuple[int, ...]
     cells: int
     noise: Noise
+    context: bytes = b""
     noise_scale: Fraction = Fraction(0)
     colluders: int = 1
     aggregation: Aggregation
@@ -133,6 +136,7 @@ class SumPlan:
             "parley sum plan 1",
             self.study,
             self.round,
+            self.context,
             frame(self.parties),
             frame(self.limits),
             self.cells,

@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from common.crypto.framing import frame
 from common.crypto.noise_replacement import Group, Marginal, Release
 from common.marginals import count
 from common.privacy.randomness import RandomSource
@@ -275,10 +276,15 @@ class ChoiceStep:
 Step = SumStep | ReplaceStep | ChoiceStep
 
 
-def step_digest(study: bytes, number: int, step: Step) -> bytes:
-    """What curator and party compare before anything is computed."""
-    words = f"parley step 1\0{number}\0{step.describe()}".encode()
-    return hashlib.sha256(study + words).digest()
+def step_digest(history: bytes, number: int, step: Step) -> bytes:
+    """What curator and party compare before anything is computed.
+
+    Args:
+        history: the digest of the transcript so far; it stands for the study and all results.
+        number: of the step.
+        step: as the plan gives it.
+    """
+    return hashlib.sha256(frame(("parley step 1", history, number, step.describe()))).digest()
 
 
 class Model(Protocol):

@@ -23,6 +23,7 @@ from common.messages import (
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.subn.steps import step_digest
+from common.transcript import Transcript
 from curator import role as curator_role
 from curator.effects import Fail, Send
 from curator.role import CuratorRole
@@ -106,11 +107,16 @@ def new_curator(study):
     )
 
 
-def opened(study, plan, number=0):
+def opened(study, plan, number=0, *, key=b"", results=()):
+    """A step as it is opened by a curator that told this key and these results."""
+    transcript = Transcript(study.digest)
+    transcript.add_key(key)
+    for earlier, result in enumerate(results):
+        transcript.add_result(earlier, result)
     return StepOpened(
         study=study.digest,
         step=number,
-        digest=step_digest(study.digest, number, plan.step()),
+        digest=step_digest(transcript.digest, number, plan.step()),
         opening=b"",
     )
 
@@ -243,7 +249,7 @@ class SmallerNoise(EveryKindOfStep):
 
 def test_a_smaller_noise_scale_is_refused(masked_study, identities, tables):
     party = party_in(party_role.State.AWAITING_STEP, masked_study, identities, tables)
-    with pytest.raises(RemoteProtocolError, match="not what the approved study implies"):
+    with pytest.raises(RemoteProtocolError, match="not what the approved study"):
         party.receive(opened(masked_study, SmallerNoise(masked_study)))
     assert party.state is party_role.State.AWAITING_STEP
 
@@ -268,7 +274,7 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
     party = new_party(study, identities, tables, name="east")
     key = paillier_key.public_key.to_bytes()
     party.receive(StudyOpened(study=study.digest, public_key=key))
-    party.receive(opened(study, EveryKindOfStep(study)))
+    party.receive(opened(study, EveryKindOfStep(study), key=key))
     with pytest.raises(RemoteProtocolError, match="not contributed everything"):
         party.receive(ResultPublished(study=study.digest, step=0, result=bytes(64)))
 

@@ -94,6 +94,9 @@ def test_a_cost_above_the_claim_and_a_refusal_stand_out():
         ({"aggregation": Aggregation.MASKED}, [True, True, True, False]),
         ({"aggregation": Aggregation.CLEAR}, [True, False, False, False]),
         ({"noise": Noise.ONE_SHARE, "profile": "paper"}, [True, True, False]),
+        # Distributed noise does not help where partial sums have no masks, or noise is replaced.
+        ({"profile": "paper", "method": "dp-ccbn"}, [True, True, False]),
+        ({"profile": "paper", "method": "dp-subn"}, [True, True, False, False]),
         ({"parties": "a"}, [True, True]),
     ],
 )

@@ -14,7 +14,7 @@ from common.schema import Schema
 from common.schema.codes import Codes
 from common.study import Member, Study
 from common.subn.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
-from parley.simulation import RowsInMemory
+from parley.in_process import RowsInMemory
 
 _IDENTITIES = {
     name: Identity.generate(SeededRandomSource(name)) for name in [f"p{i}" for i in range(10)]

@@ -15,7 +15,7 @@ from common.subn.families import (
 )
 from common.subn.initialisation import PairChoice, shares_of_attributes
 from common.subn.variables import Variables
-from parley.simulation import RowsInMemory
+from parley.in_process import RowsInMemory
 from tests.unit.subn.driving import chain_tables, random_tables
 
 
