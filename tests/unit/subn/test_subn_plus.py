@@ -15,7 +15,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.subn.correlation import onto_simplex
 from common.subn.subn_plus import PublicFacts, SubnPlusPlan, decide_budget
-from parley.simulation import RowsInMemory
+from parley.in_process import RowsInMemory
 
 
 def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
