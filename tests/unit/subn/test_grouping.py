@@ -9,7 +9,7 @@ from common.errors import LocalError
 from common.schema.codes import Codes
 from common.subn.blocks import disjoint_blocks, margin_error
 from common.subn.grouping import GroupedTables, balanced_groups, without_noise_floor
-from parley.simulation import RowsInMemory
+from parley.in_process import RowsInMemory
 
 counts = st.lists(st.integers(-50, 400), min_size=1, max_size=9).map(np.array)
 

@@ -12,6 +12,7 @@ from common.crypto.identity import Identity
 from common.crypto.sum_plan import Aggregation
 from common.errors import LocalError
 from common.marginals import count
+from common.methods import plan_of
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
@@ -19,7 +20,7 @@ from common.schema.codes import Codes
 from common.study import Member, Study
 from common.subn.correlation import onto_simplex
 from common.subn.subn_plus import PublicFacts, SubnPlusPlan, decide_budget
-from parley.simulation import RowsInMemory, run_study
+from parley.in_process import RowsInMemory, run_study
 
 
 def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
@@ -196,17 +197,6 @@ def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
         epsilon=Fraction(3, 2),
         aggregation=Aggregation.MASKED,
     )
-
-    def plan_of(study: Study) -> SubnPlusPlan:
-        return SubnPlusPlan(
-            PublicFacts(
-                sizes=tuple(study.schema.sizes),
-                parties=tuple(member.name for member in study.members),
-                rows=study.rows,
-                epsilon=study.epsilon,
-                noise_shares=Fraction(3, 2),
-            )
-        )
 
     run_ = run_study(study, plan_of, tables, identities, source=source)
     assert list(run_.traffic)[-2:] == ["margins", "correlations"]
