@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.crypto.identity import Identity
+from common.crypto.sum_plan import Aggregation
 from common.errors import LocalError
 from common.marginals import count
+from common.methods import plan_of
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
 from common.schema.codes import Codes
+from common.study import Member, Study
 from common.subn.correlation import onto_simplex
 from common.subn.subn_plus import PublicFacts, SubnPlusPlan, decide_budget
-from parley.in_process import RowsInMemory
+from parley.in_process import RowsInMemory, run_study
 
 
 def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
@@ -167,3 +172,34 @@ def test_real_tables_are_described_better_than_by_independent_columns(
     error = pair_distance(table, plan.model().sample(table.rows, source))
     floor = pair_distance(table, independent_columns(table, epsilon, source))
     assert error < min(floor, most)
+
+
+def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
+    source = SeededRandomSource("roles")
+    attributes = "".join(
+        f'[[attribute]]\nname = "{name}"\nkind = "categorical"\nvalues = {list(values)}\n'
+        for name, values in {"a": "xy", "b": "uvw", "c": "abcdefghij"}.items()
+    )
+    schema = Schema.from_toml(attributes)
+    rng = np.random.default_rng(8)
+    shared = rng.integers(0, 2, 6000)
+    whole = Codes.from_columns([shared, shared + rng.integers(0, 2, 6000), 5 * shared], (2, 3, 10))
+    tables = {name: whole.take(slice(i, None, 3)) for i, name in enumerate(("n", "e", "s"))}
+    identities = {name: Identity.generate(source) for name in tables}
+    members = tuple(
+        Member(name=name, rows=tables[name].rows, identity=identity.public)
+        for name, identity in identities.items()
+    )
+    study = Study(
+        name="test",
+        schema=schema,
+        members=members,
+        epsilon=Fraction(3, 2),
+        aggregation=Aggregation.MASKED,
+    )
+
+    run_ = run_study(study, plan_of, tables, identities, source=source)
+    assert list(run_.traffic)[-2:] == ["margins", "correlations"]
+    for charges in run_.charges.values():
+        assert sum(charge.epsilon for charge in charges) == Fraction(3, 2)
+    assert pair_distance(whole, run_.model.sample(6000, source)) < 0.1
