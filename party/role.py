@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import assert_never
 
 import numpy as np
@@ -117,6 +118,7 @@ class PartyRole:
         self._waiting_vectors: list[NDArray[np.int64]] = []
         self._state = State.AWAITING_STUDY
         self._number = 0
+        self._spent = Fraction(0)
         self._key: PublicKey | None = None
         self._blinder: Blinder | None = None
         self._seed: bytes | None = None
@@ -215,11 +217,21 @@ class PartyRole:
         effects: list[Effect] = []
         cost = step.costs.get(self._name)
         if cost:
+            self._refuse_overspending(step.name, cost)
             effects.append(ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost))
         if self._name in step.parties:
             effects += self._contribute(step, message.opening)
+        self._spent += cost or 0
         self._state = State.IN_STEP
         return effects
+
+    def _refuse_overspending(self, step: str, cost: Fraction) -> None:
+        """In the sound profile the epsilon printed is the epsilon delivered: here it is kept."""
+        if self._study.profile == "sound" and self._spent + cost > self._study.epsilon:
+            raise PolicyError(
+                f"step {step!r} costs epsilon {cost}; with {self._spent} spent before, that is "
+                f"more than the {self._study.epsilon} that the study promises"
+            )
 
     def _contribute(self, step: Step, opening: bytes) -> Iterable[Effect]:
         source = self._source_of(self._number)
