@@ -26,7 +26,7 @@ from common.crypto.noise_replacement import ShareKeeper
 from common.crypto.one_share import Selection, propose_seed, receive_seed
 from common.crypto.paillier import Blinder, PublicKey
 from common.crypto.secure_sum import SumParty
-from common.crypto.sum_plan import Aggregation, Noise, PartialForwarded, SumMessage
+from common.crypto.sum_plan import Aggregation, Noise, PartialForwarded, SumMessage, SumPlan
 from common.errors import PolicyError, RemoteProtocolError
 from common.messages import (
     ChoiceSubmitted,
@@ -42,7 +42,7 @@ from common.messages import (
     message_digest,
 )
 from common.privacy.randomness import RandomSource
-from common.rounds import decode_result, sum_plan_of
+from common.rounds import decode_total, sum_plan_of
 from common.study import Study
 from common.subn.steps import ChoiceStep, PartyRows, Plan, ReplaceStep, Step, SumStep, step_digest
 from common.transcript import Transcript
@@ -260,9 +260,7 @@ class PartyRole:
         opening: bytes,
         source: RandomSource,
     ) -> SumParty:
-        plan = sum_plan_of(
-            self._study, self._number, step, self._key, history=self._transcript.digest
-        )
+        plan = self._sum_plan(step)
         selection = None
         if plan.noise is Noise.ONE_SHARE and self._seed is not None:
             selection = Selection(selector=opening, seed=self._seed)
@@ -276,6 +274,11 @@ class PartyRole:
         )
         party.prepare()
         return party
+
+    def _sum_plan(self, step: SumStep | ReplaceStep) -> SumPlan:
+        return sum_plan_of(
+            self._study, self._number, step, self._key, history=self._transcript.digest
+        )
 
     def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
         """Its counts with its fresh shares on its own turn; else the shares it gives up."""
@@ -322,7 +325,11 @@ class PartyRole:
             raise RemoteProtocolError(
                 f"the choice published for step {message.step} is not the one {self._name!r} made"
             )
-        self._plan.advance(decode_result(step, message.result))
+        self._plan.advance(
+            message.result
+            if isinstance(step, ChoiceStep)
+            else decode_total(self._sum_plan(step), message.result)
+        )
         self._transcript.add_result(self._number, message.result)
         self._sum = self._chosen = None
         self._number += 1

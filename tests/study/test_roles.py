@@ -288,6 +288,17 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
         party.receive(ResultPublished(study=study.digest, step=0, result=bytes(64)))
 
 
+@pytest.mark.parametrize("value", [2**62, -(2**62), 10**9])
+def test_a_result_that_nobodys_rows_can_add_up_to_is_refused(
+    masked_study, identities, tables, value
+):
+    party = party_in(party_role.State.IN_STEP, masked_study, identities, tables)
+    result = np.full(8, value, dtype="<i8").tobytes()
+    with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
+        party.receive(ResultPublished(study=masked_study.digest, step=0, result=result))
+    assert party.state is party_role.State.IN_STEP
+
+
 def test_a_weaker_key_than_the_study_says_is_refused(identities, rows, tables, paillier_key):
     study = make_study(identities, rows, aggregation=Aggregation.PAILLIER, key_bits=3072)
     party = new_party(study, identities, tables)
