@@ -142,7 +142,10 @@ def _curator(study: Study, delivered: Fraction) -> Protection:
     if study.aggregation is Aggregation.CLEAR:
         return Protection(against=who, epsilon=None, assumes="it added up exact counts")
     if study.noise is Noise.ONE_SHARE:
-        assumes = "no party tells it anything, and it proves that it selected one share of noise"
+        assumes = (
+            "no party tells it anything, it made its key as it should, and it proves that it "
+            "selected one share of noise"
+        )
     elif _withstands_pooling(study):
         assumes = (
             "the noise is the parties' own, so it cannot switch it off; "

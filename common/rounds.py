@@ -9,7 +9,7 @@ from common.crypto.paillier import PublicKey
 from common.crypto.sum_plan import Aggregation, SumPlan
 from common.errors import RemoteProtocolError
 from common.study import Study
-from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest
+from common.subn.steps import ReplaceStep, SumStep, step_digest
 
 
 def sum_plan_of(
@@ -68,17 +68,21 @@ def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
     return result if isinstance(result, bytes) else result.astype("<i8").tobytes()
 
 
-def decode_result(step: Step, data: bytes) -> NDArray[np.int64] | bytes:
-    """The published result of a step.
+def decode_total(plan: SumPlan, data: bytes) -> NDArray[np.int64]:
+    """The published result of a sum.
 
     Raises:
-        RemoteProtocolError: it is not of the length that the step has.
+        RemoteProtocolError: it is not of the sum's length, or holds a value that no honest parties'
+            contributions can add up to. So no later step has to fear what it computes from it.
     """
-    if isinstance(step, ChoiceStep):
-        return data
-    cells = step.request.cells if isinstance(step, SumStep) else step.group.cells
-    if len(data) != 8 * cells:
+    if len(data) != 8 * plan.cells:
         raise RemoteProtocolError(
-            f"the result of step {step.name!r} has {len(data)} bytes, expected {8 * cells}"
+            f"the result of step {plan.round} has {len(data)} bytes, expected {8 * plan.cells}"
         )
-    return np.frombuffer(data, dtype="<i8").astype(np.int64)
+    total = np.frombuffer(data, dtype="<i8").astype(np.int64)
+    if int(total.min()) < -plan.total_bound or int(total.max()) > plan.total_bound:
+        raise RemoteProtocolError(
+            f"the result of step {plan.round} has a value outside +-{plan.total_bound}: it is no "
+            "sum of honest contributions"
+        )
+    return total

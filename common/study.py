@@ -59,8 +59,10 @@ class Member:
         """Refuse what cannot take part."""
         if not 0 < len(self.name) <= _MOST_NAME or not self.name.isprintable():
             raise InputError(f"party {self.name!r}: a name has 1 to {_MOST_NAME} characters")
-        if self.rows < 1:
-            raise InputError(f"party {self.name!r}: rows must be at least 1, not {self.rows}")
+        if type(self.rows) is not int or self.rows < 1:
+            raise InputError(
+                f"party {self.name!r}: rows must be a whole number of at least 1, not {self.rows!r}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +113,11 @@ class Study:
         names = [member.name for member in self.members]
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
+        if len({member.identity.encoded for member in self.members}) != len(names):
+            raise InputError(
+                "party: two parties have the same identity; somebody in two places of the study "
+                "would know the noise of both"
+            )
         if not 0 <= self.colluders < max(2, len(names)):
             raise InputError(
                 f"colluders: {self.colluders} of {len(names)} parties cannot be tolerated; "
@@ -259,6 +266,8 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
 def _member(entry: Mapping[str, Any]) -> Member:
     if set(entry) != {"name", "rows", "identity"}:
         raise InputError(f"party: expected name, rows and identity, got {', '.join(entry)}")
+    if not isinstance(entry["name"], str):
+        raise InputError(f"party: a name is a text, not {entry['name']!r}")
     try:
         encoded = base64.b64decode(entry["identity"], validate=True)
     except (binascii.Error, TypeError, ValueError):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import assert_never
 
 import numpy as np
@@ -25,7 +26,7 @@ from common.crypto.noise_replacement import ShareKeeper
 from common.crypto.one_share import Selection, propose_seed, receive_seed
 from common.crypto.paillier import Blinder, PublicKey
 from common.crypto.secure_sum import SumParty
-from common.crypto.sum_plan import Aggregation, Noise, PartialForwarded, SumMessage
+from common.crypto.sum_plan import Aggregation, Noise, PartialForwarded, SumMessage, SumPlan
 from common.errors import PolicyError, RemoteProtocolError
 from common.messages import (
     ChoiceSubmitted,
@@ -41,7 +42,7 @@ from common.messages import (
     message_digest,
 )
 from common.privacy.randomness import RandomSource
-from common.rounds import decode_result, sum_plan_of
+from common.rounds import decode_total, sum_plan_of
 from common.study import Study
 from common.subn.steps import ChoiceStep, PartyRows, Plan, ReplaceStep, Step, SumStep, step_digest
 from common.transcript import Transcript
@@ -117,6 +118,7 @@ class PartyRole:
         self._waiting_vectors: list[NDArray[np.int64]] = []
         self._state = State.AWAITING_STUDY
         self._number = 0
+        self._spent = Fraction(0)
         self._key: PublicKey | None = None
         self._blinder: Blinder | None = None
         self._seed: bytes | None = None
@@ -215,11 +217,21 @@ class PartyRole:
         effects: list[Effect] = []
         cost = step.costs.get(self._name)
         if cost:
+            self._refuse_overspending(step.name, cost)
             effects.append(ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost))
         if self._name in step.parties:
             effects += self._contribute(step, message.opening)
+        self._spent += cost or 0
         self._state = State.IN_STEP
         return effects
+
+    def _refuse_overspending(self, step: str, cost: Fraction) -> None:
+        """In the sound profile the epsilon printed is the epsilon delivered: here it is kept."""
+        if self._study.profile == "sound" and self._spent + cost > self._study.epsilon:
+            raise PolicyError(
+                f"step {step!r} costs epsilon {cost}; with {self._spent} spent before, that is "
+                f"more than the {self._study.epsilon} that the study promises"
+            )
 
     def _contribute(self, step: Step, opening: bytes) -> Iterable[Effect]:
         source = self._source_of(self._number)
@@ -248,9 +260,7 @@ class PartyRole:
         opening: bytes,
         source: RandomSource,
     ) -> SumParty:
-        plan = sum_plan_of(
-            self._study, self._number, step, self._key, history=self._transcript.digest
-        )
+        plan = self._sum_plan(step)
         selection = None
         if plan.noise is Noise.ONE_SHARE and self._seed is not None:
             selection = Selection(selector=opening, seed=self._seed)
@@ -264,6 +274,11 @@ class PartyRole:
         )
         party.prepare()
         return party
+
+    def _sum_plan(self, step: SumStep | ReplaceStep) -> SumPlan:
+        return sum_plan_of(
+            self._study, self._number, step, self._key, history=self._transcript.digest
+        )
 
     def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
         """Its counts with its fresh shares on its own turn; else the shares it gives up."""
@@ -310,7 +325,11 @@ class PartyRole:
             raise RemoteProtocolError(
                 f"the choice published for step {message.step} is not the one {self._name!r} made"
             )
-        self._plan.advance(decode_result(step, message.result))
+        self._plan.advance(
+            message.result
+            if isinstance(step, ChoiceStep)
+            else decode_total(self._sum_plan(step), message.result)
+        )
         self._transcript.add_result(self._number, message.result)
         self._sum = self._chosen = None
         self._number += 1

@@ -89,10 +89,12 @@ class PublicKey:
             )
         if self.n % 2 == 0 or is_prime(self.n):
             raise RemoteProtocolError("the Paillier modulus is not a product of two odd primes")
-        if not 1 < self.h < self.n_squared - 1 or jacobi(self.h, self.n) != 1:
+        # h = 1 + k n is a power of 1 + n: a ciphertext blinded with it is read without any key.
+        trivial = self.h % self.n in (1, self.n - 1)
+        if not 1 < self.h < self.n_squared or trivial or jacobi(self.h, self.n) != 1:
             raise RemoteProtocolError(
                 "the blinding base of the Paillier key is not usable: it must be invertible, "
-                "of Jacobi symbol one, and neither 1 nor -1"
+                "of Jacobi symbol one, and neither 1 nor -1 modulo n"
             )
 
     @property

@@ -66,7 +66,7 @@ class EveryKindOfStep:
                 parties=self.names,
                 request=TableRequest(((0,), (0, 1)), SIZES),
                 sensitivity=Fraction(4),
-                scale=Fraction(4, self.study.epsilon),
+                scale=Fraction(8, self.study.epsilon),  # half of the budget
             )
         if len(self.results) == 1:
             return ChoiceStep(
@@ -118,7 +118,7 @@ def make_study(identities, rows, **changes):
             Member(name=name, rows=rows[name], identity=identity.public)
             for name, identity in identities.items()
         ),
-        "epsilon": Fraction(1),
+        "epsilon": Fraction(2),
         "aggregation": Aggregation.MASKED,
         **changes,
     }

@@ -239,6 +239,15 @@ def test_charges_come_before_answers(masked_study, identities, tables):
     assert not any(isinstance(e, ChargeBudget) for e in effects[1:])
 
 
+def test_a_plan_that_costs_more_than_a_sound_study_promises_is_refused(identities, rows, tables):
+    """With epsilon 1 the first sum leaves less than what the replacements after it cost."""
+    study = make_study(identities, rows, epsilon=Fraction(1))
+    with pytest.raises(PolicyError, match="more than the 1 that the study promises"):
+        run_study(study, EveryKindOfStep, tables, identities, source=SeededRandomSource(1))
+    paper = make_study(identities, rows, epsilon=Fraction(1), profile="paper")
+    run_study(paper, EveryKindOfStep, tables, identities, source=SeededRandomSource(1))
+
+
 class SmallerNoise(EveryKindOfStep):
     """What a curious curator would like to ask for."""
 
@@ -255,7 +264,7 @@ def test_a_smaller_noise_scale_is_refused(masked_study, identities, tables):
 
 
 def test_another_study_with_the_same_name_is_refused(masked_study, identities, rows, tables):
-    other = make_study(identities, rows, epsilon=Fraction(2))
+    other = make_study(identities, rows, epsilon=Fraction(3))
     assert other.name == masked_study.name
     party = new_party(masked_study, identities, tables)
     with pytest.raises(RemoteProtocolError, match="another study"):
@@ -277,6 +286,17 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
     party.receive(opened(study, EveryKindOfStep(study), key=key))
     with pytest.raises(RemoteProtocolError, match="not contributed everything"):
         party.receive(ResultPublished(study=study.digest, step=0, result=bytes(64)))
+
+
+@pytest.mark.parametrize("value", [2**62, -(2**62), 10**9])
+def test_a_result_that_nobodys_rows_can_add_up_to_is_refused(
+    masked_study, identities, tables, value
+):
+    party = party_in(party_role.State.IN_STEP, masked_study, identities, tables)
+    result = np.full(8, value, dtype="<i8").tobytes()
+    with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
+        party.receive(ResultPublished(study=masked_study.digest, step=0, result=result))
+    assert party.state is party_role.State.IN_STEP
 
 
 def test_a_weaker_key_than_the_study_says_is_refused(identities, rows, tables, paillier_key):

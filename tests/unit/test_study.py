@@ -87,6 +87,8 @@ def test_the_order_of_parties_and_attributes_in_the_file_is_free():
         {"members": (study().members[1], study().members[0], study().members[2])},
         {"members": (dataclasses.replace(study().members[0], rows=7), *study().members[1:])},
         {"schema": Schema(SCHEMA.attributes[::-1])},
+        {"schema": Schema.from_toml(SCHEMA.to_toml().replace('"M"', '"X"'))},
+        {"schema": Schema.from_toml(SCHEMA.to_toml().replace("99.5", "98.5"))},
     ],
 )
 def test_every_change_changes_the_digest(change):
@@ -106,6 +108,10 @@ def test_every_change_changes_the_digest(change):
         ({"cohorts": 0}, "cohorts"),
         ({"members": ()}, "at least one party"),
         ({"members": (study().members[0],) * 2}, "no name twice"),
+        (
+            {"members": (study().members[0], dataclasses.replace(study().members[0], name="x"))},
+            "same identity",
+        ),
         ({"name": ""}, "name"),
         ({"output_rows": -1}, "output_rows"),
         ({"noise": Noise.NONE}, "without noise"),
@@ -129,7 +135,11 @@ def test_contradictions_are_refused_by_name(change, named):
         ('epsilon = "4/5"', "", "epsilon is missing"),
         ("colluders = 1", 'colluders = "one"', "colluders: expected int"),
         ('noise = "distributed"', 'noise = "pink"', "noise: 'pink' is not one of"),
-        ("rows = 100", "rows = 0", "rows must be at least 1"),
+        ("rows = 100", "rows = 0", "rows must be a whole number of at least 1"),
+        ("rows = 100", "rows = 100.0", "rows must be a whole number"),
+        ("rows = 100", "rows = true", "rows must be a whole number"),
+        ("rows = 100", 'rows = "many"', "rows must be a whole number"),
+        ('name = "north"', "name = 5", "a name is a text"),
         ("rows = 100", "lines = 100", "expected name, rows and identity"),
         ('identity = "', 'identity = "!', "not base64"),
         ('identity = "', 'identity = "AAAA', "not a public identity"),

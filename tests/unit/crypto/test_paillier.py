@@ -77,6 +77,11 @@ def test_a_public_key_comes_back_from_its_bytes(public_key):
     assert len(public_key.to_bytes()) == 3 + 256 + 512
 
 
+def _plus_one(modulus, times):
+    """1 + times * n as a base on the wire: of Jacobi symbol one, and it blinds nothing."""
+    return (1 + times * int.from_bytes(modulus, "big")).to_bytes(512, "big")
+
+
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
@@ -88,10 +93,23 @@ def test_a_public_key_comes_back_from_its_bytes(public_key):
         (lambda data: data[:3] + b"\x00" + data[4:], "says 2048 bits"),
         (lambda data: data[:258] + bytes([data[258] ^ 1]) + data[259:], "two odd primes"),
         (lambda data: data[:259] + bytes(512), "blinding base"),
+        (lambda data: data[:259] + _plus_one(data[3:259], 7), "blinding base"),
         (lambda data: data[:259] + b"\xff" * 512, "blinding base"),
         (lambda data: data[:259] + bytes(256) + data[3:259], "blinding base"),
     ],
-    ids=["empty", "version", "short", "long", "512", "small n", "even", "h=0", "h big", "h=n"],
+    ids=[
+        "empty",
+        "version",
+        "short",
+        "long",
+        "512",
+        "small n",
+        "even",
+        "h=0",
+        "h=1+7n",
+        "h big",
+        "h=n",
+    ],
 )
 def test_a_bad_public_key_is_refused_with_its_cause(public_key, change, cause):
     with pytest.raises(RemoteProtocolError, match=cause):
