@@ -69,7 +69,7 @@ class PhaseTraffic:
         """Plain values."""
         return {
             "rounds": self.rounds,
-            "seconds": round(self.seconds, 4),
+            "seconds": round(self.seconds, 1),  # finer times would tell about the rows
             "bytes_sent": dict(sorted(self.sent.items())),
             "bytes_received": dict(sorted(self.received.items())),
         }

@@ -106,7 +106,7 @@ def transcript_of(study: Study, run: Run) -> dict[str, object]:
             for traffic in run.traffic.values()
         ),
         "rounds": sum(traffic.rounds for traffic in run.traffic.values()),
-        "seconds": round(sum(traffic.seconds for traffic in run.traffic.values()), 4),
+        "seconds": round(sum(traffic.seconds for traffic in run.traffic.values()), 1),
     }
 
 
