@@ -30,7 +30,7 @@ from common.subn.variables import Variables
 
 SHARES = (1, 1)
 """How the budget is divided between structure and parameters."""
-MOST_CELLS = 1 << 21
+MOST_CELLS = 1 << 19
 """The most cells of all candidates of one iteration."""
 
 

@@ -13,9 +13,11 @@ from fractions import Fraction
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.bayes.scores import mutual_information, mutual_information_error
 from common.errors import RemoteProtocolError
+from common.marginals import BinarySubsets
 from common.privacy import sensitivity
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
@@ -156,23 +158,28 @@ def initial_structure(
 
 
 class _Scorer:
-    """Scores of families on one party's rows, each counted once. Secret."""
+    """Scores of families on one party's rows. Secret."""
 
     def __init__(self, data: PartyRows, sizes: tuple[int, ...], rows: int) -> None:
         self._data, self._sizes, self._rows = data, sizes, rows
+        self._subsets: dict[int, BinarySubsets] = {}  # by the length of the families
         self._known: dict[Attributes, float] = {}
 
     def choose(
         self, candidates: Sequence[Attributes], epsilon: Fraction, source: RandomSource
     ) -> Attributes:
         """One family, by the exponential mechanism on n * I(child; parents)."""
-        self._score([family for family in candidates if family not in self._known])
-        shapes = [self._shape(family) for family in candidates]
-        largest = max(child * parents for child, parents in shapes)
-        # By public sizes: which values occur in the table is secret.
-        binary = all(min(shape) <= 2 for shape in shapes)
+        if set(self._sizes) == {2}:
+            scores = self._binary_scores(np.array(candidates, dtype=np.intp))
+            largest, binary = 2 ** len(candidates[0]), True
+        else:
+            scores = self._general_scores(candidates)
+            shapes = [self._shape(family) for family in candidates]
+            largest = max(child * parents for child, parents in shapes)
+            # By public sizes: which values occur in the table is secret.
+            binary = all(min(shape) <= 2 for shape in shapes)
         index = exponential_mechanism(
-            np.array([self._known[family] for family in candidates]),
+            scores,
             sensitivity=sensitivity.mutual_information(self._rows, binary=binary),
             epsilon=epsilon,
             source=source,
@@ -180,10 +187,17 @@ class _Scorer:
         )
         return candidates[index]
 
-    def _shape(self, family: Attributes) -> tuple[int, int]:
-        return self._sizes[family[0]], prod(self._sizes[parent] for parent in family[1:])
+    def _binary_scores(self, families: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Binary candidates all have as many parents as there can be: one array, no dictionary."""
+        number, width = families.shape
+        if width not in self._subsets:
+            self._subsets[width] = BinarySubsets(self._data.codes(), width)
+        tables = self._subsets[width].tables(families)
+        return mutual_information(tables.reshape(number, 2, -1))
 
-    def _score(self, families: list[Attributes]) -> None:
+    def _general_scores(self, candidates: Sequence[Attributes]) -> NDArray[np.float64]:
+        """Each family is counted once, although it is a candidate again in the next round."""
+        families = [family for family in candidates if family not in self._known]
         tables = self._data.count(families)
         by_shape: dict[tuple[int, int], list[int]] = {}
         for place, family in enumerate(families):
@@ -192,6 +206,10 @@ class _Scorer:
             stacked = np.stack([tables[place].reshape(shape) for place in places])
             values = mutual_information(stacked).tolist()
             self._known.update(zip((families[place] for place in places), values, strict=True))
+        return np.array([self._known[family] for family in candidates])
+
+    def _shape(self, family: Attributes) -> tuple[int, int]:
+        return self._sizes[family[0]], prod(self._sizes[parent] for parent in family[1:])
 
 
 def _encode(families: Sequence[Attributes]) -> bytes:

@@ -17,6 +17,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from math import comb, prod
 from typing import Protocol
 
 import numpy as np
@@ -24,13 +26,15 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.noise_replacement import Group, Marginal, Release
-from common.marginals import count
+from common.marginals import BinarySubsets, count
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 
 Attributes = tuple[int, ...]
 Counts = NDArray[np.int64]
+
+_SUBSETS_PER_TABLE = 64  # of bits: counting a subset is that much less than handling a table
 
 
 class PartyRows(Protocol):
@@ -60,6 +64,11 @@ class BitRows:
 
     def count(self, sets: Sequence[Attributes]) -> list[Counts]:
         """The contingency table of every set of bits."""
+        order = max(map(len, sets), default=0)
+        subsets = sum(comb(self._bits.width, size) for size in range(order + 1))
+        lengths = {len(each) for each in sets}
+        if len(lengths) == 1 and order and subsets <= _SUBSETS_PER_TABLE * len(sets):
+            return list(BinarySubsets(self._bits, order).tables(sets))
         return count(self._bits, sets)
 
     def codes(self) -> Codes:
@@ -84,7 +93,7 @@ class Request(Protocol):
         """The request in full, for its digest and for people."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableRequest:
     """The contingency tables of some sets of variables, one after the other.
 
@@ -103,10 +112,10 @@ class TableRequest:
         """All tables' cells together."""
         return sum(self.shape_cells)
 
-    @property
+    @cached_property
     def shape_cells(self) -> list[int]:
         """Each table's cells."""
-        return [int(np.prod([self.sizes[a] for a in attributes])) for attributes in self.sets]
+        return [prod(self.sizes[a] for a in attributes) for attributes in self.sets]
 
     def limit(self, rows: int) -> int:
         """A cell counts at most all rows."""
@@ -119,9 +128,12 @@ class TableRequest:
 
     def tables(self, vector: Counts) -> list[Counts]:
         """A sum of answers, cut into tables of their proper shapes."""
-        parts = np.split(vector, np.cumsum(self.shape_cells)[:-1])
-        shapes = ([self.sizes[a] for a in attributes] for attributes in self.sets)
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        tables, start = [], 0
+        for attributes, cells in zip(self.sets, self.shape_cells, strict=True):
+            shape = [self.sizes[a] for a in attributes]
+            tables.append(vector[start : start + cells].reshape(shape))
+            start += cells
+        return tables
 
     def describe(self) -> str:
         """The request in full."""

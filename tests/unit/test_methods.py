@@ -9,30 +9,11 @@ from common.errors import InputError, PolicyError
 from common.methods import account, plan_of, statement_of
 from common.privacy.randomness import SeededRandomSource
 from common.study import METHODS
-from parley.simulation import run_study
+from parley.in_process import run_study
 from tests.unit.subn.driving import drive, identities_of, random_tables, study_of
 
 MIXED = (2, 3, 4, 2)
 LEARNT = [method for method in METHODS if method != "subn+"]
-
-
-class Recording:
-    """A plan that remembers the steps that were made."""
-
-    def __init__(self, plan):
-        self.plan = plan
-        self.steps = []
-
-    def step(self):
-        return self.plan.step()
-
-    def advance(self, result):
-        step = self.plan.step()
-        self.plan.advance(result)
-        self.steps.append(step)
-
-    def model(self):
-        return self.plan.model()
 
 
 @pytest.mark.parametrize("aggregation", [Aggregation.CLEAR, Aggregation.MASKED])
@@ -53,16 +34,10 @@ def test_roles_run_every_method_and_charge_what_the_accountant_says(
         epsilon=Fraction(8),
         colluders=0,
     )
-    plans = []
-
-    def make_plan(study):
-        plans.append(Recording(plan_of(study)))
-        return plans[-1]
-
     run = run_study(
-        study, make_plan, tables, identities_of(tables), source=SeededRandomSource(method)
+        study, plan_of, tables, identities_of(tables), source=SeededRandomSource(method)
     )
-    accountant = account(study, plans[0].steps)
+    accountant = account(study, run.steps)
     for name in tables:
         assert sum((c.epsilon for c in run.charges[name]), Fraction(0)) == accountant.spent(name)
     assert run.model.sample(30, SeededRandomSource("rows")).sizes == MIXED

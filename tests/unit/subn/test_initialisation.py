@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.bayes.scores import mutual_information
 from common.errors import RemoteProtocolError
+from common.marginals import count
+from common.privacy import sensitivity
 from common.privacy.randomness import SeededRandomSource
 from common.subn.families import (
     FamilyLimit,
@@ -103,14 +106,28 @@ def test_a_large_budget_finds_the_neighbours_of_a_chain():
     assert len(edges) == 4
 
 
-def test_choices_are_drawn_with_the_probabilities_of_the_exponential_mechanism():
-    # Two rows, one binary pair: with everything placed but one attribute there is one candidate per
-    # parent; equal tables must be drawn equally often.
-    (table,) = random_tables((2, 2, 2), [1]).values()
-    choice = choice_of(table, placed=(0, 1), take=1)
-    source = SeededRandomSource("fair")
-    drawn = [choice.families(choice.run(RowsInMemory(table), source))[0][1] for _ in range(2000)]
-    assert abs(np.mean(drawn) - 0.5) < 7 * 0.5 / np.sqrt(2000)
+def test_choices_follow_the_law_of_the_exponential_mechanism():
+    """One child, two possible parents: the frequency accepts epsilon, not 0.7 or 1.3 times it."""
+    (table,) = chain_tables(3, [100], flip=0.3).values()
+    scores = [
+        float(mutual_information(counted.reshape(1, 2, 2))[0])
+        for counted in count(table, [(2, 0), (2, 1)])
+    ]
+    gap = abs(scores[1] - scores[0])
+    bound = sensitivity.mutual_information(100, binary=True)
+    epsilon = Fraction(np.log(3)) * 2 * bound / Fraction(gap)  # the better one has odds of 3 to 1
+    choice = choice_of(table, placed=(0, 1), take=1, epsilon=epsilon)
+    source, draws = SeededRandomSource("law"), 3000
+    drawn = [choice.families(choice.run(RowsInMemory(table), source))[0][1] for _ in range(draws)]
+    frequency = np.mean(np.array(drawn) == int(scores[1] > scores[0]))
+
+    def deviations(factor):
+        expected = 1 / (1 + 3.0**-factor)
+        return abs(frequency - expected) / np.sqrt(expected * (1 - expected) / draws)
+
+    assert deviations(1) < 3
+    assert deviations(0.7) > 5
+    assert deviations(1.3) > 5
 
 
 @pytest.mark.parametrize(
