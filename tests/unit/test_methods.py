@@ -13,7 +13,7 @@ from parley.in_process import run_study
 from tests.unit.subn.driving import drive, identities_of, random_tables, study_of
 
 MIXED = (2, 3, 4, 2)
-LEARNT = [method for method in METHODS if method != "subn+"]
+LEARNT = [method for method in METHODS if method != "subn+"]  # which keeps own domains
 
 
 @pytest.mark.parametrize("aggregation", [Aggregation.CLEAR, Aggregation.MASKED])
@@ -53,9 +53,9 @@ def test_ten_parties(method):
     assert run.model.sample(30, SeededRandomSource("rows")).rows == 30
 
 
-def test_a_method_that_is_not_there_is_named():
-    study = study_of(random_tables(MIXED, [10]), method="subn+")
-    with pytest.raises(InputError, match=r"subn\+.*dp-subn"):
+def test_a_method_that_cannot_take_attributes_apart_says_so():
+    study = study_of(random_tables(MIXED, [10]), method="subn+", encoding="binary")
+    with pytest.raises(InputError, match=r"encoding.*subn\+"):
         plan_of(study)
 
 
