@@ -16,6 +16,7 @@ The result depends on the noisy tables only; it costs no privacy.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.randomness import RandomSource, SeededRandomSource, uniforms
+from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 from common.subn.correlation import onto_simplex
 
@@ -38,7 +39,8 @@ _STEP = 0.1
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _TINY = 1e-12
 _FORMAT = "parley latent class model 1"
-_START_SEED = "parley latent classes"  # a start, not a secret: everyone gets the same model
+# A start, not a secret: everyone gets the same model.
+_START = hashlib.sha256(b"parley latent classes").digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,7 @@ class _Adam:
 
 def _starting_logits(log_margins: Sequence[Floats], components: int) -> list[Floats]:
     """Every class near the margins, no two alike: equal classes would stay equal for ever."""
-    source = SeededRandomSource(_START_SEED)
+    source = KeyedRandomSource(_START, private=False)
     return [
         start
         + _SPREAD * (2 * uniforms(components * len(start), source) - 1).reshape(components, -1)

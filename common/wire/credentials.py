@@ -104,7 +104,7 @@ def parse_certificates(data: bytes, *, where: Path) -> list[x509.Certificate]:
     """The certificates in a PEM file: at least one, the holder's first."""
     try:
         return x509.load_pem_x509_certificates(data)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise InputError(f"{where}: not a certificate in PEM form") from None
 
 
@@ -112,7 +112,7 @@ def parse_request(data: bytes, *, where: Path) -> x509.CertificateSigningRequest
     """The request in a PEM file."""
     try:
         return x509.load_pem_x509_csr(data)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise InputError(f"{where}: not a certificate request in PEM form") from None
 
 

@@ -17,12 +17,10 @@ from common.wire.certificates import Role
 from common.wire.credentials import parse_certificates, parse_request, read
 from parley import console
 from parley.atomic import write_new
+from parley.commands import new_app
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 
-app = typer.Typer(
-    help="Keys and certificates: who may connect to the curator, and how the others know.",
-    no_args_is_help=True,
-)
+app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
 
 Folder = Annotated[Path, typer.Option("--folder", help="The folder with the keys.")]
 Fingerprint = Annotated[

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from cryptography.hazmat.primitives import serialization
 from google.protobuf.message import DecodeError
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from common import messages
@@ -168,6 +168,7 @@ def as_pem(data, what):
     return b"-----BEGIN %s-----\n%s-----END %s-----\n" % (what, base64.encodebytes(data), what)
 
 
+@example(data=REQUEST.replace(b"\x02\x01\x00", b"\x02\x01\x01", 1))  # a version that does not exist
 @given(data=damaged([REQUEST]))
 @settings(deadline=None, max_examples=300)
 def test_a_damaged_request_gets_no_certificate(data):
