@@ -109,6 +109,16 @@ class CuratorRole:
         """The step that is open now, for progress reports."""
         return self._plan.step() if self._state is State.COLLECTING else None
 
+    @property
+    def waiting_for(self) -> tuple[str, ...]:
+        """Whose message would bring the study on."""
+        if self._state is State.AWAITING_SEEDS:
+            return self._names[:1]
+        step = self.current_step
+        if isinstance(step, ChoiceStep):
+            return step.parties
+        return tuple(sorted({name for name, _ in self._missing_chunks}))
+
     def model(self) -> Model:
         """What was learnt; only after `Finish`."""
         if self._state is not State.FINISHED:

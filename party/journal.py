@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from common.database import Database
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import KEY_BYTES, RandomSource
-from party.database import Database
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from common.database import Database
 from common.errors import LocalError, PolicyError
-from party.database import Database
 
 _EMPTY_HEAD = "0" * 64
 _TABLES = """

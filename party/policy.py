@@ -44,6 +44,9 @@ min_rows = 1000                 # fewer rows are mostly noise
 max_rows = 5_000_000
 not_before = 2024-01-01         # refuse when our data is older than this
 not_after = 2030-12-31          # or newer
+
+[approval]
+automatic = false               # true: what this policy allows is approved without asking
 """
 
 
@@ -87,6 +90,7 @@ class Policy:
     max_rows: int | None = None
     not_before: dt.date | None = None
     not_after: dt.date | None = None
+    automatic: bool = False  # approve what this policy allows without asking
 
     @property
     def caps(self) -> Caps:
@@ -226,6 +230,12 @@ def _key_bits(value: object) -> int:
     return value
 
 
+def _yes_or_no(value: object) -> bool:
+    if type(value) is not bool:
+        raise InputError(f"expected true or false, without quotes, got {value!r}")
+    return value
+
+
 def _date(value: object) -> dt.date:
     if type(value) is not dt.date:
         raise InputError(f"expected a date like 2026-01-31, without quotes, got {value!r}")
@@ -249,6 +259,7 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
         "not_before": _date,
         "not_after": _date,
     },
+    "approval": {"automatic": _yes_or_no},
 }
 
 

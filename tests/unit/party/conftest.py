@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from common import messages
+from common.database import Database
 from common.errors import RemoteProtocolError
 from common.messages import (
     EnvelopePosted,
@@ -22,7 +23,6 @@ from common.messages import (
     StudyOpened,
 )
 from common.privacy.randomness import OsRandomSource
-from party.database import Database
 from party.effects import ChargeBudget, Send
 from party.journal import Journal
 from party.ledger import Caps, Ledger

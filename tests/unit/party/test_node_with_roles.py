@@ -9,12 +9,12 @@ import pytest
 
 from common.crypto.blinding import PowerBlinder
 from common.crypto.sum_plan import Aggregation, Noise
+from common.database import Database
 from common.privacy.randomness import SeededRandomSource
 from common.rounds import needs_key
 from curator.effects import Send
 from curator.role import CuratorRole
 from parley.in_process import RowsInMemory
-from party.database import Database
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket

@@ -1,8 +1,11 @@
-"""The one SQLite file in which a party keeps what must survive a crash: ledger and journal.
+"""The one SQLite file in which a node keeps what must survive a crash.
 
-They share a file because they share transactions: a charge, the message that caused it and the
-answer it pays for are on disk together or not at all. A transaction that ends without an error has
-been synced to the disk.
+At a party that is the ledger and the journal, at the curator the store. What belongs together
+shares a file because it shares transactions: a charge, the message that caused it and the answer it
+pays for are on disk together or not at all. A transaction that ends without an error has been
+synced to the disk.
+
+Threads may share a database: a transaction holds the others off until it ends.
 
 The file is readable by its owner only. Deleted secrets are overwritten in it, but a disk may keep
 old blocks: put the file on an encrypted disk if that matters.
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +26,7 @@ from common.errors import InputError, LocalError
 Value = int | str | bytes | None
 
 _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON")
+_BUSY_S = 30  # another command of the same owner may be writing to the file
 
 
 class Database:
@@ -29,10 +34,13 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = threading.RLock()
         try:
             _make_private(path)
             # Autocommit; transactions are begun explicitly, and take the write lock at once.
-            self._connection = sqlite3.connect(path, isolation_level=None)
+            self._connection = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
+            )
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"cannot open {path}: {error}") from error
 
@@ -57,22 +65,24 @@ class Database:
         Raises:
             LocalError: the file cannot be written, for example because the disk is full.
         """
-        if self._connection.in_transaction:
-            yield
-            return
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            yield
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._roll_back()
-            raise LocalError(
-                f"{self.path} could not be written ({error}); nothing was charged and nothing was "
-                "sent. Make room or repair the disk, then start again: the study goes on from here"
-            ) from error
-        except BaseException:
-            self._roll_back()
-            raise
+        with self._lock:
+            if self._connection.in_transaction:
+                yield
+                return
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+                self._connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._roll_back()
+                raise LocalError(
+                    f"{self.path} could not be written ({error}); nothing was charged and nothing "
+                    "was sent. Make room or repair the disk, then start again: the study goes on "
+                    "from here"
+                ) from error
+            except BaseException:
+                self._roll_back()
+                raise
 
     def _roll_back(self) -> None:
         # SQLite has already rolled back by itself after some errors, a full disk among them.
@@ -92,7 +102,8 @@ class Database:
             LocalError: the file cannot be read.
         """
         try:
-            return self._connection.execute(query, values).fetchall()
+            with self._lock:
+                return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise LocalError(
                 f"{self.path} could not be read ({error}); restore it from a backup if it is "

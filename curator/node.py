@@ -1,0 +1,377 @@
+"""The shell that runs the curator's role of one study: store, then send; after a crash the same.
+
+A party's message is given to the role, and what comes of it is stored in ONE transaction: the
+message, and the messages it causes to the parties. The server sends from there. The role is
+deterministic given the study, the messages in order and the random source of each step, so feeding
+it the stored messages again brings it back.
+
+`StudyFinished` says that the release is made, so it is queued when it is: between the last result
+and the release the study is PUBLISHING, and a crash there makes the release again.
+
+    node = StudyNode(study, ...)
+    node.resume()                              # goes on where a crash stopped it
+    node.approve("north", signature)           # the last approval starts the study
+    node.receive("north", 1, body)             # for every message, in order; duplicates do no harm
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import assert_never
+
+from common.crypto.paillier import PrivateKey, generate_key_pair
+from common.errors import LocalError, ParleyError, RemoteProtocolError
+from common.messages import PartyRefused, StudyAborted, StudyFinished, ToCurator, ToParty
+from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.rounds import needs_key
+from common.study import Study
+from common.subn.steps import Model, Plan, Step
+from common.wire import approval, codec
+from common.wire.catalogue import ErrorCode, WireError
+from curator.effects import Effect, Fail, Finish, Send
+from curator.role import CuratorRole
+from curator.store import Record, Store, StudyState
+
+logger = logging.getLogger(__name__)
+
+_KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A study that has every result, for the release to be made of.
+
+    Attributes:
+        study: what was agreed.
+        model: what was learnt.
+        steps: every step that was made, in order: what the privacy statement adds up.
+        private: whether the curator's randomness came from a private source.
+    """
+
+    study: Study
+    model: Model
+    steps: Sequence[Step]
+    private: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the studies of one curator share.
+
+    Attributes:
+        store: where everything is kept.
+        make_plan: makes a fresh copy of a study's plan.
+        publish: makes the release and says where it is; made again after a crash, it is the same.
+        clock: the time, for the records.
+        later: runs something after the call that asked for it was answered.
+        changed: called when there may be something new to send; never inside a transaction.
+    """
+
+    store: Store
+    make_plan: Callable[[Study], Plan]
+    publish: Callable[[Outcome], Path]
+    clock: Callable[[], dt.datetime]
+    later: Callable[[Callable[[], None]], None]
+    changed: Callable[[], None]
+
+    def now(self) -> str:
+        """The time as records have it."""
+        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+class StudyNode:
+    """One study at the curator. Threads may share it."""
+
+    def __init__(self, study: Study, around: Surroundings) -> None:
+        self.study = study
+        self.names = tuple(member.name for member in study.members)
+        self._around = around
+        self._store = around.store
+        self._lock = threading.RLock()
+        self._work: _Work | None = None
+        self._waiting_for: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        """Where the study stands."""
+        return self._store.record(self.study.digest)
+
+    @property
+    def waiting_for(self) -> tuple[str, ...]:
+        """The parties whose next word would bring the study on."""
+        if self.record.state is StudyState.WAITING:
+            approved = self._store.approvals(self.study.digest)
+            return tuple(name for name in self.names if name not in approved)
+        return self._waiting_for
+
+    def resume(self) -> None:
+        """Go on where the last process stopped."""
+        with self._lock:
+            self._start_when_all_approved()
+            if self.record.state is StudyState.RUNNING:
+                self._current()
+            elif self.record.state is StudyState.PUBLISHING:
+                self._around.later(self._publish)
+
+    def approve(self, party: str, signature: bytes) -> StudyState:
+        """A party's owner approved; the last approval starts the study.
+
+        Raises:
+            WireError: APPROVAL_INVALID, or STUDY_CLOSED.
+        """
+        identity = next(m.identity for m in self.study.members if m.name == party)
+        approval.require(
+            study=self.study.digest, party=party, signature=signature, identity=identity
+        )
+        with self._lock:
+            state = self.record.state
+            if state in (StudyState.REFUSED, StudyState.FAILED):
+                raise WireError(ErrorCode.STUDY_CLOSED, state.value)
+            with self._store.transaction():
+                self._store.approve(self.study.digest, party, signature, at=self._around.now())
+            self._start_when_all_approved()
+            return self.record.state
+
+    def decline(self, party: str, reason: str) -> StudyState:
+        """A party's owner does not approve: the study ends.
+
+        Raises:
+            WireError: STUDY_CLOSED: it has begun, or ended.
+        """
+        with self._lock:
+            state = self.record.state
+            if state is StudyState.REFUSED:
+                return state
+            if state is not StudyState.WAITING:
+                raise WireError(ErrorCode.STUDY_CLOSED, state.value)
+            self._end_early(StudyState.REFUSED, f"party {party!r} declined: {reason}")
+            return StudyState.REFUSED
+
+    def abort(self, cause: str) -> None:
+        """The operator gives the study up; nothing happens if it is over."""
+        with self._lock:
+            if not self.record.state.over:
+                self._end_early(StudyState.FAILED, cause)
+
+    def receive(self, party: str, sequence: int, body: bytes) -> None:
+        """Take in a party's message of that number, durably.
+
+        Raises:
+            WireError: SEQUENCE_REUSED, OUT_OF_ORDER, OUT_OF_TURN or STUDY_CLOSED, or what is wrong
+                with the bytes; nothing changed.
+            RemoteProtocolError: the message is not allowed now; nothing changed.
+            LocalError: the store could not be written; the same message can come again.
+        """
+        digest = self.study.digest
+        with self._lock:
+            newest = self._store.newest_incoming(digest, party)
+            if sequence > newest + 1:
+                raise WireError(ErrorCode.OUT_OF_ORDER, f"message {sequence} after {newest}")
+            if sequence <= newest:
+                before = self._store.incoming_digest(digest, party, sequence)
+                if before != hashlib.sha256(body).digest():
+                    raise WireError(ErrorCode.SEQUENCE_REUSED, f"message {sequence} of {party!r}")
+                return
+            state = self.record.state
+            if state is StudyState.WAITING:
+                raise WireError(ErrorCode.OUT_OF_TURN, "the study has not begun")
+            if state is not StudyState.RUNNING:
+                raise WireError(ErrorCode.STUDY_CLOSED, state.value)
+            self._take_in(party, sequence, body, codec.decode_to_curator(body))
+            if self.record.state is StudyState.PUBLISHING:
+                self._around.later(self._publish)
+        self._around.changed()
+
+    def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> None:
+        work = self._current()
+        drawn = work.drawn
+        try:
+            effects = work.role.receive(party, message)
+            with self._store.transaction():
+                self._store.add_incoming(
+                    self.study.digest, party, sequence, body,
+                    effects=[effect_name(effect) for effect in effects], at=self._around.now(),
+                )  # fmt: skip
+                refused = isinstance(message, PartyRefused)
+                self._execute(work, effects, StudyState.REFUSED if refused else StudyState.FAILED)
+        except BaseException as error:
+            # The role may be ahead of the store now, or its streams may be; the next message
+            # rebuilds it.
+            if not isinstance(error, RemoteProtocolError) or work.drawn != drawn:
+                self._work = None
+            raise
+        self._waiting_for = work.note_step()
+
+    def _start_when_all_approved(self) -> None:
+        if self.record.state is not StudyState.WAITING:
+            return
+        if set(self.names) - set(self._store.approvals(self.study.digest)):
+            return
+        self._make_key()
+        work = self._begin()
+        effects = work.role.start()
+        with self._store.transaction():
+            self._store.move(self.study.digest, StudyState.RUNNING, step=0, phase="")
+            self._execute(work, effects, StudyState.FAILED)
+        self._work = work
+        self._waiting_for = work.note_step()
+        logger.info("study %s: every party approved, it begins", self.study.digest.hex()[:16])
+        self._around.changed()
+
+    def _make_key(self) -> None:
+        if needs_key(self.study) and self._store.paillier_key(self.study.digest) is None:
+            source = KeyedRandomSource(
+                self._store.step_key(self.study.digest, _KEY_STEP), private=self._store.private
+            )
+            key = generate_key_pair(self.study.key_bits, source)
+            self._store.keep_paillier_key(self.study.digest, key)
+
+    def _execute(self, work: _Work, effects: Sequence[Effect], ending: StudyState) -> None:
+        """Write the effects down in order, in the caller's transaction."""
+        digest, encoded = self.study.digest, _Encoder()
+        if effects:
+            step = work.role.current_step
+            phase = step.phase if step else ""
+            self._store.move(digest, StudyState.RUNNING, step=work.role.step_number, phase=phase)
+        for effect in effects:
+            match effect:
+                case Send(message=StudyFinished()):
+                    continue  # is queued when the release is made
+                case Send():
+                    self._store.queue(digest, effect.to, encoded(effect.message))
+                case Finish():
+                    number = work.role.step_number
+                    self._store.move(digest, StudyState.PUBLISHING, step=number, phase="")
+                case Fail():
+                    self._store.end(
+                        digest, ending, cause=effect.reason, place="", at=self._around.now()
+                    )
+                case _:
+                    assert_never(effect)
+
+    def _publish(self) -> None:
+        """Make the release, tell everybody, close the study."""
+        with self._lock:
+            if self.record.state is not StudyState.PUBLISHING:
+                return
+            work = self._current()
+            outcome = Outcome(
+                study=self.study,
+                model=work.role.model(),
+                steps=tuple(work.steps.values()),
+                private=self._store.private,
+            )
+            try:
+                place = self._around.publish(outcome)
+            except (ParleyError, OSError) as error:
+                logger.exception("study %s: no release", self.study.digest.hex()[:16])
+                cause = f"the release cannot be made: {error}. Restart the curator to try again"
+                self._store.note_cause(self.study.digest, cause)
+                return
+            self._finish(StudyState.DONE, StudyFinished(study=self.study.digest), place=str(place))
+
+    def _end_early(self, state: StudyState, cause: str) -> None:
+        told = StudyAborted(study=self.study.digest, reason=cause)
+        self._finish(state, told, cause=cause)
+
+    def _finish(
+        self, state: StudyState, told: ToParty, *, cause: str = "", place: str = ""
+    ) -> None:
+        body = codec.encode_to_party(told)
+        with self._store.transaction():
+            for name in self.names:
+                self._store.queue(self.study.digest, name, body)
+            self._store.end(
+                self.study.digest, state, cause=cause, place=place, at=self._around.now()
+            )
+        self._work, self._waiting_for = None, ()
+        logger.info("study %s: %s", self.study.digest.hex()[:16], state.value)
+        self._around.changed()
+
+    def _begin(self) -> _Work:
+        key = self._store.paillier_key(self.study.digest) if needs_key(self.study) else None
+        return _Work(self.study, self._around, key)
+
+    def _current(self) -> _Work:
+        """The role at work, rebuilt from the store after a crash."""
+        if self._work is None:
+            work = self._begin()
+            work.role.start()
+            work.note_step()
+            for message in self._store.incoming(self.study.digest):
+                work.replay(message.sender, message.body, message.effects)
+            self._work = work
+            self._waiting_for = work.note_step()
+        return self._work
+
+
+class _Work:
+    """A role with its streams of randomness and the steps it has opened."""
+
+    def __init__(self, study: Study, around: Surroundings, key: PrivateKey | None) -> None:
+        self._study, self._store = study, around.store
+        self._sources: dict[int, KeyedRandomSource] = {}
+        self.steps: dict[int, Step] = {}
+        self.role = CuratorRole(
+            study=study,
+            plan=around.make_plan(study),
+            private_key=key,
+            source_of=self._source_of,
+        )
+
+    @property
+    def drawn(self) -> int:
+        """How much randomness was used."""
+        return sum(source.drawn_bytes for source in self._sources.values())
+
+    def note_step(self) -> tuple[str, ...]:
+        """Remember the open step; who is waited for."""
+        step = self.role.current_step
+        if step is None:
+            return ()
+        self.steps[self.role.step_number] = step
+        return self.role.waiting_for
+
+    def replay(self, sender: str, body: bytes, effects: tuple[str, ...]) -> None:
+        """Give the role a stored message again, and compare what it makes of it."""
+        again = self.role.receive(sender, codec.decode_to_curator(body))
+        if tuple(effect_name(effect) for effect in again) != effects:
+            raise LocalError(
+                f"a message of {sender!r} in study {self._study.name!r} has other effects than "
+                "when it came; go on with the version of this program that the study was begun with"
+            )
+        self.note_step()
+
+    def _source_of(self, step: int) -> RandomSource:
+        """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
+        if step not in self._sources:
+            self._sources[step] = KeyedRandomSource(
+                self._store.step_key(self._study.digest, step), private=self._store.private
+            )
+        return self._sources[step]
+
+
+@dataclass(slots=True)
+class _Encoder:
+    """Encodes a message to all parties once."""
+
+    message: ToParty | None = None
+    body: bytes = field(default=b"", repr=False)
+
+    def __call__(self, message: ToParty) -> bytes:
+        if message is not self.message:
+            self.message, self.body = message, codec.encode_to_party(message)
+        return self.body
+
+
+def effect_name(effect: Effect) -> str:
+    """What a replay must come to again: the kind of an effect, not its bytes."""
+    if isinstance(effect, Send):
+        return f"send {type(effect.message).__name__} to {effect.to}"
+    return type(effect).__name__

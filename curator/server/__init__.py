@@ -1,0 +1,1 @@
+"""The curator's one port: gRPC over mutual TLS."""

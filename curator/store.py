@@ -1,0 +1,362 @@
+"""What the curator must not forget, in one SQLite file: studies, approvals, messages, keys.
+
+Every accepted message of a party is stored in one transaction with the messages that it caused, so
+after a crash a study's role is rebuilt by giving it the same messages in the same order, and what
+was queued for the parties is sent as it was, byte for byte. Messages to a party are numbered 1, 2,
+3, ... and so are messages from it; a message of many recipients is kept once.
+
+When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
+The queues stay until the parties have acknowledged them.
+
+Not here: what messages mean, and when a study starts. `curator.node` knows.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from common.crypto import keyfile
+from common.crypto.paillier import PrivateKey
+from common.database import Database
+from common.errors import InputError
+from common.privacy.randomness import KEY_BYTES, RandomSource
+from common.study import Study
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS party (
+    name TEXT PRIMARY KEY,
+    identity BLOB NOT NULL,
+    software TEXT NOT NULL,
+    seen_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS study (
+    study BLOB PRIMARY KEY,
+    name TEXT NOT NULL,
+    document TEXT NOT NULL,
+    state TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    place TEXT NOT NULL,
+    proposed_at TEXT NOT NULL,
+    ended_at TEXT
+) STRICT;
+CREATE TABLE IF NOT EXISTS approval (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    signature BLOB NOT NULL,
+    approved_at TEXT NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
+CREATE TABLE IF NOT EXISTS incoming (
+    study BLOB NOT NULL REFERENCES study (study),
+    number INTEGER NOT NULL,
+    sender TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    body BLOB,
+    effects TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    PRIMARY KEY (study, number),
+    UNIQUE (study, sender, sequence)
+) STRICT;
+CREATE TABLE IF NOT EXISTS content (
+    study BLOB NOT NULL REFERENCES study (study),
+    digest BLOB NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (study, digest)
+) STRICT;
+CREATE TABLE IF NOT EXISTS outgoing (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    acknowledged INTEGER NOT NULL,
+    PRIMARY KEY (study, party, sequence)
+) STRICT;
+CREATE TABLE IF NOT EXISTS secret (
+    study BLOB NOT NULL REFERENCES study (study),
+    name TEXT NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (study, name)
+) STRICT;
+"""
+
+
+class StudyState(enum.StrEnum):
+    """Where a study stands."""
+
+    WAITING = "waiting for parties"
+    RUNNING = "running"
+    PUBLISHING = "making the release"
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can happen."""
+        return self in (StudyState.DONE, StudyState.REFUSED, StudyState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A study as the store knows it.
+
+    Attributes:
+        study: its digest.
+        name: for people.
+        state: where it stands.
+        step: how many steps have their result.
+        phase: what the open step belongs to; empty before the first.
+        cause: why it was refused or failed, or why its release cannot be made.
+        place: where the release is.
+    """
+
+    study: bytes
+    name: str
+    state: StudyState
+    step: int
+    phase: str
+    cause: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """An accepted message, and the names of the effects it had."""
+
+    sender: str
+    body: bytes
+    effects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """A message that waits for a party."""
+
+    sequence: int
+    body: bytes
+
+
+class Store:
+    """The store of all studies of a curator. Threads may share it.
+
+    Args:
+        database: the file.
+        source: where the keys of steps are drawn from.
+        passphrase: protects Paillier keys on top of the file's mode; None for the mode alone.
+    """
+
+    def __init__(
+        self, database: Database, source: RandomSource, *, passphrase: str | None = None
+    ) -> None:
+        self._file = database
+        self._source = source
+        self._passphrase = passphrase
+        database.add_tables(_TABLES)
+
+    @property
+    def private(self) -> bool:
+        """Whether the keys of steps are secrets: false with a seeded source."""
+        return self._source.private
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All of the block's changes on disk, or none."""
+        return self._file.transaction()
+
+    def enrol(self, name: str, *, identity: bytes, software: str, at: str) -> None:
+        """Note who was here, with the identity that it offers for studies."""
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR REPLACE INTO party VALUES (?, ?, ?, ?)", (name, identity, software, at)
+            )
+
+    def identities(self) -> Mapping[str, bytes]:
+        """The identity that every party offered last; empty if it withheld it."""
+        return dict(self._file.rows("SELECT name, identity FROM party ORDER BY name"))
+
+    def propose(self, study: Study, *, at: str) -> None:
+        """Take in a study; again is harmless."""
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL)",
+                (study.digest, study.name, study.to_toml(), StudyState.WAITING.value, at),
+            )
+
+    def documents(self) -> Iterator[str]:
+        """The text of every study, oldest first."""
+        for (document,) in self._file.rows("SELECT document FROM study ORDER BY rowid"):
+            yield document
+
+    def record(self, study: bytes) -> Record:
+        """Where a study stands."""
+        rows = self._file.rows(
+            "SELECT name, state, step, phase, cause, place FROM study WHERE study = ?", (study,)
+        )
+        if not rows:
+            raise InputError(f"there is no study {study.hex()[:16]} here")
+        name, state, step, phase, cause, place = rows[0]
+        return Record(
+            study=study, name=name, state=StudyState(state), step=step, phase=phase, cause=cause,
+            place=place,
+        )  # fmt: skip
+
+    def move(self, study: bytes, state: StudyState, *, step: int, phase: str) -> None:
+        """Note where a study stands, in the caller's transaction."""
+        self._file.write(
+            "UPDATE study SET state = ?, step = ?, phase = ?, cause = '' WHERE study = ?",
+            (state.value, step, phase, study),
+        )
+
+    def note_cause(self, study: bytes, cause: str) -> None:
+        """Why a study does not go on."""
+        with self._file.transaction():
+            self._file.write("UPDATE study SET cause = ? WHERE study = ?", (cause, study))
+
+    def end(self, study: bytes, state: StudyState, *, cause: str, place: str, at: str) -> None:
+        """Close a study and wipe its secrets, in the caller's transaction."""
+        self._file.write(
+            "UPDATE study SET state = ?, cause = ?, place = ?, ended_at = ? WHERE study = ?",
+            (state.value, cause, place, at, study),
+        )
+        self._file.write("DELETE FROM secret WHERE study = ?", (study,))
+        self._file.write("UPDATE incoming SET body = NULL WHERE study = ?", (study,))
+
+    def approve(self, study: bytes, party: str, signature: bytes, *, at: str) -> None:
+        """Keep a party's approval, in the caller's transaction; again is harmless."""
+        self._file.write(
+            "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?)", (study, party, signature, at)
+        )
+
+    def approvals(self, study: bytes) -> Mapping[str, bytes]:
+        """The signature of every party that approved."""
+        return dict(
+            self._file.rows("SELECT party, signature FROM approval WHERE study = ?", (study,))
+        )
+
+    def add_incoming(
+        self, study: bytes, sender: str, sequence: int, body: bytes,
+        *, effects: Sequence[str], at: str,
+    ) -> None:  # fmt: skip
+        """Keep an accepted message and the names of its effects, in the caller's transaction."""
+        self._file.write(
+            "INSERT INTO incoming VALUES (?, 1 + (SELECT COALESCE(MAX(number), 0) FROM incoming "
+            "WHERE study = ?), ?, ?, ?, ?, ?, ?)",
+            (study, study, sender, sequence, _sha256(body), body, json.dumps(list(effects)), at),
+        )
+
+    def incoming(self, study: bytes) -> Iterator[Incoming]:
+        """The accepted messages of a study under way, in order, one at a time."""
+        numbers = self._file.rows(
+            "SELECT number FROM incoming WHERE study = ? ORDER BY number", (study,)
+        )
+        for (number,) in numbers:
+            ((sender, body, effects),) = self._file.rows(
+                "SELECT sender, body, effects FROM incoming WHERE study = ? AND number = ?",
+                (study, number),
+            )
+            yield Incoming(sender=sender, body=bytes(body), effects=tuple(json.loads(effects)))
+
+    def newest_incoming(self, study: bytes, sender: str) -> int:
+        """The number of the newest message of a party; 0 before the first."""
+        ((newest,),) = self._file.rows(
+            "SELECT COALESCE(MAX(sequence), 0) FROM incoming WHERE study = ? AND sender = ?",
+            (study, sender),
+        )
+        return int(newest)
+
+    def incoming_digest(self, study: bytes, sender: str, sequence: int) -> bytes:
+        """SHA-256 of a message that was accepted."""
+        ((digest,),) = self._file.rows(
+            "SELECT digest FROM incoming WHERE study = ? AND sender = ? AND sequence = ?",
+            (study, sender, sequence),
+        )
+        return bytes(digest)
+
+    def queue(self, study: bytes, party: str, body: bytes) -> None:
+        """Put a message into a party's queue, in the caller's transaction."""
+        digest = _sha256(body)
+        self._file.write("INSERT OR IGNORE INTO content VALUES (?, ?, ?)", (study, digest, body))
+        self._file.write(
+            "INSERT INTO outgoing VALUES (?, ?, ?, ?, 0)",
+            (study, party, self.newest_queued(study, party) + 1, digest),
+        )
+
+    def newest_queued(self, study: bytes, party: str) -> int:
+        """The number of the newest message to a party; 0 before the first."""
+        ((newest,),) = self._file.rows(
+            "SELECT COALESCE(MAX(sequence), 0) FROM outgoing WHERE study = ? AND party = ?",
+            (study, party),
+        )
+        return int(newest)
+
+    def next_queued(self, study: bytes, party: str, *, after: int) -> Queued | None:
+        """The first message to a party after a number, if there is one yet."""
+        rows = self._file.rows(
+            "SELECT sequence, body FROM outgoing JOIN content USING (study, digest) "
+            "WHERE study = ? AND party = ? AND sequence > ? ORDER BY sequence LIMIT 1",
+            (study, party, after),
+        )
+        return Queued(sequence=rows[0][0], body=bytes(rows[0][1])) if rows else None
+
+    def acknowledge(self, study: bytes, party: str, newest: int) -> None:
+        """A party has every message up to a number; what nobody waits for any more is dropped."""
+        with self._file.transaction():
+            self._file.write(
+                "UPDATE outgoing SET acknowledged = 1 "
+                "WHERE study = ? AND party = ? AND sequence <= ? AND acknowledged = 0",
+                (study, party, newest),
+            )
+            self._file.write(
+                "DELETE FROM content WHERE study = ? AND digest NOT IN "
+                "(SELECT digest FROM outgoing WHERE study = ? AND acknowledged = 0)",
+                (study, study),
+            )
+
+    def acknowledged(self, study: bytes, party: str) -> int:
+        """The number of the newest message that a party acknowledged; 0 before the first."""
+        ((newest,),) = self._file.rows(
+            "SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
+            "WHERE study = ? AND party = ? AND acknowledged = 1",
+            (study, party),
+        )
+        return int(newest)
+
+    def step_key(self, study: bytes, step: int) -> bytes:
+        """The secret key of a step's randomness, on disk before it is returned."""
+        with self._file.transaction():
+            found = self._secret(study, f"step {step}")
+            if found is None:
+                found = self._source.random_bytes(KEY_BYTES)
+                self._keep_secret(study, f"step {step}", found)
+        return found
+
+    def paillier_key(self, study: bytes) -> PrivateKey | None:
+        """The study's Paillier key, if it has one yet."""
+        found = self._secret(study, "paillier")
+        return None if found is None else keyfile.from_bytes(found, passphrase=self._passphrase)
+
+    def keep_paillier_key(self, study: bytes, key: PrivateKey) -> None:
+        """Keep the study's Paillier key until it ends."""
+        data = keyfile.to_bytes(key, passphrase=self._passphrase, source=self._source)
+        with self._file.transaction():
+            self._keep_secret(study, "paillier", data)
+
+    def _secret(self, study: bytes, name: str) -> bytes | None:
+        rows = self._file.rows(
+            "SELECT value FROM secret WHERE study = ? AND name = ?", (study, name)
+        )
+        return bytes(rows[0][0]) if rows else None
+
+    def _keep_secret(self, study: bytes, name: str, value: bytes) -> None:
+        self._file.write("INSERT INTO secret VALUES (?, ?, ?)", (study, name, value))
+
+
+def _sha256(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()

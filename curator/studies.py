@@ -1,0 +1,121 @@
+"""Every study of a curator, side by side, and who waits for news of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from common.errors import LocalError
+from common.study import Study
+from common.subn.steps import Plan
+from common.wire.catalogue import ErrorCode, WireError
+from curator.node import Outcome, StudyNode, Surroundings
+from curator.store import Queued, Store
+
+
+class Studies:
+    """The studies in a store. Threads may share it.
+
+    Args:
+        store: where everything is kept.
+        make_plan: makes a fresh copy of a study's plan.
+        publish: makes the release of a study that has every result, and says where it is.
+        clock: the time.
+        later: runs something after the call that asked for it was answered.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        make_plan: Callable[[Study], Plan],
+        publish: Callable[[Outcome], Path],
+        clock: Callable[[], dt.datetime],
+        later: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self.store = store
+        self.around = Surroundings(
+            store=store, make_plan=make_plan, publish=publish, clock=clock, later=later,
+            changed=self.wake,
+        )  # fmt: skip
+        self._nodes: dict[bytes, StudyNode] = {}
+        self._news = threading.Condition()
+        self._closed = False
+
+    def open(self) -> None:
+        """Take in what is in the store and was not here yet, and go on with it."""
+        documents = list(self.store.documents())
+        with self._news:
+            fresh = [self._add(text) for text in documents[len(self._nodes) :]]
+        for node in fresh:
+            node.resume()
+
+    def _add(self, document: str) -> StudyNode:
+        study = Study.from_toml(document, where="a study in the curator's store")
+        node = self._nodes[study.digest] = StudyNode(study, self.around)
+        return node
+
+    def propose(self, study: Study) -> StudyNode:
+        """Offer a study to its parties; again is harmless."""
+        if Study.from_toml(study.to_toml()).digest != study.digest:
+            raise LocalError(f"study {study.name!r} does not survive being written down")
+        self.store.propose(study, at=self.around.now())
+        self.open()
+        return self._nodes[study.digest]
+
+    def of(self, party: str) -> list[StudyNode]:
+        """The studies that list a party, newest first."""
+        self.open()
+        return [node for node in reversed(self._nodes.values()) if party in node.names]
+
+    def node(self, study: bytes, party: str) -> StudyNode:
+        """A study that lists the party.
+
+        Raises:
+            WireError: STUDY_UNKNOWN, whether it does not exist or is none of the party's business.
+        """
+        node = self._nodes.get(study)
+        if node is None or party not in node.names:
+            raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
+        return node
+
+    def wake(self) -> None:
+        """Have everybody who waits look again."""
+        with self._news:
+            self._news.notify_all()
+
+    def close(self) -> None:
+        """Everybody who waits is sent away."""
+        with self._news:
+            self._closed = True
+            self._news.notify_all()
+
+    def next_message(
+        self,
+        node: StudyNode,
+        party: str,
+        *,
+        after: int,
+        gone: Callable[[], bool],
+        patience_s: float,
+    ) -> Queued | None:
+        """The first message to a party after a number, waited for.
+
+        None when the study is over and has no more, or when the party is gone.
+
+        Raises:
+            WireError: UNAVAILABLE: the curator is shutting down.
+        """
+        with self._news:
+            while not gone():
+                if self._closed:
+                    raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
+                # In this order: a study that is over has its last message in the queue.
+                over = node.record.state.over
+                queued = self.store.next_queued(node.study.digest, party, after=after)
+                if queued is not None or over:
+                    return queued
+                self._news.wait(patience_s)
+        return None

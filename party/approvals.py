@@ -1,0 +1,76 @@
+"""What this owner decided about studies: in the party's file, so that it holds after a restart.
+
+An owner decides with `parley party approve` or `decline`, or the policy decides for the owner if it
+says so. The running node looks here; it never approves by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.database import Database
+from common.errors import PolicyError
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS decision (
+    study BLOB PRIMARY KEY,
+    approved INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    decided_by TEXT NOT NULL,
+    decided_at TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Approved or not, why, by whom and when. The reason goes to the curator if it is a no."""
+
+    approved: bool
+    reason: str
+    decided_by: str
+    decided_at: str
+
+
+class Approvals:
+    """The decisions in a party's file."""
+
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_TABLES)
+
+    def decision(self, study: bytes) -> Decision | None:
+        """What was decided about a study; None if nothing was yet."""
+        rows = self._file.rows(
+            "SELECT approved, reason, decided_by, decided_at FROM decision WHERE study = ?",
+            (study,),
+        )
+        if not rows:
+            return None
+        approved, reason, decided_by, decided_at = rows[0]
+        return Decision(
+            approved=bool(approved), reason=reason, decided_by=decided_by, decided_at=decided_at
+        )
+
+    def decide(self, study: bytes, decision: Decision) -> None:
+        """Decide, once; the same again is harmless.
+
+        Raises:
+            PolicyError: it was decided otherwise before.
+        """
+        with self._file.transaction():
+            earlier = self.decision(study)
+            if earlier is not None and earlier.approved != decision.approved:
+                word = "approved" if earlier.approved else "declined"
+                raise PolicyError(
+                    f"study {study.hex()[:16]} was {word} on {earlier.decided_at}; a decision that "
+                    "may have been sent is not taken back. Ask for a new study"
+                )
+            if earlier is None:
+                self._file.write(
+                    "INSERT INTO decision VALUES (?, ?, ?, ?, ?)",
+                    (
+                        study, int(decision.approved), decision.reason, decision.decided_by,
+                        decision.decided_at,
+                    ),
+                )  # fmt: skip

@@ -1,0 +1,1 @@
+"""How a party reaches the curator: it dials out, and nobody dials in."""

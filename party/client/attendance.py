@@ -1,0 +1,257 @@
+"""A party at one study, from the invitation to the end, over any number of connections.
+
+Fetch the study and compare its digest; check it against the owner's policy; wait for the owner's
+decision; sign; then take in work and hand in answers until the study is over. Every connection
+begins with what both sides have on disk, so a lost one is a non-event.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
+
+from common.crypto.identity import Identity
+from common.errors import PolicyError, RemoteProtocolError
+from common.messages import ToCurator, ToParty
+from common.study import Study
+from common.subn.steps import PartyRows, Plan
+from common.wire import approval, codec
+from common.wire.catalogue import ErrorCode, WireError
+from party.approvals import Approvals, Decision
+from party.client.connection import Connection, Summary
+from party.client.patience import Patience
+from party.journal import Journal, Outgoing, StudyState
+from party.ledger import Ledger
+from party.node import PartyNode, SourceForStep, StudyTicket
+from party.policy import Circumstances, Policy
+from party.review import PlannedStep, Review, review
+from party.role import PartyRole
+from party.sources.source import Source
+
+logger = logging.getLogger(__name__)
+
+_ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves the curator's disk
+_PUBLIC_REFUSAL = "the owner's policy does not allow this study"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Household:
+    """What a party is and has, for all its studies.
+
+    Attributes:
+        name: the party's.
+        identity: its keys, as studies pin them.
+        policy: what its owner takes part in.
+        approvals: what its owner decided.
+        journal: with the ledger and the approvals in one file.
+        ledger: what was spent.
+        open_source: reads the owner's table in a study's domains.
+        make_plan: makes a fresh copy of a study's plan.
+        forecast: what a study asks of a party, at most, step by step.
+        clock: the time.
+    """
+
+    name: str
+    identity: Identity
+    policy: Policy
+    approvals: Approvals
+    journal: Journal
+    ledger: Ledger
+    open_source: Callable[[Study], Source]
+    make_plan: Callable[[Study], Plan]
+    forecast: Callable[[Study, str], Sequence[PlannedStep]]
+    clock: Callable[[], dt.datetime]
+
+    def review(self, study: Study, source: Source) -> Review:
+        """A study through this owner's eyes."""
+        steps = self.forecast(study, self.name)
+        digest = study.digest.hex()
+        circumstances = Circumstances(
+            party=self.name,
+            rows=source.rows,
+            data_as_of=source.snapshot.as_of,
+            cost=sum((step.epsilon for step in steps), Fraction(0)),
+            spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
+            signer=None,
+            curator=None,
+        )
+        return review(study, self.policy, circumstances, steps)
+
+    def now(self) -> str:
+        """The time as records have it."""
+        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+class Attendance:
+    """One study at one party. Used from one thread.
+
+    Args:
+        study: the digest of the study.
+        house: who attends.
+        dial: opens a connection.
+        patience: between connections.
+        look_again_s: how often to look for the owner's decision.
+    """
+
+    def __init__(
+        self,
+        study: bytes,
+        house: Household,
+        *,
+        dial: Callable[[], AbstractContextManager[Connection]],
+        patience: Patience,
+        look_again_s: float = 5.0,
+    ) -> None:
+        self._digest = study
+        self._house = house
+        self._dial = dial
+        self._patience = patience
+        self._look_again_s = look_again_s
+        self._study: Study | None = None
+        self._source: Source | None = None
+        self._node: PartyNode | None = None
+        self._outbox: list[Outgoing] = []
+
+    def attend(self) -> StudyState | None:
+        """Take part until the study is over; None if told to stop before.
+
+        Raises:
+            PolicyError: the owner declined, or the policy refuses the study.
+            RemoteProtocolError: the curator cannot be reached, or does what it must not.
+            InputError: the party's own files or data are not in order.
+        """
+        while True:
+            try:
+                with self._dial() as connection:
+                    return self._attend_over(connection)
+            except WireError as error:
+                logger.warning("study %s: %s", self._digest.hex()[:16], error)
+                if self._patience.wait_after(error):
+                    return None
+
+    def _attend_over(self, connection: Connection) -> StudyState | None:
+        """How the study ended; None if told to stop before."""
+        house = self._house
+        invited = connection.enrol(house.name, house.identity.public.encoded)
+        summary = next((each for each in invited if each.study == self._digest), None)
+        if summary is None:
+            raise WireError(ErrorCode.STUDY_UNKNOWN, self._digest.hex()[:16])
+        self._patience.reached()
+        study, source = self._prepare(connection)
+        if not summary.approved and not self._approve(connection, study, source):
+            return None
+        node = self._node = self._node or self._make_node(study, source)
+        self._catch_up(connection, node, summary)
+        for whole in connection.work(self._digest, received=node.newest_received):
+            node.receive(whole.sequence, whole.data)
+            self._patience.progressed()
+            self._hand_in(connection, node)
+            over = node.state is not StudyState.RUNNING
+            if over or whole.sequence % _ACKNOWLEDGE_EVERY == 0:
+                connection.acknowledge(self._digest, node.newest_received)
+        if node.state is StudyState.RUNNING:
+            raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
+        return node.state
+
+    def _prepare(self, connection: Connection) -> tuple[Study, Source]:
+        """The study, with the digest that was asked for, and the rows in its domains."""
+        if self._study is None:
+            study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
+            if study.digest != self._digest:
+                raise RemoteProtocolError(
+                    f"the curator sent study {study.digest.hex()[:16]}, asked for was "
+                    f"{self._digest.hex()[:16]}"
+                )
+            self._study = study
+        if self._source is None:
+            self._source = self._house.open_source(self._study)
+        return self._study, self._source
+
+    def _approve(self, connection: Connection, study: Study, source: Source) -> bool:
+        """Sign when the owner has approved; false if told to stop before."""
+        house = self._house
+        seen = house.review(study, source)
+        if seen.reasons_against:
+            connection.decline(self._digest, _PUBLIC_REFUSAL)
+            listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
+            raise PolicyError(f"study {study.name!r} is refused by this owner's policy:\n{listed}")
+        decision = self._decision(study)
+        while decision is None:
+            logger.info("study %s waits for its owner's decision", self._digest.hex()[:16])
+            if self._patience.sleep(self._look_again_s):
+                return False
+            decision = self._decision(study)
+        if not decision.approved:
+            connection.decline(self._digest, decision.reason)
+            raise PolicyError(f"study {study.name!r} was declined: {decision.reason}")
+        statement = approval.statement(study=self._digest, party=house.name)
+        connection.approve(self._digest, house.identity.sign(statement))
+        return True
+
+    def _decision(self, study: Study) -> Decision | None:
+        house = self._house
+        if house.policy.automatic and house.approvals.decision(study.digest) is None:
+            house.approvals.decide(
+                study.digest,
+                Decision(approved=True, reason="", decided_by="policy", decided_at=house.now()),
+            )
+        return house.approvals.decision(study.digest)
+
+    def _make_node(self, study: Study, source: Source) -> PartyNode:
+        return PartyNode(
+            StudyTicket(digest=study.digest, name=study.name, data_digest=source.snapshot.digest),
+            role=lambda source_of: self._make_role(study, source, source_of),
+            journal=self._house.journal,
+            ledger=self._house.ledger,
+            caps=self._house.policy.caps,
+            codec=WireCodec(),
+            clock=self._house.clock,
+            send=self._outbox.append,  # handed in together when the message is taken in
+        )
+
+    def _make_role(self, study: Study, data: PartyRows, source_of: SourceForStep) -> PartyRole:
+        return PartyRole(
+            study=study,
+            plan=self._house.make_plan(study),
+            name=self._house.name,
+            identity=self._house.identity,
+            data=data,
+            source_of=source_of,
+        )
+
+    def _catch_up(self, connection: Connection, node: PartyNode, summary: Summary) -> None:
+        """Both sides say what they have; what the curator misses is handed in again."""
+        node.acknowledge(summary.submitted)
+        self._outbox.clear()
+        node.resume()
+        self._hand_in(connection, node)
+
+    def _hand_in(self, connection: Connection, node: PartyNode) -> None:
+        if not self._outbox:
+            return
+        try:
+            newest = connection.submit(self._digest, self._outbox)
+        except WireError as error:
+            if error.code is not ErrorCode.STUDY_CLOSED:
+                raise
+            # The study ended while we were answering; the stream of work says how.
+            logger.info("study %s is closed", self._digest.hex()[:16])
+        else:
+            node.acknowledge(newest)
+        self._outbox.clear()
+
+
+class WireCodec:
+    """Messages as the wire has them."""
+
+    def encode(self, message: ToCurator) -> bytes:
+        """The bytes of a message to the curator."""
+        return codec.encode_to_curator(message)
+
+    def decode(self, body: bytes) -> ToParty:
+        """The message to a party in these bytes."""
+        return codec.decode_to_party(body)

@@ -1,0 +1,210 @@
+"""One connection to the curator: every call, in the words of this project.
+
+A refused or failed call raises a WireError with the name of what is wrong. Credentials are read
+when the connection is made, so a rotated certificate is used from the next connection on.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import grpc
+
+from common.wire import strict, tls
+from common.wire.catalogue import ErrorCode, WireError
+from common.wire.certificates import Role
+from common.wire.credentials import CredentialFiles, Credentials
+from common.wire.frames import Assembler, Whole, split
+from common.wire.v1 import curator_pb2 as pb
+from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
+from party.journal import Outgoing
+
+PROTOCOL = 1
+# A dead curator is noticed by gRPC's own pings; these are for one that is alive and stuck.
+_CALL_S = 60.0
+_SUBMIT_S = 3600.0  # the curator may learn a whole structure from the last answer of a step
+
+STATES = {
+    pb.STUDY_STATE_WAITING_FOR_PARTIES: "waiting for parties",
+    pb.STUDY_STATE_RUNNING: "running",
+    pb.STUDY_STATE_DONE: "done",
+    pb.STUDY_STATE_REFUSED: "refused",
+    pb.STUDY_STATE_FAILED: "failed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A study that lists this party, as the curator knows it.
+
+    Attributes:
+        study: its digest.
+        name: for people; the curator's word.
+        state: where it stands.
+        approved: whether the curator has our approval.
+        submitted: the newest message of ours that is on the curator's disk.
+    """
+
+    study: bytes
+    name: str
+    state: str
+    approved: bool
+    submitted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How a study is getting on."""
+
+    state: str
+    step: int
+    cause: str
+    waiting_for: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the curator is, and how to get there.
+
+    Attributes:
+        target: host and port.
+        proxy: the proxy to ask for the way; None to dial directly.
+        files: what we show, and whom we trust.
+        software: what to tell the curator we are.
+    """
+
+    target: str
+    proxy: str | None
+    files: CredentialFiles
+    software: str
+
+
+class Connection:
+    """An open connection. Made by `dial`."""
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        *,
+        software: str,
+        credentials: Credentials,
+        clock: Callable[[], dt.datetime],
+    ) -> None:
+        self._software = software
+        self._credentials = credentials
+        self._clock = clock
+        self._stub = CuratorServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except grpc.RpcError as error:
+            raise tls.explain(error, self._credentials, at=self._clock()) from error
+
+    def enrol(self, party: str, identity: bytes) -> list[Summary]:
+        """Introduce ourselves; the studies that list us, newest first."""
+        request = pb.EnrolRequest(
+            protocol=PROTOCOL, software=self._software, party=party, identity=identity
+        )
+        with self._explained():
+            response = self._stub.Enrol(request, timeout=_CALL_S)
+        strict.check(response)
+        if response.protocol != PROTOCOL:
+            raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {response.protocol}")
+        return [
+            Summary(
+                study=each.study,
+                name=each.name,
+                state=STATES[each.state],
+                approved=each.approved,
+                submitted=each.submitted,
+            )
+            for each in response.studies
+        ]
+
+    def fetch_study(self, study: bytes) -> str:
+        """The text of a study, as the curator has it."""
+        with self._explained():
+            response = self._stub.FetchStudy(pb.FetchStudyRequest(study=study), timeout=_CALL_S)
+        strict.check(response)
+        return str(response.document)
+
+    def approve(self, study: bytes, signature: bytes) -> None:
+        """Hand in the owner's approval; the last one to do so waits for the study to begin."""
+        request = pb.ApproveRequest(study=study, signature=signature)
+        with self._explained():
+            self._stub.Approve(request, timeout=_SUBMIT_S)
+
+    def decline(self, study: bytes, reason: str) -> None:
+        """Say that the owner does not approve."""
+        with self._explained():
+            self._stub.Decline(pb.DeclineRequest(study=study, reason=reason), timeout=_CALL_S)
+
+    def work(self, study: bytes, *, received: int) -> Iterator[Whole]:
+        """Messages to us after a number, as they come, until the study is over."""
+        assembler = Assembler(stored=received)
+        request = pb.WorkRequest(study=study, received=received)
+        with self._explained():
+            stream = self._stub.Work(request)
+            try:
+                for response in stream:
+                    whole = assembler.add(response)
+                    if whole is not None:
+                        yield whole
+            finally:
+                stream.cancel()
+        assembler.finish()
+
+    def acknowledge(self, study: bytes, received: int) -> None:
+        """Say what is on our disk."""
+        request = pb.AcknowledgeRequest(study=study, received=received)
+        with self._explained():
+            self._stub.Acknowledge(request, timeout=_CALL_S)
+
+    def submit(self, study: bytes, messages: Iterable[Outgoing]) -> int:
+        """Hand in messages, in order; the number of the newest that is on the curator's disk."""
+        requests = (
+            pb.SubmitRequest(study=study, frame=frame)
+            for message in messages
+            for frame in split(message.body, sequence=message.number)
+        )
+        with self._explained():
+            response = self._stub.Submit(requests, timeout=_SUBMIT_S)
+        strict.check(response)
+        return int(response.submitted)
+
+    def status(self, study: bytes) -> Status:
+        """How a study is getting on."""
+        with self._explained():
+            response = self._stub.Status(pb.StatusRequest(study=study), timeout=_CALL_S)
+        strict.check(response)
+        return Status(
+            state=STATES[response.state],
+            step=response.step,
+            cause=response.cause,
+            waiting_for=tuple(response.waiting_for),
+        )
+
+
+@contextmanager
+def dial(address: Address, clock: Callable[[], dt.datetime]) -> Iterator[Connection]:
+    """A connection, for the length of a block.
+
+    Raises:
+        InputError: a key or certificate cannot be read.
+        WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, said by our own certificate
+            before anything is dialled.
+    """
+    credentials = address.files.load()
+    credentials.check(role=Role.PARTY, at=clock())
+    channel = grpc.secure_channel(
+        address.target,
+        tls.channel_credentials(credentials),
+        options=tls.channel_options(proxy=address.proxy),
+    )
+    with channel:
+        yield Connection(channel, software=address.software, credentials=credentials, clock=clock)

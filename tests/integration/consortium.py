@@ -1,0 +1,251 @@
+"""A curator and its parties on loopback, with real certificates, for tests."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from common.crypto.identity_file import load_identity
+from common.database import Database
+from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
+from common.rounds import needs_key
+from common.schema.codes import Codes
+from curator.effects import Send
+from curator.role import CuratorRole
+from curator.server.service import CuratorServer
+from curator.store import Store
+from curator.studies import Studies
+from parley.keyring import init_curator, init_party
+from parley.in_process import RowsInMemory
+from party.approvals import Approvals
+from party.client.attendance import Attendance, Household
+from party.client.connection import Address, dial
+from party.client.patience import Patience
+from party.journal import Journal
+from party.ledger import Ledger
+from party.policy import Policy
+from party.review import PlannedStep
+from party.role import PartyRole
+from party.sources.source import Snapshot
+from tests.study.conftest import SIZES, EveryKindOfStep, make_study
+
+NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "plain", "island")
+POLICY = Policy(
+    epsilon_per_study=Fraction(100),
+    epsilon_in_total=Fraction(1000),
+    min_parties=1,
+    profiles=("sound", "paper"),
+    automatic=True,
+)
+
+
+def clock():
+    return datetime.now(UTC)
+
+
+def forecast(study, party):
+    return [PlannedStep(phase="everything", epsilon=study.epsilon)]
+
+
+class Rows(RowsInMemory):
+    """Rows in memory as a source."""
+
+    @property
+    def snapshot(self):
+        return Snapshot(rows=self.rows, digest="d", as_of=None)
+
+
+class Curator:
+    """A curator on files that outlive it."""
+
+    def __init__(self, folder, ring):
+        self.folder, self.ring = folder, ring
+        self.keys = SeededRandomSource("curator")  # outlives, so that two runs draw the same keys
+        self.outcomes = []
+        self.port = 0
+        self.running = False
+
+    def publish(self, outcome):
+        self.outcomes.append(outcome)
+        return Path("release")
+
+    def start(self):
+        self.database = Database(self.folder / "curator.db")
+        self.store = Store(self.database, self.keys)
+        self.background = ThreadPoolExecutor(1)
+        self.studies = Studies(
+            self.store,
+            make_plan=EveryKindOfStep,
+            publish=self.publish,
+            clock=clock,
+            later=self.background.submit,
+        )
+        self.studies.open()
+        self.server = CuratorServer(
+            self.studies,
+            files=self.ring.files,
+            revoked=self.ring.revoked,
+            listen=f"127.0.0.1:{self.port}",
+            clock=clock,
+            software="test",
+            most_streams=30,
+        )
+        self.port = self.server.start()
+        self.running = True
+
+    def stop(self):
+        if self.running:
+            self.running = False
+            self.server.stop(grace_s=0)
+            self.background.shutdown()
+            self.database.close()
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+
+class Party:
+    """A party on files that outlive it."""
+
+    def __init__(self, folder, name, ring, table, curator):
+        self.folder, self.name, self.ring, self.table = folder, name, ring, table
+        self.curator = curator
+        self.identity = load_identity(ring.identity)
+        self.keys = SeededRandomSource(name)
+        self.policy = POLICY
+        self.stopping = threading.Event()
+        self.path = folder / f"{name}.db"
+
+    @contextlib.contextmanager
+    def house(self):
+        database = Database(self.path)
+        try:
+            yield Household(
+                name=self.name,
+                identity=self.identity,
+                policy=self.policy,
+                approvals=Approvals(database),
+                journal=Journal(database, self.keys),
+                ledger=Ledger(database),
+                open_source=lambda study: Rows(self.table),
+                make_plan=EveryKindOfStep,
+                forecast=forecast,
+                clock=clock,
+            )
+        finally:
+            database.close()
+
+    def dial(self):
+        target = f"127.0.0.1:{self.curator.port}"
+        address = Address(target=target, proxy=None, files=self.ring.files, software="test")
+        return dial(address, clock)
+
+    def patience(self, attempts=200):
+        return Patience(
+            first_s=0.02, longest_s=0.1, attempts=attempts, sleep=self.stopping.wait,
+            source=SeededRandomSource(0),
+        )  # fmt: skip
+
+    def attend(self, study, **changes):
+        with self.house() as house:
+            return Attendance(
+                study.digest,
+                house,
+                dial=changes.pop("dial", self.dial),
+                patience=self.patience(),
+                look_again_s=0.02,
+            ).attend()
+
+
+class Consortium:
+    """Everybody, and the study they are about."""
+
+    def __init__(self, folder, names, **changes):
+        now = clock()
+        ring = init_curator(folder / "curator", "hub", ("127.0.0.1",), now=now, external=False)
+        self.curator = Curator(folder, ring)
+        rng = np.random.default_rng(7)
+        self.parties = {}
+        for i, name in enumerate(names):
+            own = init_party(folder / name, name)
+            _, path = ring.approve(own.read_request(), days=30, now=now)
+            own.trust(ring.files.authority.read_bytes(), where=path)
+            own.accept(path.read_bytes(), where=path, now=now)
+            table = Codes.from_columns([rng.integers(0, s, 40 + 10 * i) for s in SIZES], SIZES)
+            self.parties[name] = Party(folder, name, own, table, self.curator)
+        self.study = make_study(
+            {name: party.identity for name, party in self.parties.items()},
+            {name: party.table.rows for name, party in self.parties.items()},
+            **changes,
+        )
+
+    def attend_all(self, parties=None):
+        """Every party in a thread of its own; how the study ended for each."""
+        parties = self.parties if parties is None else parties
+        with ThreadPoolExecutor(len(parties)) as threads:
+            futures = {
+                name: threads.submit(party.attend, self.study) for name, party in parties.items()
+            }
+            try:
+                return {name: future.result(timeout=60) for name, future in futures.items()}
+            finally:
+                for party in parties.values():
+                    party.stopping.set()
+
+
+def in_process(consortium):
+    """The results of the same roles with the same keys, in one loop without any network."""
+    study = consortium.study
+    keys = SeededRandomSource("curator")
+    private_key = None
+    if needs_key(study):
+        from common.crypto.paillier import generate_key_pair
+
+        private_key = generate_key_pair(
+            study.key_bits, KeyedRandomSource(keys.random_bytes(KEY_BYTES), private=False)
+        )
+    curator = CuratorRole(
+        study=study, plan=EveryKindOfStep(study), private_key=private_key, source_of=sources(keys)
+    )
+    parties = {
+        name: PartyRole(
+            study=study,
+            plan=EveryKindOfStep(study),
+            name=name,
+            identity=party.identity,
+            data=Rows(party.table),
+            source_of=sources(SeededRandomSource(name)),
+        )
+        for name, party in consortium.parties.items()
+    }
+    waiting = list(curator.start())
+    while waiting:
+        effect = waiting.pop(0)
+        if isinstance(effect, Send):
+            for answer in parties[effect.to].receive(effect.message):
+                if hasattr(answer, "message"):
+                    waiting += curator.receive(effect.to, answer.message)
+    return curator.model().results
+
+
+def sources(keys):
+    """One stream per step, under a key that is drawn when the step is first asked for."""
+    made = {}
+
+    def source_of(step):
+        if step not in made:
+            made[step] = KeyedRandomSource(keys.random_bytes(KEY_BYTES), private=False)
+        return made[step]
+
+    return source_of
+
+
+def same_results(first, second):
+    return len(first) == len(second) and all(
+        np.array_equal(a, b) for a, b in zip(first, second, strict=True)
+    )
