@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 
+from common.crypto.blinding import FixedBaseBlinder
 from common.crypto.identity import Identity
 from common.errors import PolicyError, RemoteProtocolError
 from common.messages import ToCurator, ToParty
@@ -29,7 +30,7 @@ from party.ledger import Ledger
 from party.node import PartyNode, SourceForStep, StudyTicket
 from party.policy import Circumstances, Policy
 from party.review import PlannedStep, Review, review
-from party.role import PartyRole
+from party.role import BlinderOfKey, PartyRole
 from party.sources.source import Source
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Household:
         make_plan: makes a fresh copy of a study's plan.
         forecast: what a study asks of a party, at most, step by step.
         clock: the time.
+        blinder_of: makes the source of Paillier blinding factors, once per key.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Household:
     make_plan: Callable[[Study], Plan]
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
     clock: Callable[[], dt.datetime]
+    blinder_of: BlinderOfKey = FixedBaseBlinder
 
     def review(self, study: Study, source: Source) -> Review:
         """A study through this owner's eyes."""
@@ -221,6 +224,7 @@ class Attendance:
             identity=self._house.identity,
             data=data,
             source_of=source_of,
+            blinder_of=self._house.blinder_of,
         )
 
     def _catch_up(self, connection: Connection, node: PartyNode, summary: Summary) -> None:

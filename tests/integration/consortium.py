@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from common.crypto.blinding import PowerBlinder
 from common.crypto.identity_file import load_identity
+from common.crypto.paillier import generate_key_pair
 from common.database import Database
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
 from common.rounds import needs_key
@@ -19,8 +21,8 @@ from curator.role import CuratorRole
 from curator.server.service import CuratorServer
 from curator.store import Store
 from curator.studies import Studies
-from parley.keyring import init_curator, init_party
 from parley.in_process import RowsInMemory
+from parley.keyring import init_curator, init_party
 from party.approvals import Approvals
 from party.client.attendance import Attendance, Household
 from party.client.connection import Address, dial
@@ -136,6 +138,7 @@ class Party:
                 make_plan=EveryKindOfStep,
                 forecast=forecast,
                 clock=clock,
+                blinder_of=PowerBlinder,
             )
         finally:
             database.close()
@@ -204,8 +207,6 @@ def in_process(consortium):
     keys = SeededRandomSource("curator")
     private_key = None
     if needs_key(study):
-        from common.crypto.paillier import generate_key_pair
-
         private_key = generate_key_pair(
             study.key_bits, KeyedRandomSource(keys.random_bytes(KEY_BYTES), private=False)
         )
@@ -220,6 +221,7 @@ def in_process(consortium):
             identity=party.identity,
             data=Rows(party.table),
             source_of=sources(SeededRandomSource(name)),
+            blinder_of=PowerBlinder,
         )
         for name, party in consortium.parties.items()
     }
@@ -249,3 +251,65 @@ def same_results(first, second):
     return len(first) == len(second) and all(
         np.array_equal(a, b) for a, b in zip(first, second, strict=True)
     )
+
+
+class Crash(BaseException):
+    """A party dies here."""
+
+
+class Wrapped:
+    """A connection that something is wrong with."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+
+class Doubling(Wrapped):
+    """Delivers everything twice, in both directions."""
+
+    def submit(self, study, messages):
+        messages = list(messages)
+        for one in messages:
+            self.connection.submit(study, [one])
+        return self.connection.submit(study, messages)
+
+    def approve(self, study, signature):
+        self.connection.approve(study, signature)
+        self.connection.approve(study, signature)
+
+    def work(self, study, *, received):
+        for whole in self.connection.work(study, received=received):
+            yield whole
+            yield whole
+
+
+class Mortal(Wrapped):
+    """Dies after every message, before the answer leaves on even days."""
+
+    deaths = 0
+
+    def work(self, study, *, received):
+        for whole in self.connection.work(study, received=received):
+            yield whole
+            Mortal.deaths += 1
+            raise Crash
+
+    def submit(self, study, messages):
+        Mortal.deaths += 1
+        if Mortal.deaths % 2:
+            raise Crash
+        return self.connection.submit(study, messages)
+
+
+def wrapping(party, kind):
+    """A party's `dial` whose connections are of that kind."""
+
+    @contextlib.contextmanager
+    def dial_wrapped():
+        with Party.dial(party) as connection:
+            yield kind(connection)
+
+    return dial_wrapped

@@ -1,10 +1,40 @@
 """Whole studies over real gRPC and mutual TLS on loopback."""
 
-import pytest
+import contextlib
+import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import grpc
+import pytest
+from google.protobuf.wrappers_pb2 import Int32Value, StringValue
+
+from common.crypto.sum_plan import Aggregation, Noise
+from common.errors import PolicyError, RemoteProtocolError
+from common.messages import ShareSubmitted
+from common.wire import approval, certificates, codec, tls
+from common.wire.catalogue import ErrorCode, WireError
 from curator.store import StudyState as CuratorState
-from party.journal import StudyState
-from tests.integration.consortium import NAMES, Consortium, in_process, same_results
+from parley.keyring import init_party
+from party.approvals import Decision
+from party.client.connection import Address, dial
+from party.journal import Outgoing, StudyState
+from tests.integration.consortium import (
+    NAMES,
+    Consortium,
+    Crash,
+    Doubling,
+    Mortal,
+    Party,
+    Wrapped,
+    clock,
+    in_process,
+    same_results,
+    wrapping,
+)
+
+PAILLIER = {"aggregation": Aggregation.PAILLIER}
+PAPER = {**PAILLIER, "noise": Noise.ONE_SHARE, "profile": "paper"}
 
 
 @pytest.fixture
@@ -17,6 +47,7 @@ def gathering(tmp_path):
         folder.mkdir()
         made.append(Consortium(folder, NAMES[:parties], **changes))
         made[-1].curator.start()
+        made[-1].node = made[-1].curator.studies.propose(made[-1].study)
         return made[-1]
 
     yield make
@@ -24,16 +55,335 @@ def gathering(tmp_path):
         consortium.curator.stop()
 
 
-@pytest.mark.parametrize("parties", [1, 2, 3])
-def test_a_masked_study_ends_in_the_release_of_the_in_process_run(gathering, parties):
-    consortium = gathering(parties)
-    node = consortium.curator.studies.propose(consortium.study)
-    ends = consortium.attend_all()
-    assert set(ends.values()) == {StudyState.FINISHED}
-    assert node.record.state is CuratorState.DONE
-    assert node.record.place == "release"
-    (outcome,) = consortium.curator.outcomes
+def check_release(consortium):
+    """One release, that of the in-process run; every party is charged for it once."""
+    record = consortium.curator.store.record(consortium.study.digest)
+    assert (record.state, record.place, record.cause) == (CuratorState.DONE, "release", "")
+    outcome = consortium.curator.outcomes[-1]
     assert same_results(outcome.model.results, in_process(consortium))
-    for party in consortium.parties.values():
+    assert len({step.name for step in outcome.steps}) == len(outcome.steps) == record.step
+    for name, party in consortium.parties.items():
+        expected = sum(step.costs.get(name, 0) for step in outcome.steps)
         with party.house() as house:
-            assert house.ledger.spent() > 0
+            assert house.ledger.spent() == expected
+            assert house.journal.outbox(consortium.study.digest) == []
+
+
+def finish(consortium):
+    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    check_release(consortium)
+
+
+@pytest.mark.parametrize(
+    ("parties", "changes"),
+    [
+        (1, {}),
+        (2, {}),
+        (3, {}),
+        (1, PAILLIER),
+        (2, PAPER),
+        (3, PAILLIER),
+        pytest.param(3, PAPER, marks=pytest.mark.slow),
+        pytest.param(10, {}, marks=pytest.mark.slow),
+        pytest.param(10, PAILLIER, marks=pytest.mark.slow),
+        pytest.param(10, PAPER, marks=pytest.mark.slow),
+    ],
+)
+def test_a_study_ends_in_the_release_of_the_in_process_run(gathering, parties, changes):
+    finish(gathering(parties, **changes))
+
+
+def test_everything_delivered_twice_changes_nothing(gathering):
+    consortium = gathering()
+    for party in consortium.parties.values():
+        party.dial = wrapping(party, Doubling)
+    finish(consortium)
+
+
+def test_a_party_that_dies_at_every_message_changes_nothing(gathering):
+    consortium = gathering()
+    mortal = consortium.parties["east"]
+    mortal.dial = wrapping(mortal, Mortal)
+    living = mortal.attend
+
+    def attend_again_and_again(study):
+        for _ in range(100):
+            with contextlib.suppress(Crash):
+                return living(study)
+        raise AssertionError("the study does not end")
+
+    mortal.attend = attend_again_and_again
+    finish(consortium)
+
+
+def test_a_curator_that_restarts_again_and_again_changes_nothing(gathering):
+    consortium = gathering(2)
+    stopped = threading.Event()
+    restarts = []
+
+    def restart():
+        while not stopped.is_set() and len(restarts) < 6:
+            restarts.append(consortium.curator.store.record(consortium.study.digest).step)
+            consortium.curator.restart()
+            stopped.wait(0.1)
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    try:
+        ends = consortium.attend_all()
+    finally:
+        stopped.set()
+        restarting.join()
+    assert set(ends.values()) == {StudyState.FINISHED}
+    assert restarts
+    check_release(consortium)
+
+
+def test_two_studies_run_side_by_side(gathering):
+    consortium = gathering(2)
+    other = dataclasses.replace(consortium.study, name="another")
+    second = consortium.curator.studies.propose(other)
+    with consortium.parties["north"].dial() as connection:
+        names = [each.name for each in connection.enrol("north", b"")]
+        assert names == ["another", "test"], "the newest first"
+    with ThreadPoolExecutor(4) as threads:
+        attending = [
+            threads.submit(party.attend, study)
+            for study in (consortium.study, other)
+            for party in consortium.parties.values()
+        ]
+        assert {each.result(timeout=60) for each in attending} == {StudyState.FINISHED}
+    assert consortium.node.record.state is second.record.state is CuratorState.DONE
+    assert len(consortium.curator.outcomes) == 2
+
+
+def refusal_of(call):
+    with pytest.raises(WireError) as refusal:
+        call()
+    return refusal.value.code
+
+
+def test_a_study_nobody_proposed_is_unknown(gathering):
+    consortium = gathering(1)
+    other = dataclasses.replace(consortium.study, name="another")
+    north = consortium.parties["north"]
+    assert refusal_of(lambda: north.attend(other)) is ErrorCode.STUDY_UNKNOWN
+    with north.dial() as connection:
+        for call in (connection.fetch_study, connection.status):
+            assert refusal_of(lambda call=call: call(other.digest)) is ErrorCode.STUDY_UNKNOWN
+
+
+def test_another_study_of_the_same_name_is_not_answered(gathering):
+    consortium = gathering(1)
+    north = consortium.parties["north"]
+    other = dataclasses.replace(consortium.study, epsilon=consortium.study.epsilon * 100)
+
+    class Swapping(Wrapped):
+        def fetch_study(self, study):
+            return other.to_toml()
+
+    north.dial = wrapping(north, Swapping)
+    with pytest.raises(RemoteProtocolError, match="asked for was"):
+        north.attend(consortium.study)
+    assert consortium.node.record.state is CuratorState.WAITING
+
+
+def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
+    consortium = gathering(1)
+    stranger = init_party(tmp_path / "stranger", "stranger")
+    ring = consortium.curator.ring
+    _, path = ring.approve(stranger.read_request(), days=1, now=clock())
+    stranger.trust(ring.files.authority.read_bytes(), where=path)
+    stranger.accept(path.read_bytes(), where=path, now=clock())
+    party = Party(tmp_path, "stranger", stranger, None, consortium.curator)
+    digest = consortium.study.digest
+    with party.dial() as connection:
+        assert connection.enrol("stranger", b"") == []
+        assert refusal_of(lambda: connection.enrol("north", b"")) is ErrorCode.NAME_MISMATCH
+        assert refusal_of(lambda: connection.fetch_study(digest)) is ErrorCode.STUDY_UNKNOWN
+        assert refusal_of(lambda: list(connection.work(digest, received=0))) is (
+            ErrorCode.STUDY_UNKNOWN
+        )
+        assert refusal_of(lambda: connection.submit(digest, [Outgoing(number=1, body=b"x")])) is (
+            ErrorCode.STUDY_UNKNOWN
+        )
+
+
+def test_a_certificate_revoked_during_the_study_opens_no_door_any_more(gathering):
+    consortium = gathering(2)
+    north = consortium.parties["north"]
+    with north.dial() as connection:
+        assert connection.enrol("north", b"")
+        certificate = north.ring.files.load().certificate
+        consortium.curator.ring.revoke(certificates.fingerprint(certificate), "lost")
+        assert refusal_of(lambda: connection.enrol("north", b"")) is ErrorCode.CERTIFICATE_REVOKED
+    assert refusal_of(lambda: north.attend(consortium.study)) is ErrorCode.CERTIFICATE_REVOKED
+
+
+def test_an_expired_certificate_is_told_before_anything_is_dialled(gathering):
+    consortium = gathering(1)
+    north = consortium.parties["north"]
+    later = clock().replace(year=clock().year + 2)
+    there = Address(target="127.0.0.1:1", proxy=None, files=north.ring.files, software="test")
+
+    def call():
+        with dial(there, lambda: later):
+            pass
+
+    assert refusal_of(call) is ErrorCode.CERTIFICATE_EXPIRED
+
+
+def test_a_dead_curator_is_given_up_on_after_a_bounded_number_of_attempts(gathering):
+    consortium = gathering(1)
+    north = consortium.parties["north"]
+    consortium.curator.stop()
+    waits = []
+    patience = north.patience(attempts=4)
+    patience.sleep = lambda seconds: bool(waits.append(seconds))
+    north.patience = lambda: patience
+    assert refusal_of(lambda: north.attend(consortium.study)) is ErrorCode.UNAVAILABLE
+    assert len(waits) == 3
+    assert waits == sorted(waits), "it waits longer each time"
+
+
+def share(study, step=0, chunk=0):
+    message = ShareSubmitted(study=study.digest, step=step, chunk=chunk, payload=b"x")
+    return codec.encode_to_curator(message)
+
+
+def test_a_party_out_of_turn_is_refused_and_the_study_goes_on(gathering):
+    consortium = gathering(2)
+    study = consortium.study
+    with consortium.parties["north"].dial() as connection:
+        early = [Outgoing(number=1, body=share(study))]
+        assert refusal_of(lambda: connection.submit(study.digest, early)) is ErrorCode.OUT_OF_TURN
+        gap = [Outgoing(number=2, body=share(study))]
+        assert refusal_of(lambda: connection.submit(study.digest, gap)) is ErrorCode.OUT_OF_ORDER
+        for name, party in consortium.parties.items():
+            statement = approval.statement(study=study.digest, party=name)
+            with party.dial() as own:
+                own.approve(study.digest, party.identity.sign(statement))
+        wrong = [Outgoing(number=1, body=share(study, step=3))]
+        assert refusal_of(lambda: connection.submit(study.digest, wrong)) is ErrorCode.OUT_OF_TURN
+        ahead = lambda: connection.acknowledge(study.digest, 99)  # noqa: E731
+        assert refusal_of(ahead) is ErrorCode.OUT_OF_ORDER
+    finish(consortium)
+
+
+def test_another_answer_under_the_same_number_is_refused(gathering):
+    consortium = gathering(2)
+    finish(consortium)
+    digest = consortium.study.digest
+    with consortium.parties["north"].dial() as connection:
+        reused = [Outgoing(number=1, body=share(consortium.study))]
+        assert refusal_of(lambda: connection.submit(digest, reused)) is ErrorCode.SEQUENCE_REUSED
+        newest = consortium.curator.store.newest_incoming(digest, "north")
+        more = [Outgoing(number=newest + 1, body=share(consortium.study))]
+        assert refusal_of(lambda: connection.submit(digest, more)) is ErrorCode.STUDY_CLOSED
+
+
+def test_an_approval_signed_by_somebody_else_does_not_count(gathering):
+    consortium = gathering(2)
+    study = consortium.study
+    statement = approval.statement(study=study.digest, party="north")
+    forged = consortium.parties["east"].identity.sign(statement)
+    with consortium.parties["north"].dial() as connection:
+        assert refusal_of(lambda: connection.approve(study.digest, forged)) is (
+            ErrorCode.APPROVAL_INVALID
+        )
+        assert set(connection.status(study.digest).waiting_for) == {"north", "east"}
+
+
+def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gathering):
+    consortium = gathering(3)
+    north, *others = consortium.parties.values()
+    north.policy = dataclasses.replace(north.policy, min_parties=4)
+    with pytest.raises(PolicyError, match="min_parties"):
+        north.attend(consortium.study)
+    assert consortium.node.record.state is CuratorState.REFUSED
+    assert "north" in consortium.node.record.cause
+    assert "min_parties" not in consortium.node.record.cause, "the owner's reasons stay at home"
+    for party in others:
+        assert refusal_of(lambda party=party: party.attend(consortium.study)) is (
+            ErrorCode.STUDY_CLOSED
+        )
+        with party.house() as house:
+            assert house.ledger.spent() == 0
+
+
+def test_a_refused_charge_ends_the_study_for_everybody(gathering):
+    consortium = gathering(2)
+    north = consortium.parties["north"]
+    north.policy = dataclasses.replace(north.policy, epsilon_per_study=consortium.study.epsilon)
+    ends = consortium.attend_all()
+    assert ends == {"north": StudyState.REFUSED, "east": StudyState.ABORTED}
+    assert consortium.node.record.state is CuratorState.REFUSED
+    with north.house() as house:
+        assert house.ledger.spent() <= consortium.study.epsilon
+
+
+def test_an_owner_is_waited_for_when_the_policy_does_not_approve_by_itself(gathering):
+    consortium = gathering(1)
+    north = consortium.parties["north"]
+    north.policy = dataclasses.replace(north.policy, automatic=False)
+    waits = []
+
+    def wait_and_approve(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:
+            with north.house() as house:  # as another process would
+                house.approvals.decide(
+                    consortium.study.digest,
+                    Decision(approved=True, reason="", decided_by="owner", decided_at="now"),
+                )
+        return False
+
+    north.stopping.wait = wait_and_approve
+    assert north.attend(consortium.study) is StudyState.FINISHED
+    assert len(waits) == 2
+
+
+def test_a_stopped_node_leaves_and_comes_back(gathering):
+    consortium = gathering(1)
+    north = consortium.parties["north"]
+    north.policy = dataclasses.replace(north.policy, automatic=False)
+    north.stopping.set()
+    assert north.attend(consortium.study) is None
+    assert consortium.node.record.state is CuratorState.WAITING
+
+
+def test_a_release_that_cannot_be_made_is_made_after_a_restart(gathering):
+    consortium = gathering(1)
+    curator = consortium.curator
+    working = curator.publish
+    curator.publish = lambda outcome: (_ for _ in ()).throw(OSError("the disk is full"))
+    curator.restart()
+    north = consortium.parties["north"]
+    attending = threading.Thread(target=north.attend, args=(consortium.study,))
+    attending.start()
+    for _ in range(500):
+        record = curator.store.record(consortium.study.digest)
+        if record.cause:
+            break
+        north.stopping.wait(0.02)
+    assert record.state is CuratorState.PUBLISHING
+    assert "the disk is full" in record.cause
+    curator.publish = working
+    curator.restart()
+    attending.join(timeout=60)
+    check_release(consortium)
+
+
+def test_health_is_told_to_whoever_has_a_certificate(gathering):
+    consortium = gathering(1)
+    credentials = tls.channel_credentials(consortium.parties["north"].ring.files.load())
+    with grpc.secure_channel(f"127.0.0.1:{consortium.curator.port}", credentials) as channel:
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=StringValue.SerializeToString,
+            response_deserializer=Int32Value.FromString,
+        )
+        assert check(StringValue(value="parley.v1.CuratorService"), timeout=20).value == 1
+        with pytest.raises(grpc.RpcError) as refused:
+            check(StringValue(value="nothing"), timeout=20)
+        assert refused.value.code() is grpc.StatusCode.NOT_FOUND
