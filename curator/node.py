@@ -16,73 +16,29 @@ and the release the study is PUBLISHING, and a crash there makes the release aga
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import assert_never
 
-from common.crypto.paillier import PrivateKey, generate_key_pair
-from common.errors import LocalError, ParleyError, RemoteProtocolError
+from common.crypto.paillier import generate_key_pair
+from common.errors import ParleyError, RemoteProtocolError
 from common.messages import PartyRefused, StudyAborted, StudyFinished, ToCurator, ToParty
-from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.privacy.randomness import KeyedRandomSource
 from common.rounds import needs_key
 from common.study import Study
-from common.subn.steps import Model, Plan, Step
 from common.wire import approval, codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.effects import Effect, Fail, Finish, Send
-from curator.role import CuratorRole
-from curator.store import Record, Store, StudyState
+from curator.records import Record, StudyState
+from curator.surroundings import Outcome, Surroundings
+from curator.work import Work, effect_name
 
 logger = logging.getLogger(__name__)
 
 _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A study that has every result, for the release to be made of.
-
-    Attributes:
-        study: what was agreed.
-        model: what was learnt.
-        steps: every step that was made, in order: what the privacy statement adds up.
-        private: whether the curator's randomness came from a private source.
-    """
-
-    study: Study
-    model: Model
-    steps: Sequence[Step]
-    private: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the studies of one curator share.
-
-    Attributes:
-        store: where everything is kept.
-        make_plan: makes a fresh copy of a study's plan.
-        publish: makes the release and says where it is; made again after a crash, it is the same.
-        clock: the time, for the records.
-        later: runs something after the call that asked for it was answered.
-        changed: called when there may be something new to send; never inside a transaction.
-    """
-
-    store: Store
-    make_plan: Callable[[Study], Plan]
-    publish: Callable[[Outcome], Path]
-    clock: Callable[[], dt.datetime]
-    later: Callable[[Callable[[], None]], None]
-    changed: Callable[[], None]
-
-    def now(self) -> str:
-        """The time as records have it."""
-        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
 
 
 class StudyNode:
@@ -94,7 +50,7 @@ class StudyNode:
         self._around = around
         self._store = around.store
         self._lock = threading.RLock()
-        self._work: _Work | None = None
+        self._work: Work | None = None
         self._waiting_for: tuple[str, ...] = ()
 
     @property
@@ -232,7 +188,7 @@ class StudyNode:
             key = generate_key_pair(self.study.key_bits, source)
             self._store.keep_paillier_key(self.study.digest, key)
 
-    def _execute(self, work: _Work, effects: Sequence[Effect], ending: StudyState) -> None:
+    def _execute(self, work: Work, effects: Sequence[Effect], ending: StudyState) -> None:
         """Write the effects down in order, in the caller's transaction."""
         digest, encoded = self.study.digest, _Encoder()
         if effects:
@@ -294,11 +250,11 @@ class StudyNode:
         logger.info("study %s: %s", self.study.digest.hex()[:16], state.value)
         self._around.changed()
 
-    def _begin(self) -> _Work:
+    def _begin(self) -> Work:
         key = self._store.paillier_key(self.study.digest) if needs_key(self.study) else None
-        return _Work(self.study, self._around, key)
+        return Work(self.study, self._around, key)
 
-    def _current(self) -> _Work:
+    def _current(self) -> Work:
         """The role at work, rebuilt from the store after a crash."""
         if self._work is None:
             work = self._begin()
@@ -309,52 +265,6 @@ class StudyNode:
             self._work = work
             self._waiting_for = work.note_step()
         return self._work
-
-
-class _Work:
-    """A role with its streams of randomness and the steps it has opened."""
-
-    def __init__(self, study: Study, around: Surroundings, key: PrivateKey | None) -> None:
-        self._study, self._store = study, around.store
-        self._sources: dict[int, KeyedRandomSource] = {}
-        self.steps: dict[int, Step] = {}
-        self.role = CuratorRole(
-            study=study,
-            plan=around.make_plan(study),
-            private_key=key,
-            source_of=self._source_of,
-        )
-
-    @property
-    def drawn(self) -> int:
-        """How much randomness was used."""
-        return sum(source.drawn_bytes for source in self._sources.values())
-
-    def note_step(self) -> tuple[str, ...]:
-        """Remember the open step; who is waited for."""
-        step = self.role.current_step
-        if step is None:
-            return ()
-        self.steps[self.role.step_number] = step
-        return self.role.waiting_for
-
-    def replay(self, sender: str, body: bytes, effects: tuple[str, ...]) -> None:
-        """Give the role a stored message again, and compare what it makes of it."""
-        again = self.role.receive(sender, codec.decode_to_curator(body))
-        if tuple(effect_name(effect) for effect in again) != effects:
-            raise LocalError(
-                f"a message of {sender!r} in study {self._study.name!r} has other effects than "
-                "when it came; go on with the version of this program that the study was begun with"
-            )
-        self.note_step()
-
-    def _source_of(self, step: int) -> RandomSource:
-        """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
-        if step not in self._sources:
-            self._sources[step] = KeyedRandomSource(
-                self._store.step_key(self._study.digest, step), private=self._store.private
-            )
-        return self._sources[step]
 
 
 @dataclass(slots=True)
@@ -368,10 +278,3 @@ class _Encoder:
         if message is not self.message:
             self.message, self.body = message, codec.encode_to_party(message)
         return self.body
-
-
-def effect_name(effect: Effect) -> str:
-    """What a replay must come to again: the kind of an effect, not its bytes."""
-    if isinstance(effect, Send):
-        return f"send {type(effect.message).__name__} to {effect.to}"
-    return type(effect).__name__

@@ -13,12 +13,10 @@ Not here: what messages mean, and when a study starts. `curator.node` knows.
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from common.crypto import keyfile
 from common.crypto.paillier import PrivateKey
@@ -26,6 +24,7 @@ from common.database import Database
 from common.errors import InputError
 from common.privacy.randomness import KEY_BYTES, RandomSource
 from common.study import Study
+from curator.records import Incoming, Queued, Record, StudyState
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS party (
@@ -86,62 +85,6 @@ CREATE TABLE IF NOT EXISTS secret (
     PRIMARY KEY (study, name)
 ) STRICT;
 """
-
-
-class StudyState(enum.StrEnum):
-    """Where a study stands."""
-
-    WAITING = "waiting for parties"
-    RUNNING = "running"
-    PUBLISHING = "making the release"
-    DONE = "done"
-    REFUSED = "refused"
-    FAILED = "failed"
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more can happen."""
-        return self in (StudyState.DONE, StudyState.REFUSED, StudyState.FAILED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """A study as the store knows it.
-
-    Attributes:
-        study: its digest.
-        name: for people.
-        state: where it stands.
-        step: how many steps have their result.
-        phase: what the open step belongs to; empty before the first.
-        cause: why it was refused or failed, or why its release cannot be made.
-        place: where the release is.
-    """
-
-    study: bytes
-    name: str
-    state: StudyState
-    step: int
-    phase: str
-    cause: str
-    place: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
-    """An accepted message, and the names of the effects it had."""
-
-    sender: str
-    body: bytes
-    effects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """A message that waits for a party."""
-
-    sequence: int
-    body: bytes
 
 
 class Store:

@@ -11,8 +11,10 @@ from common.errors import LocalError
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.catalogue import ErrorCode, WireError
-from curator.node import Outcome, StudyNode, Surroundings
-from curator.store import Queued, Store
+from curator.node import StudyNode
+from curator.records import Queued
+from curator.store import Store
+from curator.surroundings import Outcome, Surroundings
 
 
 class Studies:

@@ -67,11 +67,7 @@ class Keyring:
     @property
     def files(self) -> CredentialFiles:
         """What a connection needs."""
-        return CredentialFiles(
-            key=self.folder / f"{self.role}.key",
-            certificate=self.folder / f"{self.role}.pem",
-            authority=self.folder / "authority.pem",
-        )
+        return CredentialFiles.in_folder(self.folder, self.role)
 
     @property
     def revoked(self) -> Path:

@@ -7,6 +7,7 @@ says so. The running node looks here; it never approves by itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from common.database import Database
 from common.errors import PolicyError
@@ -15,6 +16,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS decision (
     study BLOB PRIMARY KEY,
     approved INTEGER NOT NULL,
+    epsilon TEXT NOT NULL,
     reason TEXT NOT NULL,
     decided_by TEXT NOT NULL,
     decided_at TEXT NOT NULL
@@ -24,9 +26,18 @@ CREATE TABLE IF NOT EXISTS decision (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Approved or not, why, by whom and when. The reason goes to the curator if it is a no."""
+    """What an owner decided about a study.
+
+    Attributes:
+        approved: yes or no.
+        epsilon: what was approved: the study may not cost our rows more, whatever it asks.
+        reason: of a no; it is told to the curator.
+        decided_by: the owner, or the owner's policy.
+        decided_at: when.
+    """
 
     approved: bool
+    epsilon: Fraction
     reason: str
     decided_by: str
     decided_at: str
@@ -42,14 +53,19 @@ class Approvals:
     def decision(self, study: bytes) -> Decision | None:
         """What was decided about a study; None if nothing was yet."""
         rows = self._file.rows(
-            "SELECT approved, reason, decided_by, decided_at FROM decision WHERE study = ?",
+            "SELECT approved, epsilon, reason, decided_by, decided_at FROM decision "
+            "WHERE study = ?",
             (study,),
         )
         if not rows:
             return None
-        approved, reason, decided_by, decided_at = rows[0]
+        approved, epsilon, reason, decided_by, decided_at = rows[0]
         return Decision(
-            approved=bool(approved), reason=reason, decided_by=decided_by, decided_at=decided_at
+            approved=bool(approved),
+            epsilon=Fraction(epsilon),
+            reason=reason,
+            decided_by=decided_by,
+            decided_at=decided_at,
         )
 
     def decide(self, study: bytes, decision: Decision) -> None:
@@ -68,9 +84,9 @@ class Approvals:
                 )
             if earlier is None:
                 self._file.write(
-                    "INSERT INTO decision VALUES (?, ?, ?, ?, ?)",
+                    "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?)",
                     (
-                        study, int(decision.approved), decision.reason, decision.decided_by,
-                        decision.decided_at,
+                        study, int(decision.approved), str(decision.epsilon), decision.reason,
+                        decision.decided_by, decision.decided_at,
                     ),
                 )  # fmt: skip

@@ -46,6 +46,15 @@ class CredentialFiles:
     certificate: Path
     authority: Path
 
+    @classmethod
+    def in_folder(cls, folder: Path, role: Role) -> CredentialFiles:
+        """By the names that `parley keys` gives them."""
+        return cls(
+            key=folder / f"{role}.key",
+            certificate=folder / f"{role}.pem",
+            authority=folder / "authority.pem",
+        )
+
     def load(self) -> Credentials:
         """Read all three.
 

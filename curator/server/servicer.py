@@ -21,7 +21,7 @@ from common.wire.peers import Call, Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceServicer
 from curator.node import StudyNode
-from curator.store import StudyState
+from curator.records import StudyState
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.crypto.blinding import FixedBaseBlinder
@@ -77,7 +77,7 @@ class Household:
             party=self.name,
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
-            cost=sum((step.epsilon for step in steps), Fraction(0)),
+            cost=_cost(study, steps),
             spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
             signer=None,
             curator=None,
@@ -87,6 +87,11 @@ class Household:
     def now(self) -> str:
         """The time as records have it."""
         return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+def _cost(study: Study, steps: Sequence[PlannedStep]) -> Fraction:
+    """What is approved: what the steps cost, which may pass what the study claims."""
+    return max(study.epsilon, sum((step.epsilon for step in steps), Fraction(0)))
 
 
 class Attendance:
@@ -145,9 +150,12 @@ class Attendance:
             raise WireError(ErrorCode.STUDY_UNKNOWN, self._digest.hex()[:16])
         self._patience.reached()
         study, source = self._prepare(connection)
-        if not summary.approved and not self._approve(connection, study, source):
-            return None
-        node = self._node = self._node or self._make_node(study, source)
+        decision = house.approvals.decision(self._digest)
+        if decision is None or not summary.approved:
+            decision = self._approve(connection, study, source)
+            if decision is None:
+                return None
+        node = self._node = self._node or self._make_node(study, source, decision)
         self._catch_up(connection, node, summary)
         for whole in connection.work(self._digest, received=node.newest_received):
             node.receive(whole.sequence, whole.data)
@@ -174,43 +182,50 @@ class Attendance:
             self._source = self._house.open_source(self._study)
         return self._study, self._source
 
-    def _approve(self, connection: Connection, study: Study, source: Source) -> bool:
-        """Sign when the owner has approved; false if told to stop before."""
+    def _approve(self, connection: Connection, study: Study, source: Source) -> Decision | None:
+        """Sign when the owner has approved; None if told to stop before."""
         house = self._house
         seen = house.review(study, source)
         if seen.reasons_against:
             connection.decline(self._digest, _PUBLIC_REFUSAL)
             listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
             raise PolicyError(f"study {study.name!r} is refused by this owner's policy:\n{listed}")
-        decision = self._decision(study)
+        decision = self._decision(seen)
         while decision is None:
             logger.info("study %s waits for its owner's decision", self._digest.hex()[:16])
             if self._patience.sleep(self._look_again_s):
-                return False
-            decision = self._decision(study)
+                return None
+            decision = self._decision(seen)
         if not decision.approved:
             connection.decline(self._digest, decision.reason)
             raise PolicyError(f"study {study.name!r} was declined: {decision.reason}")
         statement = approval.statement(study=self._digest, party=house.name)
         connection.approve(self._digest, house.identity.sign(statement))
-        return True
+        return decision
 
-    def _decision(self, study: Study) -> Decision | None:
+    def _decision(self, seen: Review) -> Decision | None:
         house = self._house
-        if house.policy.automatic and house.approvals.decision(study.digest) is None:
-            house.approvals.decide(
-                study.digest,
-                Decision(approved=True, reason="", decided_by="policy", decided_at=house.now()),
+        decision = house.approvals.decision(self._digest)
+        if decision is None and house.policy.automatic:
+            decision = Decision(
+                approved=True,
+                epsilon=seen.cost,
+                reason="",
+                decided_by="policy",
+                decided_at=house.now(),
             )
-        return house.approvals.decision(study.digest)
+            house.approvals.decide(self._digest, decision)
+        return decision
 
-    def _make_node(self, study: Study, source: Source) -> PartyNode:
+    def _make_node(self, study: Study, source: Source, decision: Decision) -> PartyNode:
+        allowed = self._house.policy.caps
+        approved = replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
         return PartyNode(
             StudyTicket(digest=study.digest, name=study.name, data_digest=source.snapshot.digest),
             role=lambda source_of: self._make_role(study, source, source_of),
             journal=self._house.journal,
             ledger=self._house.ledger,
-            caps=self._house.policy.caps,
+            caps=approved,
             codec=WireCodec(),
             clock=self._house.clock,
             send=self._outbox.append,  # handed in together when the message is taken in

@@ -11,7 +11,6 @@ import numpy as np
 
 from common.crypto.blinding import PowerBlinder
 from common.crypto.identity_file import load_identity
-from common.crypto.paillier import generate_key_pair
 from common.database import Database
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
 from common.rounds import needs_key
@@ -50,7 +49,7 @@ def clock():
 
 
 def forecast(study, party):
-    return [PlannedStep(phase="everything", epsilon=study.epsilon)]
+    return [PlannedStep(phase="everything", epsilon=20 * study.epsilon)]
 
 
 class Rows(RowsInMemory):
@@ -120,6 +119,7 @@ class Party:
         self.identity = load_identity(ring.identity)
         self.keys = SeededRandomSource(name)
         self.policy = POLICY
+        self.forecast = forecast
         self.stopping = threading.Event()
         self.path = folder / f"{name}.db"
 
@@ -136,7 +136,7 @@ class Party:
                 ledger=Ledger(database),
                 open_source=lambda study: Rows(self.table),
                 make_plan=EveryKindOfStep,
-                forecast=forecast,
+                forecast=self.forecast,
                 clock=clock,
                 blinder_of=PowerBlinder,
             )
@@ -201,17 +201,14 @@ class Consortium:
                     party.stopping.set()
 
 
-def in_process(consortium):
+def in_process(consortium, key):
     """The results of the same roles with the same keys, in one loop without any network."""
     study = consortium.study
-    keys = SeededRandomSource("curator")
-    private_key = None
-    if needs_key(study):
-        private_key = generate_key_pair(
-            study.key_bits, KeyedRandomSource(keys.random_bytes(KEY_BYTES), private=False)
-        )
     curator = CuratorRole(
-        study=study, plan=EveryKindOfStep(study), private_key=private_key, source_of=sources(keys)
+        study=study,
+        plan=EveryKindOfStep(study),
+        private_key=key if needs_key(study) else None,
+        source_of=sources(SeededRandomSource("curator")),
     )
     parties = {
         name: PartyRole(

@@ -1,0 +1,133 @@
+"""Settings of a service: defaults, then a TOML file, then the environment, then flags.
+
+A service's settings are a frozen dataclass. Each value remembers where it came from, so that
+`config show` can say so. A key that the service does not know is an error wherever it is written: a
+misspelt limit that is silently ignored is no limit.
+
+    settings = read_settings(CuratorSettings, file=path, environment=os.environ, flags={})
+    settings.values.listen            # "0.0.0.0:7443"
+    settings.origins["listen"]        # "PARLEY_CURATOR_LISTEN"
+
+Paths in a file are relative to it. Secrets are not settings: a setting may name a file with one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
+
+from common.errors import InputError
+
+DEFAULT = "default"
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Kind = TypeVar("Kind", bound=_Dataclass)
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Generic[Kind]):
+    """Values, where each came from, and the tables of the file that are not this dataclass's."""
+
+    values: Kind
+    origins: Mapping[str, str]
+    tables: Mapping[str, Mapping[str, Any]]
+
+    def lines(self) -> list[str]:
+        """For people: every setting, its value, and where it came from."""
+        return [
+            f"{key} = {getattr(self.values, key)}  # {origin}"
+            for key, origin in self.origins.items()
+        ]
+
+
+def read_settings(
+    kind: type[Kind],
+    *,
+    prefix: str,
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, object],
+    tables: Sequence[str] = (),
+) -> Settings[Kind]:
+    """Put the settings together.
+
+    Args:
+        kind: the dataclass; its fields are texts, numbers, yes-or-no, or paths.
+        prefix: of environment variables, such as PARLEY_CURATOR_.
+        file: the TOML file, if there is one.
+        environment: the process's.
+        flags: what the command line says; None for what it does not say.
+        tables: names of further tables that the file may have.
+
+    Raises:
+        InputError: naming the place, the key, and what would do.
+    """
+    types = get_type_hints(kind)
+    values: dict[str, Any] = {}
+    origins = {field.name: DEFAULT for field in dataclasses.fields(kind)}
+    document = {} if file is None else _document(file)
+    further = {name: document.pop(name) for name in tables if name in document}
+    variables = {
+        name.removeprefix(prefix).lower(): text
+        for name, text in environment.items()
+        if name.startswith(prefix)
+    }
+    for where, found, folder in (
+        (str(file), document, Path() if file is None else file.parent),
+        (f"the environment ({prefix}*)", variables, Path()),
+        ("the command line", {k: v for k, v in flags.items() if v is not None}, Path()),
+    ):
+        for key, value in found.items():
+            if key not in origins:
+                raise InputError(f"{where}: unknown setting {key!r}; known: {', '.join(origins)}")
+            values[key] = _converted(value, types[key], f"{where}: {key}", folder)
+            origins[key] = where
+    missing = [
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING and field.name not in values
+    ]
+    if missing:
+        raise InputError(
+            f"{missing[0]} is not set; write it into the settings file, or set "
+            f"{prefix}{missing[0].upper()}"
+        )
+    return Settings(kind(**values), origins, further)
+
+
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file}: not TOML: {error}") from None
+
+
+def _converted(value: object, kind: object, where: str, folder: Path) -> object:
+    """A value as its field has it; texts of the environment are read as what the field is."""
+    if kind in (Path, Path | None):
+        if isinstance(value, str | Path) and str(value):
+            return folder / value
+        raise InputError(f"{where}: expected a path, got {value!r}")
+    if kind is bool and isinstance(value, str) and value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    try:
+        if kind is int and isinstance(value, str):
+            return int(value)
+        if kind is float and isinstance(value, str | int) and type(value) is not bool:
+            return float(value)
+    except ValueError:
+        pass
+    if type(value) is not kind:
+        raise InputError(f"{where}: expected {getattr(kind, '__name__', kind)}, got {value!r}")
+    return value

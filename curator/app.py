@@ -1,0 +1,145 @@
+"""The curator put together: settings in, a running server out. Nothing is wired anywhere else.
+
+with stopping_on_signals() as stopping:
+    serve(settings, publish=make_release, stopping=stopping)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.database import Database
+from common.errors import InputError
+from common.methods import plan_of
+from common.privacy.randomness import OsRandomSource
+from common.service import check_level
+from common.study import Study
+from common.subn.steps import Plan
+from common.wire.certificates import Role, expiry_warning
+from common.wire.credentials import CredentialFiles, read_private
+from curator.server.service import CuratorServer
+from curator.store import Store
+from curator.studies import Studies
+from curator.surroundings import Outcome
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "PARLEY_CURATOR_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorSettings:
+    """How a curator runs.
+
+    Attributes:
+        folder: where its state is kept.
+        keys: the folder of its keys, as `parley keys init` makes it.
+        releases: where finished releases go.
+        listen: address and port.
+        passphrase_file: a file whose first line protects Paillier keys in the state, on top of its
+            mode; only the owner may be able to read it.
+        most_streams: how many parties may wait for work at a time, over all studies.
+        grace_s: how long calls under way may take when the curator is stopped.
+        log_level: debug, info, warning or error.
+    """
+
+    folder: Path
+    keys: Path
+    releases: Path
+    listen: str = "0.0.0.0:7443"
+    passphrase_file: Path | None = None
+    most_streams: int = 200
+    grace_s: float = 20.0
+    log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is opened."""
+        if self.most_streams < 1:
+            raise InputError(f"most_streams: at least 1, not {self.most_streams}")
+        check_level(self.log_level)
+
+
+def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
+    """The curator's state; the caller closes the database."""
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    passphrase = None
+    if settings.passphrase_file is not None:
+        lines = read_private(settings.passphrase_file).decode().splitlines()
+        passphrase = lines[0] if lines else ""
+    database = Database(settings.folder / "curator.db")
+    return database, Store(database, OsRandomSource(), passphrase=passphrase)
+
+
+def propose(settings: CuratorSettings, study: Study, *, clock: Callable[[], dt.datetime]) -> None:
+    """Offer a study to its parties; a running curator notices it when a party calls."""
+    plan_of(study)  # refuses a study that could never be run
+    database, store = open_store(settings)
+    try:
+        store.propose(study, at=clock().astimezone(dt.UTC).isoformat(timespec="seconds"))
+    finally:
+        database.close()
+
+
+def serve(
+    settings: CuratorSettings,
+    *,
+    publish: Callable[[Outcome], Path],
+    stopping: threading.Event,
+    clock: Callable[[], dt.datetime],
+    software: str,
+    started: Callable[[int], None] = lambda port: None,
+    make_plan: Callable[[Study], Plan] = plan_of,
+) -> None:
+    """Run a curator until it is told to stop.
+
+    Args:
+        settings: how.
+        publish: makes the release of a study that has every result, and says where it is.
+        stopping: set to stop.
+        clock: the time.
+        software: what to tell the parties we are.
+        started: called with the port when calls are taken.
+        make_plan: makes a fresh copy of a study's plan.
+
+    Raises:
+        InputError: the address, the keys or the state cannot be used.
+    """
+    files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
+    warning = expiry_warning(files.load().certificate, at=clock())
+    if warning is not None:
+        logger.warning("%s", warning)
+    database, store = open_store(settings)
+    try:
+        with ThreadPoolExecutor(1, "release") as background:
+            studies = Studies(
+                store, make_plan=make_plan, publish=publish, clock=clock,
+                later=lambda task: background.submit(task).add_done_callback(_log_failure),
+            )  # fmt: skip
+            studies.open()
+            server = CuratorServer(
+                studies,
+                files=files,
+                revoked=settings.keys / "revoked.txt",
+                listen=settings.listen,
+                clock=clock,
+                software=software,
+                most_streams=settings.most_streams,
+            )
+            started(server.start())
+            stopping.wait()
+            server.stop(grace_s=settings.grace_s)
+    finally:
+        database.close()
+
+
+def _log_failure(done: Future[None]) -> None:
+    """The boundary of the background: what fails there is a defect, and must not pass unseen."""
+    error = done.exception()
+    if error is not None:
+        logger.error("a task in the background failed", exc_info=error)

@@ -1,0 +1,62 @@
+"""What the curator's store hands out: where a study stands, and messages with their numbers."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class StudyState(enum.StrEnum):
+    """Where a study stands."""
+
+    WAITING = "waiting for parties"
+    RUNNING = "running"
+    PUBLISHING = "making the release"
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can happen."""
+        return self in (StudyState.DONE, StudyState.REFUSED, StudyState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A study as the store knows it.
+
+    Attributes:
+        study: its digest.
+        name: for people.
+        state: where it stands.
+        step: how many steps have their result.
+        phase: what the open step belongs to; empty before the first.
+        cause: why it was refused or failed, or why its release cannot be made.
+        place: where the release is.
+    """
+
+    study: bytes
+    name: str
+    state: StudyState
+    step: int
+    phase: str
+    cause: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """An accepted message, and the names of the effects it had."""
+
+    sender: str
+    body: bytes
+    effects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """A message that waits for a party."""
+
+    sequence: int
+    body: bytes

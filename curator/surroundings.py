@@ -1,0 +1,54 @@
+"""What the studies of one curator share, and what they come to."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.study import Study
+from common.subn.steps import Model, Plan, Step
+from curator.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A study that has every result, for the release to be made of.
+
+    Attributes:
+        study: what was agreed.
+        model: what was learnt.
+        steps: every step that was made, in order: what the privacy statement adds up.
+        private: whether the curator's randomness came from a private source.
+    """
+
+    study: Study
+    model: Model
+    steps: Sequence[Step]
+    private: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the studies of one curator share.
+
+    Attributes:
+        store: where everything is kept.
+        make_plan: makes a fresh copy of a study's plan.
+        publish: makes the release and says where it is; made again after a crash, it is the same.
+        clock: the time, for the records.
+        later: runs something after the call that asked for it was answered.
+        changed: called when there may be something new to send; never inside a transaction.
+    """
+
+    store: Store
+    make_plan: Callable[[Study], Plan]
+    publish: Callable[[Outcome], Path]
+    clock: Callable[[], dt.datetime]
+    later: Callable[[Callable[[], None]], None]
+    changed: Callable[[], None]
+
+    def now(self) -> str:
+        """The time as records have it."""
+        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")

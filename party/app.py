@@ -1,0 +1,150 @@
+"""A party's node put together: settings in, studies attended. Nothing is wired anywhere else.
+
+with stopping_on_signals() as stopping, household(settings, source, clock=clock) as house:
+    invitations(settings, house, stopping=stopping, ...).attend_all(once=False)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from common.crypto.identity_file import load_identity
+from common.database import Database
+from common.errors import InputError
+from common.methods import plan_of
+from common.privacy.randomness import OsRandomSource
+from common.service import check_level
+from common.study import Study
+from common.subn.steps import Plan
+from common.wire.certificates import Role, expiry_warning, subject_of
+from common.wire.credentials import CredentialFiles
+from common.wire.tls import proxy_from
+from party.approvals import Approvals
+from party.client.attendance import Household
+from party.client.connection import Address, dial
+from party.client.invitations import Invitations
+from party.client.patience import Patience
+from party.journal import Journal
+from party.ledger import Ledger
+from party.policy import Policy
+from party.rehearsal import rehearse
+from party.sources.settings import SourceSettings
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "PARLEY_PARTY_"
+TABLES = ("source",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartySettings:
+    """How a party's node runs. Its name is the one in its certificate.
+
+    Attributes:
+        folder: where ledger, journal and decisions are kept.
+        keys: the folder of its keys, as `parley keys init` makes it.
+        policy: the owner's policy file.
+        curator: host and port of the curator.
+        attempts: how many failures in a row are borne before giving up.
+        first_wait_s: after the first failure; doubled from one to the next.
+        longest_wait_s: between two attempts.
+        look_again_s: how often to look for invitations and for the owner's decisions.
+        log_level: debug, info, warning or error.
+    """
+
+    folder: Path
+    keys: Path
+    policy: Path
+    curator: str
+    attempts: int = 1000
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 30.0
+    look_again_s: float = 5.0
+    log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is opened."""
+        host, _, port = self.curator.rpartition(":")
+        if not host or not port.isdecimal():
+            raise InputError(f"curator: expected host:port, got {self.curator!r}")
+        if self.attempts < 1:
+            raise InputError(f"attempts: at least 1, not {self.attempts}")
+        check_level(self.log_level)
+
+
+@contextmanager
+def household(
+    settings: PartySettings,
+    source: SourceSettings,
+    *,
+    clock: Callable[[], dt.datetime],
+    make_plan: Callable[[Study], Plan] = plan_of,
+) -> Iterator[Household]:
+    """What this party is and has, from its files; enough to review studies without a network."""
+    certificate = CredentialFiles.in_folder(settings.keys, Role.PARTY).load().certificate
+    warning = expiry_warning(certificate, at=clock())
+    if warning is not None:
+        logger.warning("%s", warning)
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    database = Database(settings.folder / "party.db")
+    try:
+        yield Household(
+            name=subject_of(certificate).name,
+            identity=load_identity(settings.keys / "identity.key"),
+            policy=Policy.load(settings.policy),
+            approvals=Approvals(database),
+            journal=Journal(database, OsRandomSource()),
+            ledger=Ledger(database),
+            open_source=lambda study: source.open(study.schema),
+            make_plan=make_plan,
+            forecast=partial(rehearse, make_plan=make_plan),
+            clock=clock,
+        )
+    finally:
+        database.close()
+
+
+def invitations(
+    settings: PartySettings,
+    house: Household,
+    *,
+    environment: Mapping[str, str],
+    stopping: threading.Event,
+    software: str,
+) -> Invitations:
+    """The way to the curator, with the proxy that the environment names."""
+    address = Address(
+        target=settings.curator,
+        proxy=proxy_from(environment, host=settings.curator.rpartition(":")[0]),
+        files=CredentialFiles.in_folder(settings.keys, Role.PARTY),
+        software=software,
+    )
+    return Invitations(
+        house,
+        dial=lambda: dial(address, house.clock),
+        patience=lambda: Patience(
+            first_s=settings.first_wait_s,
+            longest_s=settings.longest_wait_s,
+            attempts=settings.attempts,
+            sleep=stopping.wait,
+            source=OsRandomSource(),
+        ),
+        look_again_s=settings.look_again_s,
+    )
+
+
+def source_of(
+    tables: Mapping[str, Mapping[str, Any]], *, folder: Path, environment: Mapping[str, str]
+) -> SourceSettings:
+    """The owner's table, from the `[source]` of the settings file."""
+    if "source" not in tables:
+        raise InputError("there is no [source] in the settings: say where the rows are")
+    return SourceSettings.from_table(tables["source"], folder=folder, environment=environment)

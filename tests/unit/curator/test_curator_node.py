@@ -1,0 +1,251 @@
+"""The curator's shell stores before it acts, and comes back from every crash to the same."""
+
+import os
+import signal
+import stat
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from common.crypto.sum_plan import Aggregation
+from common.errors import LocalError, RemoteProtocolError
+from common.messages import PartyRefused, ShareSubmitted
+from common.wire import codec
+from common.wire.catalogue import ErrorCode, WireError
+from curator.records import StudyState
+from tests.study.conftest import make_study
+from tests.unit.curator.conftest import Parties
+
+WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+
+
+def start(stage, studies):
+    node = studies.propose(stage.study)
+    for name in node.names:
+        node.approve(name, stage.signature(name))
+    return node
+
+
+def run_through(stage, tables):
+    """A steady run: everything that the parties said."""
+    node = start(stage, stage.studies())
+    return Parties(stage.study, stage.identities, tables, node, stage.store).run()
+
+
+def queues(stage):
+    """Every message to every party, by its digest."""
+    return stage.database.rows("SELECT party, sequence, digest FROM outgoing ORDER BY 1, 2")
+
+
+def play(stage, studies, said):
+    """As the parties would: everything again from the beginning."""
+    node = start(stage, studies)
+    for name, sequence, body in said:
+        if not node.record.state.over:
+            node.receive(name, sequence, body)
+    return node
+
+
+def results(outcome):
+    return [
+        result if isinstance(result, bytes) else result.tolist() for result in outcome.model.results
+    ]
+
+
+def in_child(stage, said, kill_at=0):
+    """Play in a forked process that kills itself at a write; its exit code, or its events."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with os.fdopen(reading) as events:
+            return code, int(events.read() or 0)
+    events = 0
+
+    def event(statement=""):
+        nonlocal events
+        if statement.lstrip().startswith(WRITES) or not statement:
+            events += 1
+        if events == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def publish(outcome):
+        event()
+        return Path("release")
+
+    code = 1
+    try:
+        studies = stage.studies(publish=publish)
+        stage.database._connection.set_trace_callback(event)
+        play(stage, studies, said)
+        os.write(writing, str(events).encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def test_killed_at_every_write_it_comes_back_to_the_same_messages_and_release(stage, tables):
+    said = run_through(stage, tables)
+    steady, expected = queues(stage), results(stage.outcomes.pop())
+    stage.path.unlink()
+    code, points = in_child(stage, said)
+    assert code == 0
+    assert points > 100
+    for kill_at in range(1, points + 1):
+        stage.path.unlink()
+        code, _ = in_child(stage, said, kill_at)
+        assert code == -signal.SIGKILL, f"write {kill_at}"
+        node = play(stage, stage.studies(), said)
+        assert node.record.state is StudyState.DONE, f"write {kill_at}"
+        assert queues(stage) == steady, f"write {kill_at}"
+        assert [results(outcome) for outcome in stage.outcomes] in ([], [expected])
+        stage.outcomes.clear()
+        stage.opened.pop().close()
+
+
+def test_a_study_under_way_is_rebuilt_with_its_steps_and_phase(stage, tables):
+    node = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
+    while node.record.step < 2:
+        for answer in parties.step():
+            node.receive(*answer)
+    before = (node.record, node.waiting_for)
+    assert before[0].phase == "replacing"
+    again = stage.studies().node(stage.study.digest, "north")
+    assert (again.record, again.waiting_for) == before
+    parties.node = again
+    parties.run()
+    names = [step.name for step in stage.outcomes[-1].steps]
+    assert names[:2] == ["tables", "choice"]
+    assert len(names) == again.record.step
+
+
+def test_secrets_and_answers_are_wiped_when_the_study_ends(stage, tables):
+    run_through(stage, tables)
+    assert stage.database.rows("SELECT * FROM secret") == []
+    assert stage.database.rows("SELECT COUNT(*) FROM incoming WHERE body IS NOT NULL") == [(0,)]
+    assert stat.S_IMODE(stage.path.stat().st_mode) == 0o600
+
+
+def test_acknowledged_messages_are_dropped_when_nobody_waits_for_them(stage, tables):
+    run_through(stage, tables)
+    digest = stage.study.digest
+    newest = stage.store.newest_queued(digest, "north")
+    ((before,),) = stage.database.rows("SELECT COUNT(*) FROM content")
+    stage.store.acknowledge(digest, "north", newest)
+    ((half,),) = stage.database.rows("SELECT COUNT(*) FROM content")
+    assert half == before, "the other party still needs them"
+    stage.store.acknowledge(digest, "east", newest - 1)
+    ((left,),) = stage.database.rows("SELECT COUNT(*) FROM content")
+    assert left == 1
+    assert stage.store.acknowledged(digest, "east") == newest - 1
+
+
+def refusal_of(call):
+    with pytest.raises(WireError) as refusal:
+        call()
+    return refusal.value.code
+
+
+def share(stage, step=0, payload=b"x"):
+    message = ShareSubmitted(study=stage.study.digest, step=step, chunk=0, payload=payload)
+    return codec.encode_to_curator(message)
+
+
+def test_what_is_not_allowed_is_refused_and_changes_nothing(stage, tables):
+    studies = stage.studies()
+    node = studies.propose(stage.study)
+    assert refusal_of(lambda: node.receive("north", 1, share(stage))) is ErrorCode.OUT_OF_TURN
+    for name in node.names:
+        node.approve(name, stage.signature(name))
+    assert refusal_of(lambda: node.receive("north", 2, share(stage))) is ErrorCode.OUT_OF_ORDER
+    assert refusal_of(lambda: node.receive("north", 1, b"noise")) is ErrorCode.MALFORMED
+    with pytest.raises(RemoteProtocolError, match="step 7"):
+        node.receive("north", 1, share(stage, step=7))
+    before = list(stage.database.rows("SELECT * FROM incoming"))
+    assert before == []
+    Parties(stage.study, stage.identities, tables, node, stage.store).run()
+    assert node.record.state is StudyState.DONE
+
+
+def test_the_wrong_signature_and_the_wrong_study_do_not_approve(stage):
+    studies = stage.studies()
+    node = studies.propose(stage.study)
+    other = make_study(stage.identities, {"north": 40, "east": 50}, epsilon=Fraction(2))
+    for signature in (stage.signature("east"), stage.signature("north", other), bytes(64)):
+        assert refusal_of(lambda s=signature: node.approve("north", s)) is (
+            ErrorCode.APPROVAL_INVALID
+        )
+    assert node.waiting_for == ("north", "east")
+    assert refusal_of(lambda: studies.node(other.digest, "north")) is ErrorCode.STUDY_UNKNOWN
+    assert refusal_of(lambda: studies.node(stage.study.digest, "x")) is ErrorCode.STUDY_UNKNOWN
+
+
+def test_a_declined_study_is_refused_once_and_for_all(stage):
+    node = stage.studies().propose(stage.study)
+    node.approve("north", stage.signature("north"))
+    assert node.decline("east", "no") is StudyState.REFUSED
+    assert node.decline("east", "no") is StudyState.REFUSED
+    assert refusal_of(lambda: node.approve("east", stage.signature("east"))) is (
+        ErrorCode.STUDY_CLOSED
+    )
+    assert node.record.cause == "party 'east' declined: no"
+    assert len(queues(stage)) == 2, "everybody is told"
+
+
+def test_a_party_that_refuses_a_step_ends_the_study(stage):
+    node = start(stage, stage.studies())
+    refused = PartyRefused(study=stage.study.digest, step=0, reason="budget")
+    node.receive("east", 1, codec.encode_to_curator(refused))
+    assert node.record.state is StudyState.REFUSED
+    assert node.decline("north", "late") is StudyState.REFUSED
+    assert stage.studies().node(stage.study.digest, "east").record.cause == (
+        "party 'east' refused step 0: budget"
+    )
+
+
+def test_an_operator_can_give_a_study_up(stage):
+    node = start(stage, stage.studies())
+    node.abort("the consortium changed its mind")
+    node.abort("again")
+    assert node.record.state is StudyState.FAILED
+    assert node.record.cause == "the consortium changed its mind"
+
+
+def test_the_key_of_an_encrypted_study_is_made_once_kept_sealed_and_wiped(
+    stage, rows, paillier_key, monkeypatch
+):
+    made = []
+    monkeypatch.setattr(
+        "curator.node.generate_key_pair", lambda bits, source: made.append(bits) or paillier_key
+    )
+    stage.study = make_study(stage.identities, rows, aggregation=Aggregation.PAILLIER)
+    node = start(stage, stage.studies())
+    assert start(stage, stage.studies()).record.state is StudyState.RUNNING
+    assert made == [2048]
+    assert stage.store.paillier_key(stage.study.digest).public_key == paillier_key.public_key
+    stage.studies().node(stage.study.digest, "north").abort("enough")
+    assert stage.store.paillier_key(stage.study.digest) is None
+    assert node.record.state is StudyState.FAILED
+
+
+def test_a_replay_that_comes_to_something_else_is_noticed(stage, tables):
+    node = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
+    while node.record.step < 1:
+        for answer in parties.step():
+            node.receive(*answer)
+    with stage.database.transaction():
+        stage.database.write("UPDATE incoming SET effects = '[]'")
+    with pytest.raises(LocalError, match="other effects"):
+        stage.studies()
+
+
+def test_a_study_proposed_by_another_process_is_noticed(stage):
+    studies = stage.studies()
+    assert studies.of("north") == []
+    stage.studies().propose(stage.study)
+    assert [node.study.digest for node in studies.of("north")] == [stage.study.digest]
+    assert studies.of("stranger") == []
