@@ -132,10 +132,12 @@ class Store:
                 (study.digest, study.name, study.to_toml(), StudyState.WAITING.value, at),
             )
 
-    def documents(self) -> Iterator[str]:
-        """The text of every study, oldest first."""
-        for (document,) in self._file.rows("SELECT document FROM study ORDER BY rowid"):
-            yield document
+    def documents(self, *, skip: int) -> list[str]:
+        """The text of every study after the first ones, oldest first."""
+        rows = self._file.rows(
+            "SELECT document FROM study ORDER BY rowid LIMIT -1 OFFSET ?", (skip,)
+        )
+        return [document for (document,) in rows]
 
     def record(self, study: bytes) -> Record:
         """Where a study stands."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ from curator.node import StudyNode
 from curator.records import Queued
 from curator.store import Store
 from curator.surroundings import Outcome, Surroundings
+
+logger = logging.getLogger(__name__)
 
 
 class Studies:
@@ -48,11 +51,14 @@ class Studies:
 
     def open(self) -> None:
         """Take in what is in the store and was not here yet, and go on with it."""
-        documents = list(self.store.documents())
         with self._news:
-            fresh = [self._add(text) for text in documents[len(self._nodes) :]]
+            fresh = [self._add(text) for text in self.store.documents(skip=len(self._nodes))]
         for node in fresh:
-            node.resume()
+            try:
+                node.resume()
+            except LocalError as error:  # one study that cannot go on does not stop the others
+                logger.exception("study %s cannot go on", node.study.digest.hex()[:16])
+                self.store.note_cause(node.study.digest, str(error))
 
     def _add(self, document: str) -> StudyNode:
         study = Study.from_toml(document, where="a study in the curator's store")

@@ -24,7 +24,7 @@ from common.privacy.randomness import OsRandomSource
 from common.service import check_level
 from common.study import Study
 from common.subn.steps import Plan
-from common.wire.certificates import Role, expiry_warning, subject_of
+from common.wire.certificates import Role, expiry_warning, fingerprint, subject_of
 from common.wire.credentials import CredentialFiles
 from common.wire.tls import proxy_from
 from party.approvals import Approvals
@@ -89,7 +89,8 @@ def household(
     make_plan: Callable[[Study], Plan] = plan_of,
 ) -> Iterator[Household]:
     """What this party is and has, from its files; enough to review studies without a network."""
-    certificate = CredentialFiles.in_folder(settings.keys, Role.PARTY).load().certificate
+    credentials = CredentialFiles.in_folder(settings.keys, Role.PARTY).load()
+    certificate = credentials.certificate
     warning = expiry_warning(certificate, at=clock())
     if warning is not None:
         logger.warning("%s", warning)
@@ -107,6 +108,7 @@ def household(
             make_plan=make_plan,
             forecast=partial(rehearse, make_plan=make_plan),
             clock=clock,
+            authority=fingerprint(credentials.authorities[0]),
         )
     finally:
         database.close()

@@ -37,7 +37,7 @@ methods = ["subn+", "dp-subn"]
 profiles = ["sound"]            # "paper" charges more than it claims
 aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
 signers = []                    # fingerprints of who may sign studies; [] is anybody
-curators = []                   # fingerprints of curators we talk to; [] is anybody
+curators = []                   # fingerprints of curators' authorities; [] is anybody
 
 [data]
 min_rows = 1000                 # fewer rows are mostly noise
@@ -61,7 +61,7 @@ class Circumstances:
         cost: what the study's plan charges our rows, in all.
         spent_in_total: epsilon in the ledger, on other studies.
         signer: fingerprint of who signed the study; None if nobody did. Verified by the caller.
-        curator: fingerprint of the curator's certificate. Verified by the caller.
+        curator: fingerprint of the authority that certified the curator. Verified by the caller.
     """
 
     party: str

@@ -54,6 +54,7 @@ class Household:
         make_plan: makes a fresh copy of a study's plan.
         forecast: what a study asks of a party, at most, step by step.
         clock: the time.
+        authority: fingerprint of the authority that certified the curator; TLS checks that it did.
         blinder_of: makes the source of Paillier blinding factors, once per key.
     """
 
@@ -67,6 +68,7 @@ class Household:
     make_plan: Callable[[Study], Plan]
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
     clock: Callable[[], dt.datetime]
+    authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
 
     def review(self, study: Study, source: Source) -> Review:
@@ -80,7 +82,7 @@ class Household:
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
             signer=None,
-            curator=None,
+            curator=self.authority,
         )
         return review(study, self.policy, circumstances, steps)
 

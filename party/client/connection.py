@@ -27,6 +27,8 @@ PROTOCOL = 1
 _CALL_S = 60.0
 _SUBMIT_S = 3600.0  # the curator may learn a whole structure from the last answer of a step
 
+_OF_OUR_CERTIFICATE = (ErrorCode.CERTIFICATE_EXPIRED, ErrorCode.CERTIFICATE_REVOKED)
+
 STATES = {
     pb.STUDY_STATE_WAITING_FOR_PARTIES: "waiting for parties",
     pb.STUDY_STATE_RUNNING: "running",
@@ -91,10 +93,12 @@ class Connection:
         *,
         software: str,
         credentials: Credentials,
+        replaced: Callable[[], bool],
         clock: Callable[[], dt.datetime],
     ) -> None:
         self._software = software
         self._credentials = credentials
+        self._replaced = replaced
         self._clock = clock
         self._stub = CuratorServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
 
@@ -103,7 +107,11 @@ class Connection:
         try:
             yield
         except grpc.RpcError as error:
-            raise tls.explain(error, self._credentials, at=self._clock()) from error
+            meaning = tls.explain(error, self._credentials, at=self._clock())
+            if meaning.code in _OF_OUR_CERTIFICATE and self._replaced():
+                hint = "our certificate was replaced meanwhile; the next connection shows the new"
+                meaning = WireError(ErrorCode.UNAVAILABLE, hint)
+            raise meaning from error
 
     def enrol(self, party: str, identity: bytes) -> list[Summary]:
         """Introduce ourselves; the studies that list us, newest first."""
@@ -199,6 +207,7 @@ def dial(address: Address, clock: Callable[[], dt.datetime]) -> Iterator[Connect
         WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, said by our own certificate
             before anything is dialled.
     """
+    state = address.files.state()
     credentials = address.files.load()
     credentials.check(role=Role.PARTY, at=clock())
     channel = grpc.secure_channel(
@@ -207,4 +216,10 @@ def dial(address: Address, clock: Callable[[], dt.datetime]) -> Iterator[Connect
         options=tls.channel_options(proxy=address.proxy),
     )
     with channel:
-        yield Connection(channel, software=address.software, credentials=credentials, clock=clock)
+        yield Connection(
+            channel,
+            software=address.software,
+            credentials=credentials,
+            replaced=lambda: address.files.state() != state,
+            clock=clock,
+        )

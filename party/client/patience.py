@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from common.privacy.randomness import RandomSource, below
 from common.wire.catalogue import ErrorCode, WireError
 
-RETRIED = (ErrorCode.UNAVAILABLE, ErrorCode.INTERNAL, ErrorCode.OUT_OF_ORDER)
+_FEW = 10
+_FEW_TIMES = (ErrorCode.INTERNAL, ErrorCode.OUT_OF_ORDER)  # trying again is safe, and may help
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Patience:
     Attributes:
         first_s: the first waiting time.
         longest_s: the longest.
-        attempts: how many failures in a row are borne.
+        attempts: how many times in a row the curator may be out of reach.
         sleep: waits; returns true if it was told to stop meanwhile.
         source: of the random part; nothing depends on its being secret.
     """
@@ -52,9 +53,14 @@ class Patience:
         """
         self.failed += 1
         self._last = error.code
-        if error.code not in RETRIED or self.failed >= self.attempts:
+        if self.failed >= self._most(error.code):
             raise error
         return self.sleep(self.next_wait_s())
+
+    def _most(self, code: ErrorCode) -> int:
+        if code is ErrorCode.UNAVAILABLE:
+            return self.attempts
+        return min(_FEW, self.attempts) if code in _FEW_TIMES else 0
 
     def next_wait_s(self) -> float:
         """Between half of the doubled time and all of it."""

@@ -226,6 +226,29 @@ def test_a_certificate_revoked_during_the_study_opens_no_door_any_more(gathering
     assert refusal_of(lambda: north.attend(consortium.study)) is ErrorCode.CERTIFICATE_REVOKED
 
 
+def test_a_certificate_replaced_during_the_study_is_used_from_the_next_connection_on(gathering):
+    consortium = gathering(2)
+    north, ring = consortium.parties["north"], consortium.curator.ring
+
+    class Rotating(Wrapped):
+        """The old certificate is revoked, and a new one is there, when the first answer goes."""
+
+        def submit(self, study, messages):
+            if not rotated:
+                old = north.ring.files.load().certificate
+                north.ring.rotate(now=clock())
+                _, path = ring.approve(north.ring.read_request(), days=30, now=clock())
+                north.ring.accept(path.read_bytes(), where=path, now=clock())
+                ring.revoke(certificates.fingerprint(old), "rotated")
+                rotated.append(old)
+            return self.connection.submit(study, messages)
+
+    rotated = []
+    north.dial = wrapping(north, Rotating)
+    finish(consortium)
+    assert rotated
+
+
 def test_an_expired_certificate_is_told_before_anything_is_dialled(gathering):
     consortium = gathering(1)
     north = consortium.parties["north"]

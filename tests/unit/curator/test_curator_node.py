@@ -239,8 +239,10 @@ def test_a_replay_that_comes_to_something_else_is_noticed(stage, tables):
             node.receive(*answer)
     with stage.database.transaction():
         stage.database.write("UPDATE incoming SET effects = '[]'")
+    again = stage.studies().node(stage.study.digest, "north")  # the others go on
+    assert "other effects" in again.record.cause
     with pytest.raises(LocalError, match="other effects"):
-        stage.studies()
+        again.receive("north", parties.said["north"] + 1, share(stage, step=1))
 
 
 def test_a_study_proposed_by_another_process_is_noticed(stage):

@@ -1,0 +1,34 @@
+"""A rehearsal shows every step, needs no data, and costs what the study will cost."""
+
+import dataclasses
+from fractions import Fraction
+
+import pytest
+
+from common.crypto.sum_plan import Aggregation
+from common.methods import plan_of
+from common.privacy.randomness import SeededRandomSource
+from parley.in_process import run_study
+from party.rehearsal import rehearse
+from tests.unit.subn.driving import identities_of, random_tables, study_of
+
+TABLES = random_tables((2, 3, 2, 2), (40, 50, 60))
+
+
+@pytest.mark.parametrize("method", ["floor", "dp-subn", "dp-ccbn", "independent"])
+@pytest.mark.parametrize("profile", ["sound", "paper"])
+def test_the_rehearsed_cost_is_that_of_the_study(method, profile):
+    study = study_of(TABLES, method=method, profile=profile, aggregation=Aggregation.CLEAR)
+    run = run_study(study, plan_of, TABLES, identities_of(TABLES), source=SeededRandomSource("run"))
+    for party in TABLES:
+        rehearsed = rehearse(study, party, make_plan=plan_of)
+        assert len(rehearsed) == len(run.steps)
+        cost = sum((step.epsilon for step in rehearsed), Fraction(0))
+        assert cost == sum((charge.epsilon for charge in run.charges[party]), Fraction(0))
+
+
+def test_a_rehearsal_is_the_same_every_time():
+    study = study_of(TABLES)
+    assert rehearse(study, "p0", make_plan=plan_of) == rehearse(study, "p0", make_plan=plan_of)
+    other = dataclasses.replace(study, epsilon=Fraction(1, 2))
+    assert rehearse(other, "p0", make_plan=plan_of) != rehearse(study, "p0", make_plan=plan_of)
