@@ -17,12 +17,14 @@ from pathlib import Path
 from common.database import Database
 from common.errors import InputError
 from common.methods import plan_of
+from common.metrics import serving_metrics
 from common.privacy.randomness import OsRandomSource
 from common.service import check_level
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
 from common.wire.credentials import CredentialFiles, read_private
+from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
 from curator.store import Store
 from curator.studies import Studies
@@ -47,6 +49,7 @@ class CuratorSettings:
         most_streams: how many parties may wait for work at a time, over all studies.
         grace_s: how long calls under way may take when the curator is stopped.
         log_level: debug, info, warning or error.
+        metrics: address and port of the metrics; empty for none.
     """
 
     folder: Path
@@ -57,6 +60,7 @@ class CuratorSettings:
     most_streams: int = 200
     grace_s: float = 20.0
     log_level: str = "info"
+    metrics: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
@@ -132,7 +136,10 @@ def serve(
                 most_streams=settings.most_streams,
             )
             started(server.start())
-            stopping.wait()
+            with serving_metrics(
+                settings.metrics, lambda: curator_samples(store, server.calls, files)
+            ):
+                stopping.wait()
             server.stop(grace_s=settings.grace_s)
     finally:
         database.close()

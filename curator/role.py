@@ -117,6 +117,8 @@ class CuratorRole:
         step = self.current_step
         if isinstance(step, ChoiceStep):
             return step.parties
+        if step is None:
+            return ()
         return tuple(sorted({name for name, _ in self._missing_chunks}))
 
     def model(self) -> Model:

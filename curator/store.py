@@ -152,6 +152,11 @@ class Store:
             place=place,
         )  # fmt: skip
 
+    def count_by_state(self) -> Mapping[StudyState, int]:
+        """How many studies there are in every state that occurs."""
+        rows = self._file.rows("SELECT state, COUNT(*) FROM study GROUP BY state")
+        return {StudyState(state): number for state, number in rows}
+
     def move(self, study: bytes, state: StudyState, *, step: int, phase: str) -> None:
         """Note where a study stands, in the caller's transaction."""
         self._file.write(

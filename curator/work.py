@@ -35,9 +35,8 @@ class Work:
     def note_step(self) -> tuple[str, ...]:
         """Remember the open step; who is waited for."""
         step = self.role.current_step
-        if step is None:
-            return ()
-        self.steps[self.role.step_number] = step
+        if step is not None:
+            self.steps[self.role.step_number] = step
         return self.role.waiting_for
 
     def replay(self, sender: str, body: bytes, effects: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from common.crypto.identity_file import load_identity
 from common.database import Database
 from common.errors import InputError
 from common.methods import plan_of
+from common.metrics import serving_metrics
 from common.privacy.randomness import OsRandomSource
 from common.service import check_level
 from common.study import Study
@@ -34,6 +35,7 @@ from party.client.invitations import Invitations
 from party.client.patience import Patience
 from party.journal import Journal
 from party.ledger import Ledger
+from party.metrics import party_samples
 from party.policy import Policy
 from party.rehearsal import rehearse
 from party.sources.settings import SourceSettings
@@ -58,6 +60,7 @@ class PartySettings:
         longest_wait_s: between two attempts.
         look_again_s: how often to look for invitations and for the owner's decisions.
         log_level: debug, info, warning or error.
+        metrics: address and port of the metrics; empty for none.
     """
 
     folder: Path
@@ -69,6 +72,7 @@ class PartySettings:
     longest_wait_s: float = 30.0
     look_again_s: float = 5.0
     log_level: str = "info"
+    metrics: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
@@ -78,6 +82,14 @@ class PartySettings:
         if self.attempts < 1:
             raise InputError(f"attempts: at least 1, not {self.attempts}")
         check_level(self.log_level)
+
+
+def metrics(settings: PartySettings, house: Household) -> AbstractContextManager[None]:
+    """Serves the node's metrics for the length of a block, if the settings ask for them."""
+    files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
+    return serving_metrics(
+        settings.metrics, lambda: party_samples(house.journal, house.ledger, files)
+    )
 
 
 @contextmanager

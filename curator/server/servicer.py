@@ -20,6 +20,7 @@ from common.wire.frames import Assembler, split
 from common.wire.peers import Call, Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceServicer
+from curator.metrics import CallCounter
 from curator.node import StudyNode
 from curator.records import StudyState
 from curator.studies import Studies
@@ -45,22 +46,13 @@ def _refusing(method: _Method) -> _Method:
     @functools.wraps(method)
     def call(self: CuratorServicer, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401  # as gRPC has it
         try:
-            return method(self, request, context)
+            response = method(self, request, context)
         except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
-            _refuse(method.__name__, error, context)
+            self.refuse(method.__name__, error, context)
+        self.calls.add(method.__name__, "OK")
+        return response
 
     return cast(_Method, call)
-
-
-def _refuse(method: str, error: Exception, context: grpc.ServicerContext) -> NoReturn:
-    refusal = classify(error)
-    level = logging.ERROR if refusal.code is ErrorCode.INTERNAL else logging.WARNING
-    logger.log(
-        level, "%s refused: %s (%s)", method, refusal.code.name, refusal.detail,
-        exc_info=error if refusal.code is ErrorCode.INTERNAL else None,
-    )  # fmt: skip
-    context.set_trailing_metadata(refusal.trailer())
-    context.abort(refusal.entry.status, refusal.entry.public)
 
 
 class CuratorServicer(CuratorServiceServicer):
@@ -89,6 +81,20 @@ class CuratorServicer(CuratorServiceServicer):
         self._software = software
         self._most_streams = most_streams
         self._streams: dict[tuple[bytes, str], object] = {}
+        self.calls = CallCounter()
+
+    def refuse(self, method: str, error: Exception, context: grpc.ServicerContext) -> NoReturn:
+        """Log what went wrong, and end the call with its code and nothing else."""
+        refusal = classify(error)
+        defect = refusal.code is ErrorCode.INTERNAL
+        logger.log(
+            logging.ERROR if defect else logging.WARNING,
+            "%s refused: %s (%s)", method, refusal.code.name, refusal.detail,
+            exc_info=error if defect else None,
+        )  # fmt: skip
+        self.calls.add(method, refusal.code.name)
+        context.set_trailing_metadata(refusal.trailer())
+        context.abort(refusal.entry.status, refusal.entry.public)
 
     @_refusing
     def Enrol(self, request: pb.EnrolRequest, context: grpc.ServicerContext) -> pb.EnrolResponse:
@@ -151,7 +157,8 @@ class CuratorServicer(CuratorServiceServicer):
         try:
             yield from self._work(request, context)
         except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
-            _refuse("Work", error, context)
+            self.refuse("Work", error, context)
+        self.calls.add("Work", "OK")
 
     def _work(
         self, request: pb.WorkRequest, context: grpc.ServicerContext

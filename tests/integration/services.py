@@ -57,7 +57,8 @@ def join_party(file):
         invitations = party_app.invitations(
             settings.values, house, environment=os.environ, stopping=stopping, software="test"
         )
-        invitations.attend_all(once=True)
+        with party_app.metrics(settings.values, house):
+            invitations.attend_all(once=True)
 
 
 if __name__ == "__main__":

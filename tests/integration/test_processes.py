@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -118,6 +120,12 @@ class Town:
         finally:
             database.close()
 
+    def metrics(self):
+        log = (self.folder / "curator.log").read_text()
+        port = re.search(r"metrics on port (\d+)", log)[1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+            return answer.read().decode()
+
     def wait_for(self, condition, seconds=120):
         for _ in range(seconds * 20):
             if condition():
@@ -153,9 +161,14 @@ def town(tmp_path):
 
 
 def test_a_study_of_processes_ends_in_a_release_and_sigterm_ends_the_curator(town):
+    settings = town.folder / "curator.toml"
+    settings.write_text(settings.read_text() + 'metrics = "127.0.0.1:0"\n')
     for who in ("curator", *NAMES):
         town.start(who)
     town.check_end()
+    figures = town.metrics()
+    assert 'parley_curator_studies{state="done"} 1' in figures
+    assert 'parley_curator_calls_total{method="Submit",outcome="OK"}' in figures
     assert town.kill("curator", signal.SIGTERM) == 0
     for line in (town.folder / "curator.log").read_text().splitlines():
         assert json.loads(line)["logger"]

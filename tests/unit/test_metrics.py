@@ -1,0 +1,52 @@
+"""Metrics are text that Prometheus reads, at one address, without anything else behind it."""
+
+import urllib.error
+import urllib.request
+
+import pytest
+
+from common.errors import InputError
+from common.metrics import CONTENT_TYPE, MetricsServer, Sample, render, serving_metrics
+
+CALLS = [
+    Sample(name="calls_total", help="Calls.", kind="counter", value=3, labels={"method": "A"}),
+    Sample(name="age_seconds", help="Age.", kind="gauge", value=0.5),
+    Sample(name="calls_total", help="Calls.", kind="counter", value=4, labels={"method": 'a"\\\n'}),
+]
+TEXT = r"""# HELP calls_total Calls.
+# TYPE calls_total counter
+calls_total{method="A"} 3
+calls_total{method="a\"\\\n"} 4
+# HELP age_seconds Age.
+# TYPE age_seconds gauge
+age_seconds 0.5
+"""
+
+
+def test_samples_of_one_name_stand_together_under_their_help():
+    assert render(CALLS) == TEXT
+
+
+def test_only_the_one_path_answers():
+    server = MetricsServer("127.0.0.1:0", lambda: CALLS)
+    port = server.start()
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+            assert answer.headers["Content-Type"] == CONTENT_TYPE
+            assert answer.read().decode() == TEXT
+        with pytest.raises(urllib.error.HTTPError, match="404") as missing:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20)
+        missing.value.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "nowhere..:1"])
+def test_an_address_that_cannot_be_used_is_said(listen):
+    with pytest.raises(InputError, match="cannot listen"):
+        MetricsServer(listen, list)
+
+
+def test_without_an_address_there_are_none():
+    with serving_metrics("", lambda: pytest.fail("nobody asks")):
+        pass
