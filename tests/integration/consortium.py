@@ -67,6 +67,7 @@ class Curator:
         self.folder, self.ring = folder, ring
         self.keys = SeededRandomSource("curator")  # outlives, so that two runs draw the same keys
         self.outcomes = []
+        self.make_plan = EveryKindOfStep
         self.port = 0
         self.running = False
 
@@ -80,7 +81,7 @@ class Curator:
         self.background = ThreadPoolExecutor(1)
         self.studies = Studies(
             self.store,
-            make_plan=EveryKindOfStep,
+            make_plan=self.make_plan,
             publish=self.publish,
             clock=clock,
             later=self.background.submit,
@@ -143,9 +144,9 @@ class Party:
         finally:
             database.close()
 
-    def dial(self):
-        target = f"127.0.0.1:{self.curator.port}"
-        address = Address(target=target, proxy=None, files=self.ring.files, software="test")
+    def dial(self, *, port=None, proxy=None):
+        target = f"127.0.0.1:{port or self.curator.port}"
+        address = Address(target=target, proxy=proxy, files=self.ring.files, software="test")
         return dial(address, clock)
 
     def patience(self, attempts=200):

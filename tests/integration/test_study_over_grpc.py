@@ -12,6 +12,7 @@ from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 from common.crypto.sum_plan import Aggregation, Noise
 from common.errors import PolicyError, RemoteProtocolError
 from common.messages import ShareSubmitted
+from common.subn.steps import TableRequest
 from common.wire import approval, certificates, codec, tls
 from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState as CuratorState
@@ -32,7 +33,7 @@ from tests.integration.consortium import (
     same_results,
     wrapping,
 )
-from tests.study.conftest import paillier_key  # noqa: F401  # a fixture
+from tests.study.conftest import SIZES, EveryKindOfStep, paillier_key  # noqa: F401  # a fixture
 
 PAILLIER = {"aggregation": Aggregation.PAILLIER}
 PAPER = {**PAILLIER, "noise": Noise.ONE_SHARE, "profile": "paper"}
@@ -309,6 +310,52 @@ def test_another_answer_under_the_same_number_is_refused(gathering):
         newest = consortium.curator.store.newest_incoming(digest, "north")
         more = [Outgoing(number=newest + 1, body=share(consortium.study))]
         assert refusal_of(lambda: connection.submit(digest, more)) is ErrorCode.STUDY_CLOSED
+
+
+class AnotherMarginal(EveryKindOfStep):
+    """Asks for a table that the approved study does not imply."""
+
+    def step(self):
+        step = super().step()
+        if self.results:
+            return step
+        return dataclasses.replace(step, request=TableRequest(((0, 1), (1,)), SIZES))
+
+
+class LessNoise(EveryKindOfStep):
+    """Asks for the same tables with less noise."""
+
+    def step(self):
+        step = super().step()
+        return step if self.results else dataclasses.replace(step, scale=step.scale / 2)
+
+
+class SamePhaseAgain(EveryKindOfStep):
+    """Asks for the first tables once more after the first result."""
+
+    def step(self):
+        if len(self.results) == 1:
+            results, self.results = self.results, []
+            try:
+                return super().step()
+            finally:
+                self.results = results
+        return super().step()
+
+
+@pytest.mark.parametrize("plan", [AnotherMarginal, LessNoise, SamePhaseAgain])
+def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gathering, plan):
+    consortium = gathering(1)
+    consortium.curator.make_plan = plan
+    consortium.curator.restart()
+    north = consortium.parties["north"]
+    with pytest.raises(RemoteProtocolError, match="is not what the approved study"):
+        north.attend(consortium.study)
+    with north.house() as house:
+        charged = [entry.charge.step for entry in house.ledger.entries()]
+        assert charged == (["tables"] if plan is SamePhaseAgain else [])
+        left = [departure.kind for departure in house.journal.transcript()]
+        assert left == ["ShareSubmitted"] * len(charged)
 
 
 def test_an_approval_signed_by_somebody_else_does_not_count(gathering):

@@ -1,0 +1,140 @@
+"""Cut connections, slow ones, a proxy on the way: the study ends in the same release."""
+
+import contextlib
+import socket
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from party.client.invitations import Invitations
+from party.journal import StudyState
+from tests.integration.consortium import (
+    NAMES,
+    Consortium,
+    in_process,
+    same_results,
+)
+from tests.integration.test_tls import proxy
+
+
+class Relay:
+    """Passes bytes on to a port, slowly, and cuts every connection after so many bytes."""
+
+    def __init__(self, port, *, cut_after=0, delay_s=0.0):
+        self.port, self.cut_after, self.delay_s = port, cut_after, delay_s
+        self.cuts = 0
+        self.sockets = []
+        self.threads = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.own_port = self.listener.getsockname()[1]
+        self.spawn(self.accept)
+
+    def spawn(self, target, *arguments):
+        self.threads.append(threading.Thread(target=target, args=arguments))
+        self.threads[-1].start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.port))
+                self.sockets += [client, server]
+                for pair in ((client, server), (server, client)):
+                    self.spawn(self.pump, *pair)
+
+    def pump(self, source, target):
+        passed = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(4096):
+                time.sleep(self.delay_s)
+                target.sendall(data)
+                passed += len(data)
+                if self.cut_after and passed > self.cut_after:
+                    self.cuts += 1
+                    # A connection gets further each time, as a flaky one does in the end.
+                    self.cut_after += self.cut_after // 4
+                    break
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for one in self.sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(timeout=20)
+        for one in self.sockets:
+            one.close()
+
+
+@pytest.fixture
+def consortium(tmp_path):
+    made = Consortium(tmp_path, NAMES[:2])
+    made.curator.start()
+    made.curator.studies.propose(made.study)
+    yield made
+    made.curator.stop()
+
+
+def check_release(consortium):
+    assert same_results(consortium.curator.outcomes[-1].model.results, in_process(consortium, None))
+    assert len(consortium.curator.outcomes) == 1
+
+
+def test_connections_cut_again_and_again(consortium):
+    relay = Relay(consortium.curator.port, cut_after=3_000)
+    try:
+        for party in consortium.parties.values():
+            party.dial = partial(party.dial, port=relay.own_port)
+        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    finally:
+        relay.close()
+    assert relay.cuts > 2
+    check_release(consortium)
+
+
+def test_a_slow_link(consortium):
+    relay = Relay(consortium.curator.port, delay_s=0.02)
+    try:
+        slow = consortium.parties["east"]
+        slow.dial = partial(slow.dial, port=relay.own_port)
+        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    finally:
+        relay.close()
+    check_release(consortium)
+
+
+def test_a_proxy_on_the_way(consortium):
+    with proxy() as (address, asked):
+        party = consortium.parties["east"]
+        party.dial = partial(party.dial, proxy=address)
+        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    assert set(asked) == {f"127.0.0.1:{consortium.curator.port}"}
+    check_release(consortium)
+
+
+def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consortium):
+    north = consortium.parties["north"]
+    with north.house() as house:
+        invitations = Invitations(
+            house, dial=north.dial, patience=north.patience, look_again_s=0.02
+        )
+        endings = []
+        attending = threading.Thread(
+            target=lambda: endings.append(invitations.attend_all(once=False))
+        )
+        attending.start()
+        assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
+        for _ in range(500):
+            if house.journal.state(consortium.study.digest) is StudyState.FINISHED:
+                break
+            time.sleep(0.02)
+        north.stopping.set()
+        attending.join(timeout=60)
+    assert endings == [{consortium.study.digest: StudyState.FINISHED}]
+    check_release(consortium)
