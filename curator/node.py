@@ -25,7 +25,14 @@ from typing import assert_never
 
 from common.crypto.paillier import generate_key_pair
 from common.errors import ParleyError, RemoteProtocolError
-from common.messages import PartyRefused, StudyAborted, StudyFinished, ToCurator, ToParty
+from common.messages import (
+    MOST_TEXT,
+    PartyRefused,
+    StudyAborted,
+    StudyFinished,
+    ToCurator,
+    ToParty,
+)
 from common.privacy.randomness import KeyedRandomSource
 from common.rounds import needs_key
 from common.study import Study
@@ -233,6 +240,7 @@ class StudyNode:
             self._finish(StudyState.DONE, StudyFinished(study=self.study.digest), place=str(place))
 
     def _end_early(self, state: StudyState, cause: str) -> None:
+        cause = cause[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
         told = StudyAborted(study=self.study.digest, reason=cause)
         self._finish(state, told, cause=cause)
 

@@ -16,6 +16,7 @@ from common.crypto.secure_sum import SumCurator
 from common.crypto.sum_plan import ContributionSubmitted, Noise
 from common.errors import LocalError, RemoteProtocolError
 from common.messages import (
+    MOST_TEXT,
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
@@ -178,6 +179,7 @@ class CuratorRole:
 
     def abort(self, reason: str) -> list[Effect]:
         """End the study without a release."""
+        reason = reason[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
         self._state = State.FAILED
         self._sum = None
         told = self._to_all(StudyAborted(study=self._study.digest, reason=reason))

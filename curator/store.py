@@ -21,9 +21,10 @@ from contextlib import AbstractContextManager
 from common.crypto import keyfile
 from common.crypto.paillier import PrivateKey
 from common.database import Database
-from common.errors import InputError
+from common.errors import InputError, LocalError
 from common.privacy.randomness import KEY_BYTES, RandomSource
 from common.study import Study
+from common.wire.strict import MOST_STUDY_BYTES
 from curator.records import Incoming, Queued, Record, StudyState
 
 _TABLES = """
@@ -125,11 +126,23 @@ class Store:
         return dict(self._file.rows("SELECT name, identity FROM party ORDER BY name"))
 
     def propose(self, study: Study, *, at: str) -> None:
-        """Take in a study; again is harmless."""
+        """Take in a study; again is harmless.
+
+        Raises:
+            InputError: it is too long for the parties to fetch.
+        """
+        document = study.to_toml()
+        if len(document) > MOST_STUDY_BYTES:
+            raise InputError(
+                f"study {study.name!r} has {len(document):,} characters, at most "
+                f"{MOST_STUDY_BYTES:,} can be sent; use fewer values in its schema"
+            )
+        if Study.from_toml(document).digest != study.digest:
+            raise LocalError(f"study {study.name!r} does not survive being written down")
         with self._file.transaction():
             self._file.write(
                 "INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL)",
-                (study.digest, study.name, study.to_toml(), StudyState.WAITING.value, at),
+                (study.digest, study.name, document, StudyState.WAITING.value, at),
             )
 
     def documents(self, *, skip: int) -> list[str]:

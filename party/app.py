@@ -1,7 +1,7 @@
 """A party's node put together: settings in, studies attended. Nothing is wired anywhere else.
 
 with stopping_on_signals() as stopping, household(settings, source, clock=clock) as house:
-    invitations(settings, house, stopping=stopping, ...).attend_all(once=False)
+    invitations(settings, house, stopping=stopping, ...).attend(once=False)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from common.wire.credentials import CredentialFiles
 from common.wire.tls import proxy_from
 from party.approvals import Approvals
 from party.client.attendance import Household
-from party.client.connection import Address, dial
+from party.client.connection import Address, Lines
 from party.client.invitations import Invitations
 from party.client.patience import Patience
 from party.journal import Journal
@@ -143,7 +143,7 @@ def invitations(
     )
     return Invitations(
         house,
-        dial=lambda: dial(address, house.clock),
+        lines=Lines(address, house.clock),
         patience=lambda: Patience(
             first_s=settings.first_wait_s,
             longest_s=settings.longest_wait_s,

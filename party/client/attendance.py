@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 from common.crypto.blinding import FixedBaseBlinder
 from common.crypto.identity import Identity
@@ -31,12 +32,20 @@ from party.node import PartyNode, SourceForStep, StudyTicket
 from party.policy import Circumstances, Policy
 from party.review import PlannedStep, Review, review
 from party.role import BlinderOfKey, PartyRole
-from party.sources.source import Source
+from party.sources.source import Snapshot
 
 logger = logging.getLogger(__name__)
 
 _ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves the curator's disk
 _PUBLIC_REFUSAL = "the owner's policy does not allow this study"
+
+
+class PinnedRows(PartyRows, Protocol):
+    """A party's rows, and which table they are."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which table this is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +73,14 @@ class Household:
     approvals: Approvals
     journal: Journal
     ledger: Ledger
-    open_source: Callable[[Study], Source]
+    open_source: Callable[[Study], PinnedRows]
     make_plan: Callable[[Study], Plan]
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
     clock: Callable[[], dt.datetime]
     authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
 
-    def review(self, study: Study, source: Source) -> Review:
+    def review(self, study: Study, source: PinnedRows) -> Review:
         """A study through this owner's eyes."""
         steps = self.forecast(study, self.name)
         digest = study.digest.hex()
@@ -122,7 +131,7 @@ class Attendance:
         self._patience = patience
         self._look_again_s = look_again_s
         self._study: Study | None = None
-        self._source: Source | None = None
+        self._source: PinnedRows | None = None
         self._node: PartyNode | None = None
         self._outbox: list[Outgoing] = []
 
@@ -170,7 +179,7 @@ class Attendance:
             raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
         return node.state
 
-    def _prepare(self, connection: Connection) -> tuple[Study, Source]:
+    def _prepare(self, connection: Connection) -> tuple[Study, PinnedRows]:
         """The study, with the digest that was asked for, and the rows in its domains."""
         if self._study is None:
             study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
@@ -184,7 +193,7 @@ class Attendance:
             self._source = self._house.open_source(self._study)
         return self._study, self._source
 
-    def _approve(self, connection: Connection, study: Study, source: Source) -> Decision | None:
+    def _approve(self, connection: Connection, study: Study, source: PinnedRows) -> Decision | None:
         """Sign when the owner has approved; None if told to stop before."""
         house = self._house
         seen = house.review(study, source)
@@ -219,7 +228,7 @@ class Attendance:
             house.approvals.decide(self._digest, decision)
         return decision
 
-    def _make_node(self, study: Study, source: Source, decision: Decision) -> PartyNode:
+    def _make_node(self, study: Study, source: PinnedRows, decision: Decision) -> PartyNode:
         allowed = self._house.policy.caps
         approved = replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
         return PartyNode(
@@ -233,7 +242,7 @@ class Attendance:
             send=self._outbox.append,  # handed in together when the message is taken in
         )
 
-    def _make_role(self, study: Study, data: PartyRows, source_of: SourceForStep) -> PartyRole:
+    def _make_role(self, study: Study, data: PinnedRows, source_of: SourceForStep) -> PartyRole:
         return PartyRole(
             study=study,
             plan=self._house.make_plan(study),

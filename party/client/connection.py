@@ -7,6 +7,7 @@ when the connection is made, so a rotated certificate is used from the next conn
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ PROTOCOL = 1
 _CALL_S = 60.0
 _SUBMIT_S = 3600.0  # the curator may learn a whole structure from the last answer of a step
 
+_STOPPING = "this node is stopping"
 _OF_OUR_CERTIFICATE = (ErrorCode.CERTIFICATE_EXPIRED, ErrorCode.CERTIFICATE_REVOKED)
 
 STATES = {
@@ -85,7 +87,7 @@ class Address:
 
 
 class Connection:
-    """An open connection. Made by `dial`."""
+    """An open connection. Made by `Lines.dial`."""
 
     def __init__(
         self,
@@ -94,11 +96,13 @@ class Connection:
         software: str,
         credentials: Credentials,
         replaced: Callable[[], bool],
+        hung_up: Callable[[], bool],
         clock: Callable[[], dt.datetime],
     ) -> None:
         self._software = software
         self._credentials = credentials
         self._replaced = replaced
+        self._hung_up = hung_up
         self._clock = clock
         self._stub = CuratorServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
 
@@ -112,6 +116,10 @@ class Connection:
                 hint = "our certificate was replaced meanwhile; the next connection shows the new"
                 meaning = WireError(ErrorCode.UNAVAILABLE, hint)
             raise meaning from error
+        except ValueError as error:  # what gRPC raises for a call on a channel that was closed
+            if not self._hung_up():
+                raise
+            raise WireError(ErrorCode.UNAVAILABLE, _STOPPING) from error
 
     def enrol(self, party: str, identity: bytes) -> list[Summary]:
         """Introduce ourselves; the studies that list us, newest first."""
@@ -198,28 +206,64 @@ class Connection:
         )
 
 
-@contextmanager
-def dial(address: Address, clock: Callable[[], dt.datetime]) -> Iterator[Connection]:
-    """A connection, for the length of a block.
+class Lines:
+    """Dials, and can hang up on everything that waits. Threads may share it.
 
-    Raises:
-        InputError: a key or certificate cannot be read.
-        WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, said by our own certificate
-            before anything is dialled.
+    Args:
+        address: the curator's.
+        clock: the time.
     """
-    state = address.files.state()
-    credentials = address.files.load()
-    credentials.check(role=Role.PARTY, at=clock())
-    channel = grpc.secure_channel(
-        address.target,
-        tls.channel_credentials(credentials),
-        options=tls.channel_options(proxy=address.proxy),
-    )
-    with channel:
-        yield Connection(
-            channel,
-            software=address.software,
-            credentials=credentials,
-            replaced=lambda: address.files.state() != state,
-            clock=clock,
+
+    def __init__(self, address: Address, clock: Callable[[], dt.datetime]) -> None:
+        self._address = address
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._open: set[grpc.Channel] = set()
+        self._closed = False
+
+    @contextmanager
+    def dial(self) -> Iterator[Connection]:
+        """A connection, for the length of a block.
+
+        Raises:
+            InputError: a key or certificate cannot be read.
+            WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, said by our own certificate
+                before anything is dialled; UNAVAILABLE after `hang_up`.
+        """
+        files = self._address.files
+        state = files.state()
+        credentials = files.load()
+        credentials.check(role=Role.PARTY, at=self._clock())
+        channel = grpc.secure_channel(
+            self._address.target,
+            tls.channel_credentials(credentials),
+            options=tls.channel_options(proxy=self._address.proxy),
         )
+        with channel, self._registered(channel):
+            yield Connection(
+                channel,
+                software=self._address.software,
+                credentials=credentials,
+                replaced=lambda: files.state() != state,
+                hung_up=lambda: self._closed,
+                clock=self._clock,
+            )
+
+    @contextmanager
+    def _registered(self, channel: grpc.Channel) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise WireError(ErrorCode.UNAVAILABLE, _STOPPING)
+            self._open.add(channel)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(channel)
+
+    def hang_up(self) -> None:
+        """End every connection, in whatever thread, and dial no more."""
+        with self._lock:
+            self._closed = True
+            for channel in self._open:
+                channel.close()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 
 from common.errors import ParleyError
 from common.wire.catalogue import WireError
 from party.client.attendance import Attendance, Household
-from party.client.connection import Connection
+from party.client.connection import Lines
 from party.client.patience import Patience
 from party.journal import StudyState
 
@@ -27,7 +26,7 @@ class Invitations:
 
     Args:
         house: who attends.
-        dial: opens a connection.
+        lines: open connections.
         patience: makes the patience of one line of connections.
         look_again_s: how often to look for invitations and for the owner's decisions.
     """
@@ -36,54 +35,58 @@ class Invitations:
         self,
         house: Household,
         *,
-        dial: Callable[[], AbstractContextManager[Connection]],
+        lines: Lines,
         patience: Callable[[], Patience],
         look_again_s: float,
     ) -> None:
         self._house = house
-        self._dial = dial
+        self._lines = lines
         self._patience = patience
         self._look_again_s = look_again_s
 
-    def attend(self, study: bytes) -> StudyState | None:
-        """Attend one study until it is over; None if told to stop before."""
-        return Attendance(
-            study,
-            self._house,
-            dial=self._dial,
-            patience=self._patience(),
-            look_again_s=self._look_again_s,
-        ).attend()
-
-    def attend_all(self, *, once: bool) -> dict[bytes, Ending]:
-        """Attend every open study that lists this party; how each ended.
+    def attend(self, *, once: bool, only: bytes | None = None) -> dict[bytes, Ending]:
+        """Attend every open study that lists this party; how each ended, None if it goes on.
 
         Args:
             once: come back when all studies there are have ended; else go on until told to stop.
+            only: the digest of the one study to attend.
         """
         patience = self._patience()
         attended: dict[bytes, Future[StudyState | None]] = {}
         with ThreadPoolExecutor(_MOST_AT_A_TIME, "study") as threads:
-            while True:
-                try:
-                    for study in self._invited():
-                        if study not in attended:
-                            attended[study] = threads.submit(self.attend, study)
-                    patience.progressed()
-                except WireError as error:
-                    logger.warning("looking for studies: %s", error)
-                    if patience.wait_after(error):
+            try:
+                while True:
+                    for study in self._invited(patience):
+                        if study not in attended and only in (None, study):
+                            attended[study] = threads.submit(self._attend, study)
+                    if once and attended and all(each.done() for each in attended.values()):
                         break
-                    continue
-                if once and attended and all(each.done() for each in attended.values()):
-                    break
-                if patience.sleep(self._look_again_s):
-                    break
+                    if patience.sleep(self._look_again_s):
+                        break
+            finally:
+                self._lines.hang_up()  # or the studies would be waited for until they end
         return {study: _ending(each) for study, each in attended.items()}
 
-    def _invited(self) -> list[bytes]:
-        with self._dial() as connection:
-            invited = connection.enrol(self._house.name, self._house.identity.public.encoded)
+    def _attend(self, study: bytes) -> StudyState | None:
+        return Attendance(
+            study,
+            self._house,
+            dial=self._lines.dial,
+            patience=self._patience(),
+            look_again_s=self._look_again_s,
+        ).attend()
+
+    def _invited(self, patience: Patience) -> list[bytes]:
+        """The open studies that list us; none if the curator is out of reach for now."""
+        identity = self._house.identity.public.encoded
+        try:
+            with self._lines.dial() as connection:
+                invited = connection.enrol(self._house.name, identity)
+        except WireError as error:
+            logger.warning("looking for studies: %s", error)
+            patience.wait_after(error)
+            return []
+        patience.progressed()
         return [each.study for each in invited if each.state in _OPEN]
 
 

@@ -24,7 +24,7 @@ from parley.in_process import RowsInMemory
 from parley.keyring import init_curator, init_party
 from party.approvals import Approvals
 from party.client.attendance import Attendance, Household
-from party.client.connection import Address, dial
+from party.client.connection import Address, Lines
 from party.client.patience import Patience
 from party.journal import Journal
 from party.ledger import Ledger
@@ -144,10 +144,13 @@ class Party:
         finally:
             database.close()
 
-    def dial(self, *, port=None, proxy=None):
+    def lines(self, *, port=None, proxy=None):
         target = f"127.0.0.1:{port or self.curator.port}"
         address = Address(target=target, proxy=proxy, files=self.ring.files, software="test")
-        return dial(address, clock)
+        return Lines(address, clock)
+
+    def dial(self, **changes):
+        return self.lines(**changes).dial()
 
     def patience(self, attempts=200):
         return Patience(

@@ -58,7 +58,7 @@ def join_party(file):
             settings.values, house, environment=os.environ, stopping=stopping, software="test"
         )
         with party_app.metrics(settings.values, house):
-            invitations.attend_all(once=True)
+            invitations.attend(once=True)
 
 
 if __name__ == "__main__":

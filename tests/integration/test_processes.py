@@ -58,6 +58,7 @@ class Town:
         )
         (folder / "curator.toml").write_text(
             'folder = "curator"\nkeys = "curator keys"\nreleases = "releases"\n'
+            'metrics = "127.0.0.1:0"\n'
         )
         members = [self.add_party(name, ring) for name in NAMES]
         self.study = Study(
@@ -161,8 +162,6 @@ def town(tmp_path):
 
 
 def test_a_study_of_processes_ends_in_a_release_and_sigterm_ends_the_curator(town):
-    settings = town.folder / "curator.toml"
-    settings.write_text(settings.read_text() + 'metrics = "127.0.0.1:0"\n')
     for who in ("curator", *NAMES):
         town.start(who)
     town.check_end()
@@ -172,6 +171,17 @@ def test_a_study_of_processes_ends_in_a_release_and_sigterm_ends_the_curator(tow
     assert town.kill("curator", signal.SIGTERM) == 0
     for line in (town.folder / "curator.log").read_text().splitlines():
         assert json.loads(line)["logger"]
+
+
+def test_a_party_told_to_stop_leaves_at_once_and_comes_back_to_the_same_study(town):
+    for who in ("curator", "north"):
+        town.start(who)
+    approved = 'parley_curator_calls_total{method="Approve",outcome="OK"}'
+    town.wait_for(lambda: approved in town.metrics())
+    assert town.kill("north", signal.SIGTERM) == 0, "it was waiting for work"
+    for who in NAMES:
+        town.start(who)
+    town.check_end()
 
 
 @pytest.mark.slow

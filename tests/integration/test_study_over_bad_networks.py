@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from common.wire.catalogue import WireError
 from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import (
@@ -122,12 +123,10 @@ def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consort
     north = consortium.parties["north"]
     with north.house() as house:
         invitations = Invitations(
-            house, dial=north.dial, patience=north.patience, look_again_s=0.02
+            house, lines=north.lines(), patience=north.patience, look_again_s=0.02
         )
         endings = []
-        attending = threading.Thread(
-            target=lambda: endings.append(invitations.attend_all(once=False))
-        )
+        attending = threading.Thread(target=lambda: endings.append(invitations.attend(once=False)))
         attending.start()
         assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
         for _ in range(500):
@@ -138,3 +137,16 @@ def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consort
         attending.join(timeout=60)
     assert endings == [{consortium.study.digest: StudyState.FINISHED}]
     check_release(consortium)
+
+
+def test_calls_after_hanging_up_say_that_the_node_is_stopping(consortium):
+    lines = consortium.parties["north"].lines()
+    with lines.dial() as connection:
+        assert connection.enrol("north", b"")
+        lines.hang_up()
+        with pytest.raises(WireError, match="stopping"):
+            connection.enrol("north", b"")
+        with pytest.raises(WireError, match="stopping"):
+            list(connection.work(consortium.study.digest, received=0))
+    with pytest.raises(WireError, match="stopping"), lines.dial():
+        pass

@@ -18,7 +18,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState as CuratorState
 from parley.keyring import init_party
 from party.approvals import Decision
-from party.client.connection import Address, dial
+from party.client.connection import Address, Lines
 from party.journal import Outgoing, StudyState
 from tests.integration.consortium import (
     NAMES,
@@ -257,7 +257,7 @@ def test_an_expired_certificate_is_told_before_anything_is_dialled(gathering):
     there = Address(target="127.0.0.1:1", proxy=None, files=north.ring.files, software="test")
 
     def call():
-        with dial(there, lambda: later):
+        with Lines(there, lambda: later).dial():
             pass
 
     assert refusal_of(call) is ErrorCode.CERTIFICATE_EXPIRED

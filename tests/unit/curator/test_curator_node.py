@@ -10,7 +10,7 @@ import pytest
 
 from common.crypto.sum_plan import Aggregation
 from common.errors import LocalError, RemoteProtocolError
-from common.messages import PartyRefused, ShareSubmitted
+from common.messages import MOST_TEXT, PartyRefused, ShareSubmitted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState
@@ -103,6 +103,28 @@ def test_killed_at_every_write_it_comes_back_to_the_same_messages_and_release(st
         assert [results(outcome) for outcome in stage.outcomes] in ([], [expected])
         stage.outcomes.clear()
         stage.opened.pop().close()
+
+
+def test_a_full_disk_loses_nothing_and_the_study_goes_on_when_there_is_room(stage, tables):
+    node = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
+    said = []
+    while not said:
+        said = parties.step()
+    ((pages,),) = stage.database.rows("PRAGMA page_count")
+    stage.database.rows(f"PRAGMA max_page_count = {pages}")
+    before = queues(stage)
+    refused = PartyRefused(study=stage.study.digest, step=0, reason="x" * MOST_TEXT)
+    ballast = codec.encode_to_curator(refused)
+    with pytest.raises(LocalError, match="could not be written"):
+        node.receive("north", 1, ballast)
+    assert queues(stage) == before
+    assert node.record.state is StudyState.RUNNING
+    stage.database.rows("PRAGMA max_page_count = 100000")
+    for answer in said:
+        node.receive(*answer)
+    parties.run()
+    assert node.record.state is StudyState.DONE
 
 
 def test_a_study_under_way_is_rebuilt_with_its_steps_and_phase(stage, tables):
@@ -204,6 +226,24 @@ def test_a_party_that_refuses_a_step_ends_the_study(stage):
     assert stage.studies().node(stage.study.digest, "east").record.cause == (
         "party 'east' refused step 0: budget"
     )
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_longest_reason_of_a_refusal_is_told_to_everybody(stage, begun):
+    studies = stage.studies()
+    reason = "x" * MOST_TEXT
+    if begun:
+        node = start(stage, studies)
+        refused = PartyRefused(study=stage.study.digest, step=0, reason=reason)
+        node.receive("east", 1, codec.encode_to_curator(refused))
+    else:
+        node = studies.propose(stage.study)
+        node.decline("east", reason)
+    assert node.record.state is StudyState.REFUSED
+    newest = stage.store.newest_queued(stage.study.digest, "north")
+    told = stage.store.next_queued(stage.study.digest, "north", after=newest - 1)
+    assert codec.decode_to_party(told.body).reason == node.record.cause
+    assert len(node.record.cause) == MOST_TEXT
 
 
 def test_an_operator_can_give_a_study_up(stage):
