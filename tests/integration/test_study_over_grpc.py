@@ -387,15 +387,23 @@ def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gat
             assert house.ledger.spent() == 0
 
 
+def owner_approves(epsilon):
+    return Decision(
+        approved=True, epsilon=epsilon, reason="", decided_by="owner", decided_at="today"
+    )
+
+
 def test_a_study_that_would_cost_more_than_was_approved_ends_for_everybody(gathering):
     consortium = gathering(2)
     north = consortium.parties["north"]
-    north.forecast = lambda study, party: []  # the owner was shown what the study claims
+    first = EveryKindOfStep(consortium.study).step().costs["north"]
+    with north.house() as house:
+        house.approvals.decide(consortium.study.digest, owner_approves(epsilon=first))
     ends = consortium.attend_all()
     assert ends == {"north": StudyState.REFUSED, "east": StudyState.ABORTED}
     assert consortium.node.record.state is CuratorState.REFUSED
     with north.house() as house:
-        assert 0 < house.ledger.spent() <= consortium.study.epsilon
+        assert house.ledger.spent() == first
 
 
 def test_an_owner_is_waited_for_when_the_policy_does_not_approve_by_itself(gathering):
@@ -408,12 +416,7 @@ def test_an_owner_is_waited_for_when_the_policy_does_not_approve_by_itself(gathe
         waits.append(seconds)
         if len(waits) == 2:
             with north.house() as house:  # as another process would
-                house.approvals.decide(
-                    consortium.study.digest,
-                    Decision(
-                        approved=True, epsilon=100, reason="", decided_by="owner", decided_at="now"
-                    ),
-                )
+                house.approvals.decide(consortium.study.digest, owner_approves(epsilon=100))
         return False
 
     north.stopping.wait = wait_and_approve

@@ -195,7 +195,7 @@ def test_what_is_not_allowed_is_refused_and_changes_nothing(stage, tables):
 def test_the_wrong_signature_and_the_wrong_study_do_not_approve(stage):
     studies = stage.studies()
     node = studies.propose(stage.study)
-    other = make_study(stage.identities, {"north": 40, "east": 50}, epsilon=Fraction(2))
+    other = make_study(stage.identities, {"north": 40, "east": 50}, epsilon=Fraction(3))
     for signature in (stage.signature("east"), stage.signature("north", other), bytes(64)):
         assert refusal_of(lambda s=signature: node.approve("north", s)) is (
             ErrorCode.APPROVAL_INVALID
