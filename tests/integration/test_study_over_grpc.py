@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import grpc
 import pytest
@@ -91,8 +92,8 @@ def finish(consortium):
         (2, PAPER),
         (3, PAILLIER),
         pytest.param(3, PAPER, marks=pytest.mark.slow),
-        pytest.param(10, {}, marks=pytest.mark.slow),
-        pytest.param(10, PAILLIER, marks=pytest.mark.slow),
+        pytest.param(10, {"epsilon": Fraction(20)}, marks=pytest.mark.slow),
+        pytest.param(10, {**PAILLIER, "epsilon": Fraction(20)}, marks=pytest.mark.slow),
         pytest.param(10, PAPER, marks=pytest.mark.slow),
     ],
 )
