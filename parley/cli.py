@@ -29,7 +29,11 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
     "query": ("parley.commands.query", "Ask a release how many rows satisfy a condition."),
     "simulate": ("parley.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.commands.evaluate", "Compare a synthetic table with the real one."),
+    "curator": ("parley.commands.curator", "Run a consortium's coordinator; offer studies."),
+    "party": ("parley.commands.party", "Run an owner's node; review and approve studies."),
     "keys": ("parley.commands.keys", "Keys and certificates of a consortium."),
+    "doctor": ("parley.commands.doctor", "Is a service ready for a study?"),
+    "config": ("parley.commands.config", "The settings of a service, and where each came from."),
     "demo": ("parley.commands.demo", "The main job on a made-up population."),
 }
 

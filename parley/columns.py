@@ -44,6 +44,11 @@ class Columns:
             return cls(dict.fromkeys(table.column_names, _BY_SCHEMA))
         return cls({str(name): _kind(column) for name, column in table.items()})
 
+    @classmethod
+    def by_schema(cls, schema: Schema) -> Columns:
+        """Those of a table that nobody here has seen: the schema's, in its order."""
+        return cls(dict.fromkeys(schema.names, _BY_SCHEMA))
+
     def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         """A decoded table in this order, with these categoricals."""
         return pd.DataFrame(

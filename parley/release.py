@@ -25,6 +25,7 @@ REPORT = "report.html"
 NETWORK = "network.svg"
 SCHEMA = "schema.toml"
 TRANSCRIPT = "transcript.json"
+STUDY = "study.toml"  # a study of several owners: what they agreed on
 FORMATS = ("csv", "parquet")
 
 

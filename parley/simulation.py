@@ -13,23 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
 
 from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation, Noise
 from common.errors import InputError
 from common.methods import account, plan_of, statement_of
-from common.privacy.budget import parse_epsilon
 from common.schema import Codes, Schema
 from common.study import Member, Study
 from parley.console import Reporter, silent
 from parley.in_process import Run, run_study
 from parley.single_owner import Table, as_schema, encode, source_of
+from parley.study_options import DEFAULT_METHOD, StudyOptions
 from parley.study_release import FittedStudy
-
-DEFAULT_METHOD = "subn+"
-
-_Word = TypeVar("_Word", Noise, Aggregation)
 
 
 def simulate(
@@ -73,20 +67,18 @@ def simulate(
     codes = {name: pair[0] for name, pair in encoded.items()}
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
-    study = Study(
-        name="simulation",
-        schema=domains,
-        members=_members(codes, identities),
-        epsilon=parse_epsilon(epsilon),
+    options = StudyOptions(
+        epsilon=epsilon,
         method=method,
         profile=profile,
-        noise=_noise(noise, profile),
-        aggregation=_word(Aggregation, "aggregation", aggregation),
-        colluders=min(colluders, max(1, len(codes) - 1)),
+        noise=noise,
+        aggregation=aggregation,
+        colluders=colluders,
         cohorts=cohorts,
         key_bits=key_bits,
         encoding=encoding,
     )
+    study = options.study(domains, _members(codes, identities))
     run = run_study(study, plan_of, codes, identities, source=source, report=tell)
     statement = statement_of(study, account(study, run.steps), source_private=source.private)
     columns = next(iter(encoded.values()))[1]
@@ -119,18 +111,3 @@ def _members(codes: Mapping[str, Codes], identities: Mapping[str, Identity]) -> 
         Member(name=name, rows=table.rows, identity=identities[name].public)
         for name, table in codes.items()
     )
-
-
-def _noise(written: str | None, profile: str) -> Noise:
-    if written is None:
-        return Noise.ONE_SHARE if profile == "paper" else Noise.DISTRIBUTED
-    return _word(Noise, "noise", written)
-
-
-def _word(kind: type[_Word], key: str, written: str) -> _Word:
-    try:
-        return kind(written)
-    except ValueError:
-        raise InputError(
-            f"{key}: {written!r} is not one of {', '.join(word.value for word in kind)}"
-        ) from None

@@ -67,6 +67,13 @@ def encode(table: Table, schema: Schema) -> tuple[Codes, Columns]:
     return schema.encode(table), Columns.of(table)
 
 
+def as_arrow(table: Table) -> pa.Table:
+    """The table itself, without where it came from."""
+    if isinstance(table, pd.DataFrame):
+        return pa.Table.from_pandas(table, preserve_index=False)
+    return table.data if isinstance(table, TableFile) else table
+
+
 def statement_of(
     requested: Fraction, accountant: Accountant, source: RandomSource
 ) -> dict[str, object]:

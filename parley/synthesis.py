@@ -153,9 +153,14 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
 
 
 def _traffic(fitted: FittedStudy) -> str:
+    """By phase; bytes and seconds only where they were measured, which a deployment does not."""
     phases = fitted.transcript["phases"]
     if not isinstance(phases, dict):
         return ""
+    if not all("seconds" in traffic for traffic in phases.values()):
+        return table(
+            ["phase", "rounds"], [[phase, traffic["rounds"]] for phase, traffic in phases.items()]
+        )
     lines = [
         [
             phase,

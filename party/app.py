@@ -134,13 +134,8 @@ def invitations(
     stopping: threading.Event,
     software: str,
 ) -> Invitations:
-    """The way to the curator, with the proxy that the environment names."""
-    address = Address(
-        target=settings.curator,
-        proxy=proxy_from(environment, host=settings.curator.rpartition(":")[0]),
-        files=CredentialFiles.in_folder(settings.keys, Role.PARTY),
-        software=software,
-    )
+    """Every study that this party is invited to, now and later."""
+    address = address_of(settings, environment=environment, software=software)
     return Invitations(
         house,
         lines=Lines(address, house.clock),
@@ -152,6 +147,18 @@ def invitations(
             source=OsRandomSource(),
         ),
         look_again_s=settings.look_again_s,
+    )
+
+
+def address_of(
+    settings: PartySettings, *, environment: Mapping[str, str], software: str
+) -> Address:
+    """The way to the curator, with the proxy that the environment names."""
+    return Address(
+        target=settings.curator,
+        proxy=proxy_from(environment, host=settings.curator.rpartition(":")[0]),
+        files=CredentialFiles.in_folder(settings.keys, Role.PARTY),
+        software=software,
     )
 
 

@@ -31,7 +31,7 @@ class Decision:
     Attributes:
         approved: yes or no.
         epsilon: what was approved: the study may not cost our rows more, whatever it asks.
-        reason: of a no; it is told to the curator.
+        reason: of a no, for the owner's own records; nobody else is told.
         decided_by: the owner, or the owner's policy.
         decided_at: when.
     """

@@ -1,54 +1,91 @@
-"""`parley demo`: the main job on a made-up population."""
+"""`parley demo`: a whole consortium on this machine, on a made-up population."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import time
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
+from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
+from common.schema.tables import read_table
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import AsJson
+from parley.consortium import Consortium
 from parley.evaluation import evaluate
+from parley.partition import at_random
 from parley.population import demo_schema_toml, make_population
-from parley.privbayes import PrivBayes
 from parley.report.evaluation_page import evaluation_page
-from parley.synthesis import write_release
+from parley.study_options import DEFAULT_METHOD, StudyOptions
 
 app = new_app()
 _SEED = 2024  # of the made-up people, not of the noise
+_HOSPITALS = ("harbour hospital", "hill hospital", "market hospital")
+_TIMEOUT_S = 900.0
 EVALUATION = "evaluation.html"
 
 
 @app.command()
 def demo(
     *,
-    out: Annotated[Path, typer.Option(help="The folder; an earlier release there is replaced.")],
+    out: Annotated[
+        Path, typer.Option(help="The folder; an earlier release there is replaced.")
+    ] = Path("demo-release"),
     rows: Annotated[int, typer.Option(help="How many people to make up.")] = 30_000,
     epsilon: Annotated[str, typer.Option(help="The privacy budget.")] = "1",
+    method: Annotated[str, typer.Option(help="Of the study.")] = DEFAULT_METHOD,
+    aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",
     json: AsJson = False,
 ) -> None:
-    """Make up a population, publish a synthetic table of it, and compare the two.
+    """Three hospitals publish ONE synthetic table of the made-up people they each have some of.
 
-    The comparison is in the folder only because nobody real is in the population.
+    A curator and three party nodes run as processes of their own on this machine, with real
+    certificates. The comparison with the population is in the folder only because nobody real is
+    in it.
     """
+    release.check_target(out, overwrite=True)
+    started = time.monotonic()
     schema = Schema.from_toml(demo_schema_toml())
     people = make_population(rows, _SEED)
-    with release.new_folder(out, overwrite=True) as folder:
-        with console.progress("learning") as tell:
-            fitted = PrivBayes(epsilon=epsilon).fit(people, schema, tell=tell)
-        with console.progress("writing") as tell:
-            written = write_release(folder, fitted, tell=tell)
+    options = StudyOptions(
+        epsilon=epsilon, name="demonstration", method=method, aggregation=aggregation
+    )
+    with (
+        release.new_folder(out, overwrite=True) as folder,
+        tempfile.TemporaryDirectory(prefix="parley-demo-") as scratch,
+    ):
+        console.note(f"{rows:,} made-up people, dealt out to {len(_HOSPITALS)} hospitals")
+        with (
+            console.progress("study") as tell,
+            Consortium(Path(scratch), _dealt_out(people), schema, options) as consortium,
+        ):
+            place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
+            shutil.copytree(place, folder, dirs_exist_ok=True)
+        synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
         with console.progress("comparing with the population"):
-            found = evaluate(people, written.synthetic, schema)
+            found = evaluate(people, synthetic, schema)
         (folder / EVALUATION).write_text(evaluation_page(found), encoding="utf-8")
+    privacy = release.read_json(out, release.STATEMENT)
     if json:
-        console.result_json({"out": str(out), "privacy": fitted.privacy} | found.as_json())
+        console.result_json({"out": str(out), "privacy": privacy} | found.as_json())
         return
-    console.result(f"{rows:,} made-up people, epsilon {fitted.privacy['epsilon_delivered']}")
+    console.result(
+        f"{len(_HOSPITALS)} owners, {rows:,} made-up people, epsilon "
+        f"{privacy['epsilon_delivered']}, {time.monotonic() - started:.0f} s"
+    )
     for one in found.distances:
         console.result(f"average distance of {one.order}-way marginals: {one.average:.4f}")
+    console.result(f"synthetic table: {out / release.table_name('csv')}")
     console.result(f"report: {out / release.REPORT}")
     console.result(f"comparison with the population: {out / EVALUATION}")
+
+
+def _dealt_out(people: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
+    return dict(zip(_HOSPITALS, parts.values(), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,16 @@ from common.errors import InputError
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
+
+Config = Annotated[Path | None, typer.Option(help="The settings file of the service, TOML.")]
+
+
+class Format(StrEnum):
+    """Of the synthetic rows."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
 
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema (schema.toml): the public domains.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from common.schema import Schema
 from common.schema.tables import TableFile, read_table
 from parley import console, release
 from parley.commands import new_app
-from parley.commands.options import AsJson, Delimiter, Overwrite, SchemaFile, delimiter_of
+from parley.commands.options import AsJson, Delimiter, Format, Overwrite, SchemaFile, delimiter_of
 from parley.partition import at_random, by_column
 from parley.simulation import DEFAULT_METHOD, simulate
 from parley.single_owner import Table, source_of
@@ -23,13 +22,6 @@ from parley.synthesis import Written, write_release
 
 app = new_app()
 _DEFAULT_PARTIES = 3
-
-
-class Format(StrEnum):
-    """Of the synthetic rows."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 @app.command(name="simulate")

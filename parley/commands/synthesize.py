@@ -28,13 +28,6 @@ class Method(StrEnum):
     PRIVELET = "privelet"
 
 
-class Format(StrEnum):
-    """Of the synthetic rows."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
 @app.command()
 def synthesize(
     data: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],

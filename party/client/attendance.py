@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from common.crypto.blinding import FixedBaseBlinder
 from common.crypto.identity import Identity
@@ -37,7 +37,8 @@ from party.sources.source import Snapshot
 logger = logging.getLogger(__name__)
 
 _ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves the curator's disk
-_PUBLIC_REFUSAL = "the owner's policy does not allow this study"
+# All that anybody is told: why is the owner's own business, and may say something about the rows.
+_PUBLIC_REFUSAL = "the owner does not take part in this study"
 
 
 class PinnedRows(PartyRows, Protocol):
@@ -160,8 +161,11 @@ class Attendance:
         if summary is None:
             raise WireError(ErrorCode.STUDY_UNKNOWN, self._digest.hex()[:16])
         self._patience.reached()
-        study, source = self._prepare(connection)
         decision = house.approvals.decision(self._digest)
+        if decision is not None and not decision.approved:
+            # Whatever the curator says it has: an owner's no is never worked around.
+            self._refuse(connection, f"study {self._digest.hex()[:16]} was declined")
+        study, source = self._prepare(connection)
         if decision is None or not summary.approved:
             decision = self._approve(connection, study, source)
             if decision is None:
@@ -198,9 +202,10 @@ class Attendance:
         house = self._house
         seen = house.review(study, source)
         if seen.reasons_against:
-            connection.decline(self._digest, _PUBLIC_REFUSAL)
             listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
-            raise PolicyError(f"study {study.name!r} is refused by this owner's policy:\n{listed}")
+            self._refuse(
+                connection, f"study {study.name!r} is refused by this owner's policy:\n{listed}"
+            )
         decision = self._decision(seen)
         while decision is None:
             logger.info("study %s waits for its owner's decision", self._digest.hex()[:16])
@@ -208,11 +213,20 @@ class Attendance:
                 return None
             decision = self._decision(seen)
         if not decision.approved:
-            connection.decline(self._digest, decision.reason)
-            raise PolicyError(f"study {study.name!r} was declined: {decision.reason}")
+            self._refuse(connection, f"study {study.name!r} was declined")
         statement = approval.statement(study=self._digest, party=house.name)
         connection.approve(self._digest, house.identity.sign(statement))
         return decision
+
+    def _refuse(self, connection: Connection, reason: str) -> NoReturn:
+        """Tell the curator no more than that, and our own side why."""
+        try:
+            connection.decline(self._digest, _PUBLIC_REFUSAL)
+        except WireError as error:
+            if error.code is not ErrorCode.STUDY_CLOSED:
+                raise
+            logger.info("study %s is closed already", self._digest.hex()[:16])
+        raise PolicyError(reason)
 
     def _decision(self, seen: Review) -> Decision | None:
         house = self._house

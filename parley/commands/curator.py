@@ -1,0 +1,192 @@
+"""`parley curator`: run the coordinator of a consortium, and put studies in front of its parties."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.methods import plan_of
+from common.schema import Schema
+from common.service import log_to, stopping_on_signals
+from common.study import Study
+from curator import app as curator_app
+from curator.records import Record
+from parley import console
+from parley.atomic import replace, write_new
+from parley.commands import new_app
+from parley.commands.options import AsJson, Config, Format, SchemaFile
+from parley.configuration import curator_settings, software
+from parley.proposals import find_record, member_of, records
+from parley.publishing import publish
+from parley.study_options import DEFAULT_METHOD, StudyOptions
+
+app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
+study_app = new_app("Studies: write one down, offer it, and see how it is getting on.")
+app.add_typer(study_app, name="study")
+
+
+@app.command()
+def serve(
+    *,
+    config: Config = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the state is kept.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="As `parley keys init` made it.")] = None,
+    releases: Annotated[Path | None, typer.Option(help="Where finished releases go.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(help="Address and port; port 0 takes a free one.")
+    ] = None,
+    metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
+    format: Annotated[Format, typer.Option(help="Of the synthetic rows.")] = Format.CSV,  # noqa: A002
+    port_file: Annotated[
+        Path | None, typer.Option(help="Write the port here when calls are taken.")
+    ] = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, then finish the calls under way. Logs are JSON on stderr.
+
+    State survives a crash at any moment: start it again and the studies go on.
+    """
+    flags = {
+        "folder": folder, "keys": keys, "releases": releases, "listen": listen,
+        "metrics": metrics, "log_level": log_level,
+    }  # fmt: skip
+    settings = curator_settings(config, os.environ, flags).values
+    log_to(level=settings.log_level)
+
+    def started(port: int) -> None:
+        if port_file is not None:
+            replace(port_file, f"{port}\n".encode())
+
+    with stopping_on_signals() as stopping:
+        curator_app.serve(
+            settings,
+            publish=lambda outcome: publish(outcome, settings.releases, file_format=format.value),
+            stopping=stopping,
+            clock=_now,
+            software=software(),
+            started=started,
+        )
+
+
+@study_app.command()
+def new(
+    *,
+    name: Annotated[str, typer.Option(help="What people call the study.")],
+    schema: SchemaFile,
+    epsilon: Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")],
+    party: Annotated[
+        list[str],
+        typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
+    ],
+    out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    method: Annotated[
+        str, typer.Option(help="subn+, dp-subn, dp-ccbn, independent or floor.")
+    ] = DEFAULT_METHOD,
+    profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
+    noise: Annotated[
+        str | None, typer.Option(help="distributed or one-share. [default: by profile]")
+    ] = None,
+    aggregation: Annotated[
+        str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")
+    ] = "paillier",
+    colluders: Annotated[int, typer.Option(help="Owners that may pool what they know.")] = 1,
+    cohorts: Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")] = 1,
+    key_bits: Annotated[int, typer.Option(help="Of the curator's Paillier key.")] = 2048,
+    encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own",
+    rows: Annotated[
+        int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
+    ] = None,
+) -> None:
+    """Write a study down: schema, budget, and who takes part with which identity and how many rows.
+
+    Send the file to every owner; they review it with `parley party review`.
+    """
+    options = StudyOptions(
+        epsilon=epsilon,
+        name=name,
+        method=method,
+        profile=profile,
+        noise=noise,
+        aggregation=aggregation,
+        colluders=colluders,
+        cohorts=cohorts,
+        key_bits=key_bits,
+        encoding=encoding,
+        output_rows=rows,
+    )
+    study = options.study(Schema.load(schema), [member_of(written) for written in party])
+    plan_of(study)  # refuses a study that could never be run
+    write_new(out, study.to_toml().encode())
+    console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
+    console.result(f"digest {study.digest.hex()}")
+
+
+@study_app.command()
+def add(
+    study: Annotated[Path, typer.Argument(help="The study.toml.")],
+    *,
+    config: Config = None,
+) -> None:
+    """Offer a study to its parties; a running curator takes it up by itself."""
+    settings = curator_settings(config, os.environ).values
+    proposed = Study.load(study)
+    curator_app.propose(settings, proposed, clock=_now)
+    console.result(f"digest {proposed.digest.hex()}")
+
+
+@study_app.command(name="list")
+def list_studies(*, config: Config = None, json: AsJson = False) -> None:
+    """Every study of this curator, oldest first, and where it stands."""
+    known = records(curator_settings(config, os.environ).values)
+    if json:
+        console.result_json([_as_json(record) for record, _ in known])
+        return
+    for record, _ in known:
+        console.result(f"{record.study.hex()[:16]}  {_standing(record):<24} {record.name}")
+
+
+@study_app.command()
+def status(
+    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
+    *,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """How one study is getting on, and whom it waits for."""
+    record, waiting = find_record(curator_settings(config, os.environ).values, study)
+    if json:
+        console.result_json(_as_json(record) | {"not_approved_by": list(waiting)})
+        return
+    console.result(f"study    {record.name}")
+    console.result(f"digest   {record.study.hex()}")
+    console.result(f"state    {_standing(record)}")
+    if waiting:
+        console.result(f"waits for the approval of {', '.join(waiting)}")
+    if record.cause:
+        console.result(f"cause    {record.cause}")
+    if record.place:
+        console.result(f"release  {record.place}")
+
+
+def _standing(record: Record) -> str:
+    return f"{record.state.value}, {record.phase}" if record.phase else record.state.value
+
+
+def _as_json(record: Record) -> dict[str, object]:
+    return {
+        "study": record.study.hex(),
+        "name": record.name,
+        "state": record.state.value,
+        "steps_done": record.step,
+        "phase": record.phase,
+        "cause": record.cause,
+        "release": record.place,
+    }
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,322 @@
+"""`parley party`: what a data owner runs, beside the rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.database import Database
+from common.errors import InputError, ParleyError, PolicyError
+from common.privacy.randomness import OsRandomSource
+from common.service import log_to, stopping_on_signals
+from common.study import Study
+from common.wire.catalogue import WireError
+from parley import console
+from parley.atomic import write_new
+from parley.commands import new_app
+from parley.commands.options import AsJson, Config
+from parley.configuration import party_settings, software, source_settings
+from party import app as party_app
+from party.app import PartySettings
+from party.approvals import Approvals, Decision
+from party.client.attendance import Household
+from party.client.connection import Summary, dial
+from party.journal import Journal, StudyState
+from party.ledger import Ledger
+from party.review import Review
+
+app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
+
+StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
+
+
+@app.command()
+def join(
+    *,
+    config: Config = None,
+    curator: Annotated[str | None, typer.Option(help="Host and port of the curator.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop when the studies there are have ended.")
+    ] = False,
+) -> None:
+    """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
+
+    Only dials out. State survives a crash at any moment. Logs are JSON on stderr.
+    """
+    flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
+    settings = party_settings(config, os.environ, flags)
+    log_to(level=settings.values.log_level)
+    source = source_settings(settings, config, os.environ)
+    with (
+        stopping_on_signals() as stopping,
+        party_app.household(settings.values, source, clock=_now) as house,
+        party_app.metrics(settings.values, house),
+    ):
+        endings = party_app.invitations(
+            settings.values, house, environment=os.environ, stopping=stopping, software=software()
+        ).attend_all(once=once)
+    if not once:
+        return
+    for study, ending in endings.items():
+        if isinstance(ending, ParleyError):
+            raise ending
+        if ending not in (StudyState.FINISHED, None):
+            raise PolicyError(f"study {study.hex()[:16]} ended without a release: {ending}")
+
+
+@app.command()
+def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> None:
+    """What a study costs, what it asks, and what would leave the building. Decides nothing."""
+    with _house(config) as house:
+        seen = _seen(house, study)
+    if json:
+        console.result_json(seen.as_json())
+    else:
+        console.result(seen.text().rstrip("\n"))
+
+
+@app.command()
+def approve(
+    study: StudyFile,
+    *,
+    config: Config = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Approve a study, after a review; the node then signs it and takes part."""
+    with _house(config) as house:
+        seen = _seen(house, study)
+        if seen.reasons_against:
+            listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
+            raise PolicyError(f"our policy refuses this study:\n{listed}")
+        if not yes:
+            console.note(seen.text())
+            if not typer.confirm(f"Spend epsilon {seen.cost} of every row of ours on it?"):
+                raise InputError("not confirmed; nothing was decided")
+        _decide(house, seen, approved=True)
+    console.result(f"approved {seen.digest}")
+
+
+@app.command()
+def decline(
+    study: StudyFile,
+    *,
+    config: Config = None,
+    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+) -> None:
+    """Decline a study, for good; the curator is told so, and not why."""
+    declined = Study.load(study)
+    with _file(_settings(config)) as file:
+        decision = Decision(
+            approved=False,
+            epsilon=Fraction(0),
+            reason=reason,
+            decided_by="owner",
+            decided_at=_now().isoformat(timespec="seconds"),
+        )
+        Approvals(file).decide(declined.digest, decision)
+    console.result(f"declined {declined.digest.hex()}")
+
+
+@app.command()
+def ledger(
+    *,
+    config: Config = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Recompute the chain; fails if it was changed.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """What was spent: on which study, for which release, when; and in total."""
+    with _file(_settings(config)) as file:
+        book = Ledger(file)
+        if verify:
+            book.verify()
+        entries, head, spent = book.entries(), book.head(), book.spent()
+    if json:
+        listed = [
+            {
+                "number": entry.number,
+                "study": entry.charge.study,
+                "study_name": entry.charge.study_name,
+                "step": entry.charge.step,
+                "mechanism": entry.charge.mechanism,
+                "epsilon": str(entry.charge.epsilon),
+                "charged_at": entry.charged_at,
+                "digest": entry.digest,
+            }
+            for entry in entries
+        ]
+        console.result_json(
+            {"entries": listed, "spent": str(spent), "head": head, "verified": verify}
+        )
+        return
+    for entry in entries:
+        charge = entry.charge
+        console.result(
+            f"{entry.number:>5}  {entry.charged_at}  {float(charge.epsilon):<10.4g} "
+            f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
+        )
+    console.result(f"total  {spent} (about {float(spent):.4g}) in {len(entries)} entries")
+    console.result(f"head   {head}{'  verified' if verify else ''}")
+
+
+@app.command()
+def transcript(*, config: Config = None, json: AsJson = False) -> None:
+    """Every message that left the building, or may have left: when, to whom, how large."""
+    with _file(_settings(config)) as file:
+        departures = Journal(file, OsRandomSource()).transcript()
+    if json:
+        listed = [
+            {
+                "study": each.study.hex(),
+                "study_name": each.study_name,
+                "number": each.number,
+                "kind": each.kind,
+                "recipient": each.recipient,
+                "bytes": each.size,
+                "sha256": each.digest,
+                "released_at": each.released_at,
+                "acknowledged_at": each.acknowledged_at,
+            }
+            for each in departures
+        ]
+        console.result_json(listed)
+        return
+    for each in departures:
+        console.result(
+            f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
+            f"{each.kind} for {each.recipient}  {each.digest[:16]}"
+        )
+    total = sum(each.size for each in departures)
+    console.result(f"total  {total:,} bytes in {len(departures)} messages")
+
+
+@app.command()
+def status(
+    *,
+    config: Config = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Every study we know of: what we decided, how it went; and what the curator invites us to."""
+    settings = _settings(config)
+    with _house(config) as house:
+        own = {record.study: record for record in house.journal.studies()}
+        invited = {} if offline else _invited(settings, house)
+        lines = []
+        for study in [*own, *(each for each in invited if each not in own)]:
+            decision = house.approvals.decision(study)
+            lines.append(
+                {
+                    "study": study.hex(),
+                    "name": own[study].name if study in own else invited[study].name,
+                    "decision": _word(decision),
+                    "here": own[study].state.value if study in own else "not begun",
+                    "at_the_curator": invited[study].state if study in invited else "not asked",
+                    "reason": own[study].reason if study in own else "",
+                }
+            )
+    if json:
+        console.result_json(lines)
+        return
+    for line in lines:
+        console.result(
+            f"{line['study'][:16]}  {line['name']}: {line['decision']}; here {line['here']}; "
+            f"at the curator {line['at_the_curator']}"
+        )
+    if not lines:
+        console.result("no studies")
+
+
+@app.command()
+def fetch(
+    study: Annotated[str, typer.Argument(help="The first characters of its digest.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    config: Config = None,
+) -> None:
+    """Ask the curator for a study that we are invited to, to review it."""
+    settings = _settings(config)
+    address = party_app.address_of(settings, environment=os.environ, software=software())
+    with _house(config) as house, dial(address, _now) as connection:
+        invited = connection.enrol(house.name, house.identity.public.encoded)
+        found = [each for each in invited if each.study.hex().startswith(study.lower())]
+        if len(found) != 1:
+            raise InputError(f"{study!r} is not one study; see `parley party status`")
+        document = connection.fetch_study(found[0].study)
+    if Study.from_toml(document, where="the study").digest != found[0].study:
+        raise InputError("the curator sent another study than the one asked for")
+    write_new(out, document.encode())
+    console.result(f"digest {found[0].study.hex()}")
+
+
+def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:
+    address = party_app.address_of(settings, environment=os.environ, software=software())
+    try:
+        with dial(address, _now) as connection:
+            summaries = connection.enrol(house.name, house.identity.public.encoded)
+    except WireError as error:
+        console.warn(f"the curator says nothing: {error}")
+        return {}
+    return {each.study: each for each in summaries}
+
+
+def _seen(house: Household, study: Path) -> Review:
+    proposed = Study.load(study)
+    return house.review(proposed, house.open_source(proposed))
+
+
+def _decide(house: Household, seen: Review, *, approved: bool) -> None:
+    decision = Decision(
+        approved=approved,
+        epsilon=seen.cost,
+        reason="",
+        decided_by="owner",
+        decided_at=house.now(),
+    )
+    house.approvals.decide(bytes.fromhex(seen.digest), decision)
+
+
+def _word(decision: Decision | None) -> str:
+    if decision is None:
+        return "not decided"
+    word = "approved" if decision.approved else "declined"
+    return f"{word} by the {decision.decided_by} on {decision.decided_at}"
+
+
+def _settings(config: Path | None) -> PartySettings:
+    return party_settings(config, os.environ).values
+
+
+@contextmanager
+def _house(config: Path | None) -> Iterator[Household]:
+    settings = party_settings(config, os.environ)
+    source = source_settings(settings, config, os.environ)
+    with party_app.household(settings.values, source, clock=_now) as house:
+        yield house
+
+
+@contextmanager
+def _file(settings: PartySettings) -> Iterator[Database]:
+    """Ledger, journal and decisions, which need no keys."""
+    path = settings.folder / "party.db"
+    if not settings.folder.is_dir():
+        settings.folder.mkdir(parents=True)
+    database = Database(path)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,67 @@
+"""The release of a deployed study: what the curator learnt, as the folder everybody may have."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from common.methods import account, statement_of
+from common.study import Study
+from curator.surroundings import Outcome
+from parley import release
+from parley.columns import Columns
+from parley.study_release import FittedStudy
+from parley.synthesis import write_release
+
+_MOST_NAME = 40
+
+
+def publish(outcome: Outcome, releases: Path, *, file_format: str = "csv") -> Path:
+    """Make the release of a study in a folder of its own; one that is there already is kept.
+
+    Args:
+        outcome: a study that has every result.
+        releases: where releases go.
+        file_format: of the synthetic rows, see `release.FORMATS`.
+
+    Raises:
+        InputError: the folder cannot be written.
+        PolicyError: the steps cost a party more than the study says.
+    """
+    target = releases / folder_name(outcome.study)
+    if (target / release.STATEMENT).exists():  # the curator stopped just before it noted this
+        return target
+    fitted = fitted_study(outcome)
+    with release.new_folder(target, overwrite=False) as folder:
+        write_release(folder, fitted, file_format=file_format)
+        (folder / release.STUDY).write_text(outcome.study.to_toml(), encoding="utf-8")
+    return target
+
+
+def folder_name(study: Study) -> str:
+    """The study's name for people, and enough of its digest to tell it from all others."""
+    words = re.sub(r"\W+", "-", study.name).strip("-")[:_MOST_NAME]
+    return f"{words or 'study'}-{study.digest.hex()[:16]}"
+
+
+def fitted_study(outcome: Outcome) -> FittedStudy:
+    """What a study released, with its privacy statement."""
+    study = outcome.study
+    accountant = account(study, outcome.steps)
+    statement = statement_of(study, accountant, source_private=outcome.private)
+    rounds = Counter(step.phase for step in outcome.steps)
+    transcript = {
+        "study": study.digest.hex(),
+        "parties": [member.name for member in study.members],
+        "phases": {phase: {"rounds": number} for phase, number in rounds.items()},
+        "rounds": len(outcome.steps),
+    }
+    return FittedStudy(
+        study=study,
+        model=outcome.model,
+        steps=tuple(outcome.steps),
+        privacy=statement.as_dict(),
+        columns=Columns.by_schema(study.schema),
+        transcript=transcript,
+    )
