@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
     "keys": ("parley.commands.keys", "Keys and certificates of a consortium."),
     "doctor": ("parley.commands.doctor", "Is a service ready for a study?"),
     "config": ("parley.commands.config", "The settings of a service, and where each came from."),
-    "demo": ("parley.commands.demo", "The main job on a made-up population."),
+    "demo": ("parley.commands.demo", "A whole consortium on this machine, on made-up people."),
 }
 
 EXIT_CODES: tuple[tuple[type[ParleyError], int], ...] = (

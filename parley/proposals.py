@@ -1,4 +1,4 @@
-"""The curator operator's side of studies: their parties as written on a command line, their state."""
+"""Studies from the curator operator's side: parties as a command line names them, and states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def member_of(written: str) -> Member:
         InputError: naming what is wrong with it.
     """
     parts = written.split(":", 2)
-    if len(parts) != 3 or not parts[1].isdecimal():  # noqa: PLR2004
+    if len(parts) != 3 or not parts[1].isdecimal():
         raise InputError(f"--party {written!r}: expected NAME:ROWS:FILE, as north:10000:north.pub")
     name, rows, path = parts
     try:

@@ -59,14 +59,6 @@ def simulate(
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
     """
-    domains = as_schema(schema)
-    named = tables if isinstance(tables, Mapping) else _named(tables)
-    if not named:
-        raise InputError("a study needs the table of at least one owner")
-    encoded = {name: encode(table, domains) for name, table in named.items()}
-    codes = {name: pair[0] for name, pair in encoded.items()}
-    source = source_of(seed, "study")
-    identities = {name: Identity.generate(source) for name in codes}
     options = StudyOptions(
         epsilon=epsilon,
         method=method,
@@ -78,6 +70,26 @@ def simulate(
         key_bits=key_bits,
         encoding=encoding,
     )
+    return run_in_process(tables, schema, options, seed=seed, tell=tell)
+
+
+def run_in_process(
+    tables: Sequence[Table] | Mapping[str, Table],
+    schema: Schema | Path | str,
+    options: StudyOptions,
+    *,
+    seed: int | None,
+    tell: Reporter = silent,
+) -> FittedStudy:
+    """`simulate`, with the choices put together."""
+    domains = as_schema(schema)
+    named = tables if isinstance(tables, Mapping) else _named(tables)
+    if not named:
+        raise InputError("a study needs the table of at least one owner")
+    encoded = {name: encode(table, domains) for name, table in named.items()}
+    codes = {name: pair[0] for name, pair in encoded.items()}
+    source = source_of(seed, "study")
+    identities = {name: Identity.generate(source) for name in codes}
     study = options.study(domains, _members(codes, identities))
     run = run_study(study, plan_of, codes, identities, source=source, report=tell)
     statement = statement_of(study, account(study, run.steps), source_private=source.private)

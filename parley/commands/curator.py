@@ -1,4 +1,4 @@
-"""`parley curator`: run the coordinator of a consortium, and put studies in front of its parties."""
+"""`parley curator`: run a consortium's coordinator, and put studies in front of its parties."""
 
 from __future__ import annotations
 

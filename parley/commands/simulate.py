@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +19,23 @@ from common.schema.tables import TableFile, read_table
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import AsJson, Delimiter, Format, Overwrite, SchemaFile, delimiter_of
+from parley.consortium import Consortium
 from parley.partition import at_random, by_column
-from parley.simulation import DEFAULT_METHOD, simulate
+from parley.simulation import run_in_process
 from parley.single_owner import Table, source_of
-from parley.study_release import FittedStudy
-from parley.synthesis import Written, write_release
+from parley.study_options import DEFAULT_METHOD, StudyOptions
+from parley.synthesis import write_release
 
 app = new_app()
 _DEFAULT_PARTIES = 3
+_TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
+
+
+class Transport(StrEnum):
+    """How the roles of a simulation reach each other."""
+
+    IN_PROCESS = "in-process"
+    GRPC = "grpc"
 
 
 @app.command(name="simulate")
@@ -62,6 +76,9 @@ def simulate_study(
     seed: Annotated[
         int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")
     ] = None,
+    transport: Annotated[
+        Transport, typer.Option(help="in-process, or grpc: a process per owner, certificates.")
+    ] = Transport.IN_PROCESS,
     delimiter: Delimiter = None,
     overwrite: Overwrite = False,
     json: AsJson = False,
@@ -74,6 +91,8 @@ def simulate_study(
     release.check_target(out, overwrite=overwrite)
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
+    if transport is Transport.GRPC and seed is not None:
+        raise InputError("--seed is for simulations in one process: services never take a seed")
     domains = Schema.load(schema)
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
@@ -81,26 +100,62 @@ def simulate_study(
         for table in read:
             table.encode(domains)  # here an error can still name the file and the line
     tables = _owners(data, read, parties, partition_by, seed)
+    options = StudyOptions(
+        epsilon=epsilon,
+        method=method,
+        profile=profile,
+        noise=noise,
+        aggregation=aggregation,
+        colluders=colluders,
+        cohorts=cohorts,
+        key_bits=key_bits,
+        encoding=encoding,
+        output_rows=rows,
+    )
     with release.new_folder(out, overwrite=overwrite) as folder:
-        with console.progress("study") as tell:
-            fitted = simulate(
-                tables,
-                domains,
-                epsilon=epsilon,
-                method=method,
-                profile=profile,
-                noise=noise,
-                aggregation=aggregation,
-                colluders=colluders,
-                cohorts=cohorts,
-                key_bits=key_bits,
-                encoding=encoding,
-                seed=seed,
-                tell=tell,
-            )
-        with console.progress("writing") as tell:
-            written = write_release(folder, fitted, rows=rows, file_format=format.value, tell=tell)
-    _report(out, fitted, written, as_json=json)
+        if transport is Transport.GRPC:
+            traffic = _over_grpc(tables, domains, options, folder, format)
+        else:
+            traffic = _in_process(tables, domains, options, folder, format, seed)
+        files = sorted(file.name for file in folder.iterdir())
+    made = sum(table.data.num_rows for table in read) if rows is None else rows
+    _report(out, files, made, traffic, owners=len(tables), as_json=json)
+
+
+def _in_process(
+    tables: dict[str, Table],
+    schema: Schema,
+    options: StudyOptions,
+    folder: Path,
+    file_format: Format,
+    seed: int | None,
+) -> Mapping[str, object]:
+    with console.progress("study") as tell:
+        fitted = run_in_process(tables, schema, options, seed=seed, tell=tell)
+    with console.progress("writing") as tell:
+        write_release(folder, fitted, file_format=file_format.value, tell=tell)
+    return fitted.transcript
+
+
+def _over_grpc(
+    tables: dict[str, Table],
+    schema: Schema,
+    options: StudyOptions,
+    folder: Path,
+    file_format: Format,
+) -> Mapping[str, object]:
+    """What is known of the traffic: only how long it took, starting the processes included."""
+    started = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="parley-") as scratch,
+        console.progress("study") as tell,
+        Consortium(
+            Path(scratch), tables, schema, options, file_format=file_format.value
+        ) as consortium,
+    ):
+        place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
+        shutil.copytree(place, folder, dirs_exist_ok=True)
+    return {"seconds": round(time.monotonic() - started, 1)}
 
 
 def _owners(
@@ -126,27 +181,28 @@ def _owners(
     return dict(at_random(whole, number, source_of(seed, "partition")))
 
 
-def _report(out: Path, fitted: FittedStudy, written: Written, *, as_json: bool) -> None:
-    privacy = fitted.privacy
+def _report(
+    out: Path,
+    files: list[str],
+    rows: int,
+    traffic: Mapping[str, object],
+    *,
+    owners: int,
+    as_json: bool,
+) -> None:
+    privacy = release.read_json(out, release.STATEMENT)
     if not privacy["private"]:
         console.warn(f"NOT PRIVATE: {privacy['not_private_because']}. Do not publish this.")
     if as_json:
+        told = ("epsilon_requested", "epsilon_delivered", "parties", "private")
+        measured = {key: traffic[key] for key in ("bytes", "seconds") if key in traffic}
         console.result_json(
-            {
-                "out": str(out),
-                "files": list(written.files),
-                "rows": written.synthetic.rows,
-                "epsilon_requested": privacy["epsilon_requested"],
-                "epsilon_delivered": privacy["epsilon_delivered"],
-                "parties": privacy["parties"],
-                "private": privacy["private"],
-                "bytes": fitted.transcript["bytes"],
-                "seconds": fitted.transcript["seconds"],
-            }
+            {"out": str(out), "files": files, "rows": rows}
+            | {key: privacy[key] for key in told}
+            | measured
         )
         return
     console.result(
-        f"{written.synthetic.rows:,} synthetic rows of {len(fitted.study.members)} owners, epsilon "
-        f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "
-        f"{out / release.REPORT}"
+        f"{rows:,} synthetic rows of {owners} owners, epsilon {privacy['epsilon_delivered']:g} "
+        f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from common.schema import Schema
 from common.schema.tables import read_table
 from parley import console, release
 from parley.commands import new_app
-from parley.commands.options import AsJson, Delimiter, Overwrite, SchemaFile, delimiter_of
+from parley.commands.options import AsJson, Delimiter, Format, Overwrite, SchemaFile, delimiter_of
 from parley.privbayes import PrivBayes
 from parley.privelet import Privelet
 from parley.synthesis import Fitted, Written, write_release

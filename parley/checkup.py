@@ -1,0 +1,219 @@
+"""Is a service ready for a study? One finding for every thing that can stop one.
+
+A check never raises: what it would raise is what it has to say. Nothing here needs a study to be
+under way, and nothing changes but that the curator learns that we called.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from common.crypto.identity_file import load_identity
+from common.database import Database
+from common.errors import InputError, ParleyError
+from common.schema import Schema
+from common.wire import peers
+from common.wire.certificates import Role, expiry_warning, subject_of
+from common.wire.credentials import CredentialFiles, Credentials, read
+from curator.app import CuratorSettings
+from parley.configuration import software
+from parley.proposals import records
+from party import app as party_app
+from party.app import PartySettings
+from party.client.connection import PROTOCOL, dial
+from party.ledger import Ledger
+from party.policy import Policy
+from party.sources.settings import SourceSettings
+
+_LEAST_FREE_BYTES = 1 << 30
+_CLOCKS_DIFFER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+        check: what was looked at.
+        ok: whether a study can be run.
+        words: what was found, and what to do about it.
+    """
+
+    check: str
+    ok: bool
+    words: str
+
+
+def examine_party(
+    settings: PartySettings,
+    source: Callable[[], SourceSettings],
+    schema: Schema | None,
+    *,
+    environment: Mapping[str, str],
+    clock: Callable[[], datetime],
+) -> Iterator[Finding]:
+    """Everything a party's node needs.
+
+    Args:
+        settings: of the node.
+        source: where the rows are; raises if the settings do not say.
+        schema: of the study to come; None if there is none yet.
+        environment: the process's.
+        clock: the time.
+    """
+    files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
+    yield _found("version", _version)
+    yield _found("clock", lambda: _clock(files, settings.folder / "party.db", clock()))
+    yield _found("certificate", lambda: _certificate(files, Role.PARTY, clock()))
+    yield _found(
+        "identity", lambda: load_identity(settings.keys / "identity.key").public.fingerprint
+    )
+    yield _found("policy", lambda: _policy(settings.policy))
+    yield _found("disk", lambda: _disk(settings.folder))
+    yield _found("ledger", lambda: _ledger(settings.folder / "party.db"))
+    yield _found("data source", lambda: _rows(source, schema))
+    yield _found("curator", lambda: _reached(settings, environment, clock))
+
+
+def examine_curator(
+    settings: CuratorSettings, *, clock: Callable[[], datetime]
+) -> Iterator[Finding]:
+    """Everything a curator needs."""
+    files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
+    yield _found("version", _version)
+    yield _found("clock", lambda: _clock(files, None, clock()))
+    yield _found("certificate", lambda: _certificate(files, Role.CURATOR, clock()))
+    yield _found("revocations", lambda: _revocations(settings.keys / "revoked.txt"))
+    yield _found("disk", lambda: _disk(settings.folder))
+    yield _found("releases", lambda: _disk(settings.releases))
+    yield _found("state", lambda: _studies(settings))
+    yield _found("address", lambda: _address(settings.listen))
+
+
+def _found(check: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check=check, ok=True, words=look())
+    except ParleyError as error:
+        return Finding(check=check, ok=False, words=" ".join(str(error).split()))
+
+
+def _version() -> str:
+    return f"{software()}, protocol {PROTOCOL}"
+
+
+def _clock(files: CredentialFiles, ledger: Path | None, now: datetime) -> str:
+    """There is nobody to ask the time; but it cannot be before things that have happened."""
+    authority = files.load().authorities[0]
+    if now < authority.not_valid_before_utc:
+        raise InputError(
+            f"it is {now:%Y-%m-%d %H:%M} here, before the consortium's authority was made "
+            f"({authority.not_valid_before_utc:%Y-%m-%d %H:%M}): set the clock"
+        )
+    newest = _newest_charge(ledger)
+    if newest is not None and now + _CLOCKS_DIFFER < newest:
+        raise InputError(
+            f"it is {now:%Y-%m-%d %H:%M} here, before the newest entry of the ledger "
+            f"({newest:%Y-%m-%d %H:%M}): set the clock"
+        )
+    return f"{now:%Y-%m-%d %H:%M} UTC"
+
+
+def _newest_charge(file: Path | None) -> datetime | None:
+    if file is None or not file.exists():
+        return None
+    database = Database(file)
+    try:
+        entries = Ledger(database).entries()
+    finally:
+        database.close()
+    return datetime.fromisoformat(entries[-1].charged_at) if entries else None
+
+
+def _certificate(files: CredentialFiles, role: Role, now: datetime) -> str:
+    credentials: Credentials = files.load()
+    credentials.check(role=role, at=now)
+    certificate = credentials.certificate
+    warning = expiry_warning(certificate, at=now)
+    until = f"until {certificate.not_valid_after_utc:%Y-%m-%d}"
+    return f"{subject_of(certificate).name!r}, {until}" if warning is None else f"soon: {warning}"
+
+
+def _policy(path: Path) -> str:
+    policy = Policy.load(path)
+    return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total"
+
+
+def _disk(folder: Path) -> str:
+    """Room, and that we may write; the folder is made if it is missing, as the service would."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".doctor"
+        probe.write_bytes(b"\0")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
+    if free < _LEAST_FREE_BYTES:
+        raise InputError(f"{folder}: only {free / 1e9:.1f} GB free; make room for at least 1 GB")
+    return f"{folder}: {free / 1e9:.0f} GB free"
+
+
+def _ledger(file: Path) -> str:
+    if not file.exists():
+        return "empty"
+    database = Database(file)
+    try:
+        ledger = Ledger(database)
+        ledger.verify()
+        return f"epsilon {ledger.spent()} spent in {len(ledger.entries())} entries, chain intact"
+    finally:
+        database.close()
+
+
+def _rows(source: Callable[[], SourceSettings], schema: Schema | None) -> str:
+    settings = source()
+    if schema is None:
+        return f"{settings.kind}; not read: give --study or --schema to check it against one"
+    opened = settings.open(schema)
+    return f"{settings.kind}, {opened.rows:,} rows, all of the schema"
+
+
+def _reached(
+    settings: PartySettings, environment: Mapping[str, str], clock: Callable[[], datetime]
+) -> str:
+    address = party_app.address_of(settings, environment=environment, software=software())
+    name = subject_of(address.files.load().certificate).name
+    identity = load_identity(settings.keys / "identity.key").public.encoded
+    with dial(address, clock) as connection:
+        invited = connection.enrol(name, identity)
+    way = "" if address.proxy is None else " through the proxy"
+    return f"{settings.curator} reached{way}, same protocol, {len(invited)} studies list us"
+
+
+def _revocations(path: Path) -> str:
+    listed = peers.parse_revocations(read(path).decode(errors="replace"), path)
+    return f"{len(listed)} certificates revoked"
+
+
+def _studies(settings: CuratorSettings) -> str:
+    return f"{len(records(settings))} studies"
+
+
+def _address(listen: str) -> str:
+    """Whether the port can be had; one that is taken is most likely taken by the curator itself."""
+    host, _, port = listen.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), int(port)))
+        except (OSError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"{listen}: cannot be listened on ({error}); is a curator running there already?"
+            ) from error
+    return f"{listen} is free"

@@ -1,0 +1,76 @@
+"""`parley doctor`: is a service ready for a study?"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.errors import InputError
+from common.schema import Schema
+from common.study import Study
+from common.wire.certificates import Role
+from parley import console
+from parley.checkup import examine_curator, examine_party
+from parley.commands import new_app
+from parley.commands.options import AsJson, Config
+from parley.configuration import curator_settings, party_settings, source_settings
+
+app = new_app()
+NOT_READY = 3
+
+
+@app.command()
+def doctor(
+    role: Annotated[Role, typer.Argument(help="Which service.")],
+    *,
+    config: Config = None,
+    study: Annotated[
+        Path | None, typer.Option(help="A study.toml: are our rows of its schema?")
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="A schema.toml: are our rows of it?")] = None,
+    json: AsJson = False,
+) -> None:
+    """Check everything that can stop a study, before it does. A line per check.
+
+    Exit code 0: ready. 3: something is wrong, and its line says what to do.
+    """
+    domains = _domains(study, schema)
+    if role is Role.CURATOR:
+        found = list(examine_curator(curator_settings(config, os.environ).values, clock=_now))
+    else:
+        settings = party_settings(config, os.environ)
+        found = list(
+            examine_party(
+                settings.values,
+                lambda: source_settings(settings, config, os.environ),
+                domains,
+                environment=os.environ,
+                clock=_now,
+            )
+        )
+    ready = all(finding.ok for finding in found)
+    if json:
+        checks = [{"check": f.check, "ok": f.ok, "words": f.words} for f in found]
+        console.result_json({"ready": ready, "checks": checks})
+    else:
+        for finding in found:
+            word = "ok" if finding.ok else "FAIL"
+            console.result(f"{word:<5} {finding.check:<12} {finding.words}")
+    if not ready:
+        raise typer.Exit(NOT_READY)
+
+
+def _domains(study: Path | None, schema: Path | None) -> Schema | None:
+    if study is not None and schema is not None:
+        raise InputError("give --study or --schema, not both")
+    if study is not None:
+        return Study.load(study).schema
+    return None if schema is None else Schema.load(schema)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
