@@ -12,9 +12,7 @@ from typing import Annotated
 
 import typer
 
-from common.database import Database
 from common.errors import InputError, ParleyError, PolicyError
-from common.privacy.randomness import OsRandomSource
 from common.service import log_to, stopping_on_signals
 from common.study import Study
 from common.wire.catalogue import WireError
@@ -22,17 +20,20 @@ from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
 from parley.commands.options import AsJson, Config
+from parley.commands.party_records import ledger, open_file, transcript
 from parley.configuration import party_settings, software, source_settings
 from party import app as party_app
 from party.app import PartySettings
 from party.approvals import Approvals, Decision
 from party.client.attendance import Household
 from party.client.connection import Summary, dial
-from party.journal import Journal, StudyState
-from party.ledger import Ledger
+from party.journal import StudyState
 from party.review import Review
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
+
+app.command()(ledger)
+app.command()(transcript)
 
 StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
 
@@ -114,7 +115,7 @@ def decline(
 ) -> None:
     """Decline a study, for good; the curator is told so, and not why."""
     declined = Study.load(study)
-    with _file(_settings(config)) as file:
+    with open_file(_settings(config)) as file:
         decision = Decision(
             approved=False,
             epsilon=Fraction(0),
@@ -124,80 +125,6 @@ def decline(
         )
         Approvals(file).decide(declined.digest, decision)
     console.result(f"declined {declined.digest.hex()}")
-
-
-@app.command()
-def ledger(
-    *,
-    config: Config = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Recompute the chain; fails if it was changed.")
-    ] = False,
-    json: AsJson = False,
-) -> None:
-    """What was spent: on which study, for which release, when; and in total."""
-    with _file(_settings(config)) as file:
-        book = Ledger(file)
-        if verify:
-            book.verify()
-        entries, head, spent = book.entries(), book.head(), book.spent()
-    if json:
-        listed = [
-            {
-                "number": entry.number,
-                "study": entry.charge.study,
-                "study_name": entry.charge.study_name,
-                "step": entry.charge.step,
-                "mechanism": entry.charge.mechanism,
-                "epsilon": str(entry.charge.epsilon),
-                "charged_at": entry.charged_at,
-                "digest": entry.digest,
-            }
-            for entry in entries
-        ]
-        console.result_json(
-            {"entries": listed, "spent": str(spent), "head": head, "verified": verify}
-        )
-        return
-    for entry in entries:
-        charge = entry.charge
-        console.result(
-            f"{entry.number:>5}  {entry.charged_at}  {float(charge.epsilon):<10.4g} "
-            f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
-        )
-    console.result(f"total  {spent} (about {float(spent):.4g}) in {len(entries)} entries")
-    console.result(f"head   {head}{'  verified' if verify else ''}")
-
-
-@app.command()
-def transcript(*, config: Config = None, json: AsJson = False) -> None:
-    """Every message that left the building, or may have left: when, to whom, how large."""
-    with _file(_settings(config)) as file:
-        departures = Journal(file, OsRandomSource()).transcript()
-    if json:
-        listed = [
-            {
-                "study": each.study.hex(),
-                "study_name": each.study_name,
-                "number": each.number,
-                "kind": each.kind,
-                "recipient": each.recipient,
-                "bytes": each.size,
-                "sha256": each.digest,
-                "released_at": each.released_at,
-                "acknowledged_at": each.acknowledged_at,
-            }
-            for each in departures
-        ]
-        console.result_json(listed)
-        return
-    for each in departures:
-        console.result(
-            f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
-            f"{each.kind} for {each.recipient}  {each.digest[:16]}"
-        )
-    total = sum(each.size for each in departures)
-    console.result(f"total  {total:,} bytes in {len(departures)} messages")
 
 
 @app.command()
@@ -303,19 +230,6 @@ def _house(config: Path | None) -> Iterator[Household]:
     source = source_settings(settings, config, os.environ)
     with party_app.household(settings.values, source, clock=_now) as house:
         yield house
-
-
-@contextmanager
-def _file(settings: PartySettings) -> Iterator[Database]:
-    """Ledger, journal and decisions, which need no keys."""
-    path = settings.folder / "party.db"
-    if not settings.folder.is_dir():
-        settings.folder.mkdir(parents=True)
-    database = Database(path)
-    try:
-        yield database
-    finally:
-        database.close()
 
 
 def _now() -> datetime:

@@ -1,0 +1,102 @@
+"""`parley party ledger` and `transcript`: what was spent, and every message that left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from common.database import Database
+from common.privacy.randomness import OsRandomSource
+from parley import console
+from parley.commands.options import AsJson, Config
+from parley.configuration import party_settings
+from party.app import PartySettings
+from party.journal import Journal
+from party.ledger import Ledger
+
+
+@contextmanager
+def open_file(settings: PartySettings) -> Iterator[Database]:
+    """Ledger, journal and decisions, which need no keys."""
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    database = Database(settings.folder / "party.db")
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def ledger(
+    *,
+    config: Config = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Recompute the chain; fails if it was changed.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """What was spent: on which study, for which release, when; and in total."""
+    with open_file(party_settings(config, os.environ).values) as file:
+        book = Ledger(file)
+        if verify:
+            book.verify()
+        entries, head, spent = book.entries(), book.head(), book.spent()
+    if json:
+        listed = [
+            {
+                "number": entry.number,
+                "study": entry.charge.study,
+                "study_name": entry.charge.study_name,
+                "step": entry.charge.step,
+                "mechanism": entry.charge.mechanism,
+                "epsilon": str(entry.charge.epsilon),
+                "charged_at": entry.charged_at,
+                "digest": entry.digest,
+            }
+            for entry in entries
+        ]
+        console.result_json(
+            {"entries": listed, "spent": str(spent), "head": head, "verified": verify}
+        )
+        return
+    for entry in entries:
+        charge = entry.charge
+        console.result(
+            f"{entry.number:>5}  {entry.charged_at}  {float(charge.epsilon):<10.4g} "
+            f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
+        )
+    console.result(f"total  {spent} (about {float(spent):.4g}) in {len(entries)} entries")
+    console.result(f"head   {head}{'  verified' if verify else ''}")
+
+
+def transcript(*, config: Config = None, json: AsJson = False) -> None:
+    """Every message that left the building, or may have left: when, to whom, how large."""
+    with open_file(party_settings(config, os.environ).values) as file:
+        departures = Journal(file, OsRandomSource()).transcript()
+    if json:
+        listed = [
+            {
+                "study": each.study.hex(),
+                "study_name": each.study_name,
+                "number": each.number,
+                "kind": each.kind,
+                "recipient": each.recipient,
+                "bytes": each.size,
+                "sha256": each.digest,
+                "released_at": each.released_at,
+                "acknowledged_at": each.acknowledged_at,
+            }
+            for each in departures
+        ]
+        console.result_json(listed)
+        return
+    for each in departures:
+        console.result(
+            f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
+            f"{each.kind} for {each.recipient}  {each.digest[:16]}"
+        )
+    total = sum(each.size for each in departures)
+    console.result(f"total  {total:,} bytes in {len(departures)} messages")
