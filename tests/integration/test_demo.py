@@ -1,0 +1,94 @@
+"""`parley demo` and `parley simulate --transport grpc` as real processes on loopback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.errors import LocalError
+from common.schema import Schema
+from common.study import Study
+from parley.consortium import Consortium
+from parley.population import demo_schema_toml, make_population
+from parley.study_options import StudyOptions
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = Schema.from_toml(demo_schema_toml())
+
+
+def demo(folder, *words):
+    temporary = folder / "temporary"
+    temporary.mkdir(exist_ok=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "parley", "demo", *words], cwd=folder, env=environment,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert list(temporary.iterdir()) == [], "everything but the release is gone"
+    return done
+
+
+def running_on(folder):
+    """Command lines of processes that name the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
+
+
+def test_the_demonstration_runs_twice_from_a_path_with_a_space(tmp_path):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    words = ("--out", "my release", "--rows", "600", "--aggregation", "masked")
+    demo(folder, *words)
+    told = json.loads(demo(folder, *words, "--json").stdout)
+    assert told["privacy"]["epsilon_delivered"] == 1.0
+    assert told["privacy"]["private"]
+    release = folder / "my release"
+    assert {"synthetic.csv", "report.html", "evaluation.html", "privacy.json", "study.toml"} <= {
+        path.name for path in release.iterdir()
+    }
+    study = Study.load(release / "study.toml")
+    assert len(study.members) == 3
+    assert study.rows == 600
+    assert running_on(folder) == []
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Makes a consortium of two owners with few rows."""
+
+    def make(**options):
+        tables = {name: make_population(60, seed) for seed, name in enumerate(("one", "two"))}
+        chosen = StudyOptions(**{"epsilon": "1", "aggregation": "masked", **options})
+        return Consortium(tmp_path, tables, SCHEMA, chosen)
+
+    return make
+
+
+def test_a_process_that_fails_is_told_with_the_end_of_its_log_and_nobody_is_left(small, tmp_path):
+    with small() as consortium:
+        (tmp_path / "party-2" / "rows.parquet").unlink()
+        with pytest.raises(LocalError) as failure:
+            consortium.run(timeout_s=120)
+    assert "the end of the log of 'two'" in str(failure.value)
+    assert "rows.parquet" in str(failure.value)
+    assert running_on(tmp_path) == []
+
+
+def test_a_study_that_takes_too_long_is_given_up_and_nobody_is_left(small, tmp_path):
+    with (
+        small() as consortium,
+        pytest.raises(LocalError, match="in time|too long"),
+    ):
+        consortium.run(timeout_s=0.0)
+    assert running_on(tmp_path) == []

@@ -1,0 +1,306 @@
+"""The commands of curator operators and data owners, without a network."""
+
+import os
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from common.crypto.identity_file import load_identity
+from common.database import Database
+from common.methods import plan_of
+from common.privacy.randomness import OsRandomSource
+from common.study import Study
+from curator.surroundings import Outcome
+from parley import release
+from parley.keyring import init_curator, init_party
+from parley.publishing import publish
+from party.journal import Journal
+from party.ledger import Caps, Charge, Ledger
+
+POLICY = """
+[budget]
+epsilon_per_study = "{per_study}"
+epsilon_in_total = "4"
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch):
+    for name in os.environ:
+        if name.startswith("PARLEY_"):
+            monkeypatch.delenv(name)
+
+
+class Place:
+    """A curator's folder and one party's, with certificates; nothing runs."""
+
+    def __init__(self, folder, days=30, now=None):
+        self.folder = folder
+        self.now = now or datetime.now(UTC)
+        self.ring = init_curator(
+            folder / "hub" / "keys", "hub", ("127.0.0.1",), now=self.now, external=False
+        )
+        self.days = days
+        (folder / "hub" / "curator.toml").write_text(
+            'folder = "state"\nkeys = "keys"\nreleases = "releases"\nlisten = "127.0.0.1:0"\n'
+        )
+        for name in ("north", "east"):
+            self.add(name)
+
+    def add(self, name):
+        home = self.folder / name
+        own = init_party(home / "keys", name)
+        _, path = self.ring.approve(own.read_request(), days=self.days, now=self.now)
+        own.trust(self.ring.files.authority.read_bytes(), where=path)
+        own.accept(path.read_bytes(), where=path, now=self.now)
+        (home / "policy.toml").write_text(POLICY.format(per_study=1))
+        (home / "party.toml").write_text(
+            'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\ncurator = "127.0.0.1:1"\n'
+            '[source]\nkind = "csv"\npath = "../data.csv"\n'
+        )
+
+    def words(self, **changes):
+        chosen = {
+            "name": "regional", "schema": "schema.toml", "epsilon": "1", "out": "study.toml",
+            "aggregation": "masked",
+        } | changes  # fmt: skip
+        parties = [f"{name}:40:{name}/keys/identity.pub" for name in ("north", "east")]
+        words = [word for key, value in chosen.items() for word in (f"--{key}", value)]
+        return ["curator", "study", "new", *words, *(w for p in parties for w in ("--party", p))]
+
+
+NORTH = ("--config", "north/party.toml")
+HUB = ("--config", "hub/curator.toml")
+
+
+@pytest.fixture
+def place(small):
+    return Place(small())
+
+
+@pytest.fixture
+def written(parley, place):
+    """The study.toml of the place, and its digest."""
+    assert parley(*place.words()).code == 0
+    return Study.load(place.folder / "study.toml")
+
+
+def test_a_study_is_written_down_with_the_identities_of_its_parties(written, place):
+    assert [(m.name, m.rows) for m in written.members] == [("north", 40), ("east", 40)]
+    pinned = load_identity(place.folder / "north" / "keys" / "identity.key").public
+    assert written.members[0].identity.encoded == pinned.encoded
+    assert written.epsilon == 1
+
+
+def test_a_study_that_is_there_is_not_overwritten(parley, place, written):
+    done = parley(*place.words(epsilon="3"))
+    assert done.code == 3
+    assert "nothing is overwritten" in done.err
+    assert Study.load(place.folder / "study.toml").digest == written.digest
+
+
+@pytest.mark.parametrize(
+    ("party", "words"),
+    [
+        ("north", "expected NAME:ROWS:FILE"),
+        ("north:many:x.pub", "expected NAME:ROWS:FILE"),
+        ("west:40:nowhere.pub", "nowhere.pub: cannot be read"),
+        ("west:40:schema.toml", "not the identity.pub"),
+        ("west:0:north/keys/identity.pub", "rows must be"),
+        ("west:40:north/keys/identity.pub", "same identity"),
+    ],
+)
+def test_a_party_that_cannot_be_is_refused_and_no_study_is_written(parley, place, party, words):
+    done = parley(*place.words(), "--party", party)
+    assert done.code == 3
+    assert words in done.err
+    assert not (place.folder / "study.toml").exists()
+
+
+def test_an_offered_study_is_listed_and_says_whom_it_waits_for(parley, place, written):
+    assert parley("curator", "study", "list", *HUB).out == ""
+    for _ in range(2):  # again is harmless
+        assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    (listed,) = parley("curator", "study", "list", "--json", *HUB).json
+    assert listed["study"] == written.digest.hex()
+    assert listed["state"] == "waiting for parties"
+    for wanted in ("regional", written.digest.hex()[:6].upper()):
+        told = parley("curator", "study", "status", wanted, "--json", *HUB).json
+        assert told["not_approved_by"] == ["north", "east"]
+    assert "no study here" in parley("curator", "study", "status", "x", *HUB).err
+
+
+def test_a_review_tells_what_leaves_and_decides_nothing(parley, place, written):
+    done = parley("party", "review", "study.toml", *NORTH)
+    assert done.code == 0
+    for words in ("What it costs", "What leaves the building", "Our policy allows it"):
+        assert words in done.out
+    told = parley("party", "review", "study.toml", "--json", *NORTH).json
+    assert (told["digest"], told["cost"]) == (written.digest.hex(), "1")
+    assert parley("party", "status", "--offline", *NORTH).out == "no studies\n"
+
+
+def test_an_approval_is_remembered_and_not_taken_back(parley, place, written):
+    for _ in range(2):
+        assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
+    done = parley("party", "decline", "study.toml", *NORTH)
+    assert done.code == 4
+    assert "was approved" in done.err
+
+
+def test_what_the_policy_refuses_cannot_be_approved(parley, place, written):
+    (place.folder / "north" / "policy.toml").write_text(POLICY.format(per_study="1/2"))
+    done = parley("party", "approve", "study.toml", "--yes", *NORTH)
+    assert done.code == 4
+    assert "epsilon" in done.err
+    (place.folder / "north" / "policy.toml").write_text(POLICY.format(per_study="1"))
+    assert parley("party", "decline", "study.toml", *NORTH).code == 0, "nothing was decided"
+
+
+def test_a_declined_study_cannot_be_approved(parley, place, written):
+    assert parley("party", "decline", "study.toml", "--reason", "too dear", *NORTH).code == 0
+    done = parley("party", "approve", "study.toml", "--yes", *NORTH)
+    assert done.code == 4
+    assert "was declined" in done.err
+
+
+def spend(folder):
+    (folder / "north" / "state").mkdir()
+    database = Database(folder / "north" / "state" / "party.db")
+    ledger, journal = Ledger(database), Journal(database, OsRandomSource())
+    journal.begin(b"s" * 32, name="regional", data_digest="d", at="2026-01-02T03:04:05+00:00")
+    with journal.transaction():
+        journal.add_outgoing(
+            b"s" * 32, b"12345", kind="Answer", recipient="curator", at="2026-01-02T03:04:05+00:00"
+        )
+    for step, epsilon in (("first", Fraction(1, 3)), ("second", Fraction(1, 6))):
+        charge = Charge(
+            study=(b"s" * 32).hex(), study_name="regional", step=step, mechanism="laplace",
+            epsilon=epsilon,
+        )  # fmt: skip
+        caps = Caps(per_study=Fraction(1), in_total=Fraction(1))
+        ledger.charge(charge, caps, "2026-01-02T03:04:05+00:00")
+    database.close()
+
+
+def test_the_ledger_adds_up_exactly_and_shows_that_it_was_changed(parley, place):
+    spend(place.folder)
+    done = parley("party", "ledger", "--verify", *NORTH)
+    assert done.code == 0
+    assert "total  1/2 (about 0.5) in 2 entries" in done.out
+    assert "verified" in done.out
+    told = parley("party", "ledger", "--json", *NORTH).json
+    assert [entry["epsilon"] for entry in told["entries"]] == ["1/3", "1/6"]
+    assert told["spent"] == "1/2"
+    with sqlite3.connect(place.folder / "north" / "state" / "party.db") as file:
+        file.execute("UPDATE entry SET epsilon = '1/30' WHERE number = 1")
+    file.close()
+    done = parley("party", "ledger", "--verify", *NORTH)
+    assert done.code == 3
+    assert "tampered" in done.err
+
+
+def test_the_transcript_has_every_message_that_left(parley, place):
+    spend(place.folder)
+    assert "total  5 bytes in 1 messages" in parley("party", "transcript", *NORTH).out
+    (message,) = parley("party", "transcript", "--json", *NORTH).json
+    assert (message["recipient"], message["bytes"]) == ("curator", 5)
+
+
+def test_status_goes_on_without_the_curator(parley, place):
+    spend(place.folder)
+    done = parley("party", "status", *NORTH)
+    assert done.code == 0
+    assert "regional: not decided; here running; at the curator not asked" in done.out
+    assert "the curator says nothing" in done.err
+
+
+def findings(done):
+    return {check["check"]: check for check in done.json["checks"]}
+
+
+def test_a_curator_that_is_ready_is_told_so(parley, place):
+    done = parley("doctor", "curator", "--json", *HUB)
+    assert done.code == 0, done.out
+    assert done.json["ready"]
+    assert parley("doctor", "curator", *HUB).out.count("ok  ") == len(done.json["checks"])
+
+
+def test_a_curator_that_is_down_is_the_only_thing_wrong(parley, place, written):
+    done = parley("doctor", "party", "--json", "--study", "study.toml", *NORTH)
+    assert done.code == 3
+    assert [name for name, check in findings(done).items() if not check["ok"]] == ["curator"]
+    assert "40 rows" in findings(done)["data source"]["words"]
+    assert "FAIL  curator" in parley("doctor", "party", *NORTH).out
+
+
+def test_an_expired_certificate_is_found(parley, small):
+    Place(small(), days=30, now=datetime.now(UTC) - timedelta(days=40))
+    done = parley("doctor", "party", "--json", *NORTH)
+    assert done.code == 3
+    assert not findings(done)["certificate"]["ok"]
+    assert "parley keys rotate" in findings(done)["certificate"]["words"]
+
+
+def test_a_missing_column_is_found(parley, place, written):
+    (place.folder / "data.csv").write_text("age\n20\n")
+    done = parley("doctor", "party", "--json", "--schema", "schema.toml", *NORTH)
+    assert done.code == 3
+    assert not findings(done)["data source"]["ok"]
+    assert "sex" in findings(done)["data source"]["words"]
+
+
+def test_a_ledger_from_the_future_means_a_wrong_clock(parley, place):
+    spend(place.folder)
+    with sqlite3.connect(place.folder / "north" / "state" / "party.db") as file:
+        file.execute("UPDATE entry SET charged_at = '2999-01-01T00:00:00+00:00'")
+    file.close()
+    found = findings(parley("doctor", "party", "--json", *NORTH))
+    assert not found["clock"]["ok"]
+    assert not found["ledger"]["ok"], "and somebody changed it"
+
+
+def test_settings_are_shown_with_where_they_came_from(parley, place, monkeypatch):
+    monkeypatch.setenv("PARLEY_PARTY_CURATOR", "hub.example:7443")
+    told = parley("config", "show", "party", "--json", *NORTH).json
+    assert told["curator"] == {
+        "value": "hub.example:7443",
+        "from": "the environment (PARLEY_PARTY_*)",
+    }
+    assert told["folder"]["from"] == "north/party.toml"
+    assert told["log_level"] == {"value": "info", "from": "default"}
+    assert (
+        "listen = 127.0.0.1:0  # hub/curator.toml" in parley("config", "show", "curator", *HUB).out
+    )
+
+
+def test_an_unknown_setting_is_an_error(parley, place):
+    path = place.folder / "hub" / "curator.toml"
+    path.write_text(path.read_text() + "lissten = 1\n")
+    done = parley("config", "show", "curator", *HUB)
+    assert done.code == 3
+    assert "lissten" in done.err
+
+
+def outcome_of(study):
+    """What a curator would have if every sum were zero."""
+    plan, steps = plan_of(study), []
+    while (step := plan.step()) is not None:
+        steps.append(step)
+        plan.advance(np.zeros(step.request.cells, np.int64))
+    return Outcome(study=study, model=plan.model(), steps=steps, private=True)
+
+
+def test_a_release_is_made_once_and_has_the_study(parley, place, written, tmp_path):
+    outcome = outcome_of(written)
+    made = publish(outcome, tmp_path / "releases")
+    first = (made / "synthetic.csv").read_text()
+    assert publish(outcome, tmp_path / "releases") == made
+    assert (made / "synthetic.csv").read_text() == first, "a release is not drawn again"
+    assert Study.load(made / release.STUDY).digest == written.digest
+    assert len(first.splitlines()) == 81
+    assert release.read_json(made, release.STATEMENT)["epsilon_delivered"] == 1.0
+    assert "regional-" in made.name
