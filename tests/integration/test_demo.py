@@ -88,7 +88,7 @@ def test_a_process_that_fails_is_told_with_the_end_of_its_log_and_nobody_is_left
 def test_a_study_that_takes_too_long_is_given_up_and_nobody_is_left(small, tmp_path):
     with (
         small() as consortium,
-        pytest.raises(LocalError, match="in time|too long"),
+        pytest.raises(LocalError, match=r"in time|too long"),
     ):
         consortium.run(timeout_s=0.0)
     assert running_on(tmp_path) == []

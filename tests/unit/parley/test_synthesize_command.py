@@ -243,17 +243,6 @@ def test_an_interrupt_in_a_real_shell_leaves_nothing(small, number):
     assert sorted(p.name for p in folder.iterdir()) == ["data.csv", "schema.toml"]
 
 
-def test_the_demonstration_runs_twice_and_says_where_the_report_is(parley, tmp_path):
-    for _ in range(2):
-        done = parley("demo", "--out", "d", "--rows", 2_000)
-        assert done.code == 0
-    assert "report: d/report.html" in done.out
-    assert {"report.html", "synthetic.csv", "privacy.json", "evaluation.html"} <= {
-        p.name for p in (tmp_path / "d").iterdir()
-    }
-    assert [p.name for p in tmp_path.iterdir()] == ["d"]
-
-
 def test_the_release_is_not_in_the_way_of_a_relative_path(parley, small):
     folder = small()
     assert parley(*WORDS, "--out", "deep/er/r").code == 0
