@@ -25,7 +25,7 @@ from parley.configuration import software
 from parley.proposals import records
 from party import app as party_app
 from party.app import PartySettings
-from party.client.connection import PROTOCOL, dial
+from party.client.connection import PROTOCOL, Lines
 from party.ledger import Ledger
 from party.policy import Policy
 from party.sources.settings import SourceSettings
@@ -189,7 +189,7 @@ def _reached(
     address = party_app.address_of(settings, environment=environment, software=software())
     name = subject_of(address.files.load().certificate).name
     identity = load_identity(settings.keys / "identity.key").public.encoded
-    with dial(address, clock) as connection:
+    with Lines(address, clock).dial() as connection:
         invited = connection.enrol(name, identity)
     way = "" if address.proxy is None else " through the proxy"
     return f"{settings.curator} reached{way}, same protocol, {len(invited)} studies list us"

@@ -26,7 +26,7 @@ from party import app as party_app
 from party.app import PartySettings
 from party.approvals import Approvals, Decision
 from party.client.attendance import Household
-from party.client.connection import Summary, dial
+from party.client.connection import Lines, Summary
 from party.journal import StudyState
 from party.review import Review
 
@@ -45,6 +45,9 @@ def join(
     curator: Annotated[str | None, typer.Option(help="Host and port of the curator.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
+    study: Annotated[
+        Path | None, typer.Option(help="A study.toml: take part in this study only.")
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Stop when the studies there are have ended.")
     ] = False,
@@ -64,14 +67,14 @@ def join(
     ):
         endings = party_app.invitations(
             settings.values, house, environment=os.environ, stopping=stopping, software=software()
-        ).attend_all(once=once)
+        ).attend(once=once, only=None if study is None else Study.load(study).digest)
     if not once:
         return
-    for study, ending in endings.items():
+    for digest, ending in endings.items():
         if isinstance(ending, ParleyError):
             raise ending
         if ending not in (StudyState.FINISHED, None):
-            raise PolicyError(f"study {study.hex()[:16]} ended without a release: {ending}")
+            raise PolicyError(f"study {digest.hex()[:16]} ended without a release: {ending}")
 
 
 @app.command()
@@ -174,7 +177,7 @@ def fetch(
     """Ask the curator for a study that we are invited to, to review it."""
     settings = _settings(config)
     address = party_app.address_of(settings, environment=os.environ, software=software())
-    with _house(config) as house, dial(address, _now) as connection:
+    with _house(config) as house, Lines(address, _now).dial() as connection:
         invited = connection.enrol(house.name, house.identity.public.encoded)
         found = [each for each in invited if each.study.hex().startswith(study.lower())]
         if len(found) != 1:
@@ -189,7 +192,7 @@ def fetch(
 def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:
     address = party_app.address_of(settings, environment=os.environ, software=software())
     try:
-        with dial(address, _now) as connection:
+        with Lines(address, _now).dial() as connection:
             summaries = connection.enrol(house.name, house.identity.public.encoded)
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")

@@ -56,7 +56,8 @@ def test_the_commands_of_the_page_end_in_a_release(folder):
     )  # fmt: skip
     logs = "".join(path.read_text() for path in folder.glob("*/log.jsonl"))
     assert done.returncode == 0, done.stdout + done.stderr + logs
-    assert done.stdout.count("approved ") == 3
+    assert done.stdout.count("Our policy allows it") == 3
+    assert "approved by the owner" in done.stdout
     assert "What leaves the building" in done.stdout
     assert "FAIL" not in done.stdout
     assert {"synthetic.csv", "privacy.json", "report.html", "study.toml"} <= set(
