@@ -17,6 +17,7 @@ from common.crypto.identity_file import load_identity
 from common.database import Database
 from common.errors import InputError, ParleyError
 from common.schema import Schema
+from common.study import Member, Study
 from common.wire import peers
 from common.wire.certificates import Role, expiry_warning, subject_of
 from common.wire.credentials import CredentialFiles, Credentials, read
@@ -52,7 +53,7 @@ class Finding:
 def examine_party(
     settings: PartySettings,
     source: Callable[[], SourceSettings],
-    schema: Schema | None,
+    wanted: Study | Schema | None,
     *,
     environment: Mapping[str, str],
     clock: Callable[[], datetime],
@@ -62,7 +63,7 @@ def examine_party(
     Args:
         settings: of the node.
         source: where the rows are; raises if the settings do not say.
-        schema: of the study to come; None if there is none yet.
+        wanted: the study to come, or its schema; None if there is none yet.
         environment: the process's.
         clock: the time.
     """
@@ -76,7 +77,9 @@ def examine_party(
     yield _found("policy", lambda: _policy(settings.policy))
     yield _found("disk", lambda: _disk(settings.folder))
     yield _found("ledger", lambda: _ledger(settings.folder / "party.db"))
-    yield _found("data source", lambda: _rows(source, schema))
+    yield _found("data source", lambda: _rows(source, wanted, files))
+    if isinstance(wanted, Study):
+        yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.key"))
     yield _found("curator", lambda: _reached(settings, environment, clock))
 
 
@@ -175,12 +178,36 @@ def _ledger(file: Path) -> str:
         database.close()
 
 
-def _rows(source: Callable[[], SourceSettings], schema: Schema | None) -> str:
+def _rows(
+    source: Callable[[], SourceSettings], wanted: Study | Schema | None, files: CredentialFiles
+) -> str:
     settings = source()
-    if schema is None:
+    if wanted is None:
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
-    opened = settings.open(schema)
-    return f"{settings.kind}, {opened.rows:,} rows, all of the schema"
+    rows = settings.open(wanted.schema if isinstance(wanted, Study) else wanted).rows
+    if isinstance(wanted, Study):
+        agreed = _member(wanted, files).rows
+        if rows != agreed:
+            raise InputError(f"{rows:,} rows; the study says {agreed:,}: ask for a new study")
+    return f"{settings.kind}, {rows:,} rows, all of the schema"
+
+
+def _member(study: Study, files: CredentialFiles) -> Member:
+    name = subject_of(files.load().certificate).name
+    for member in study.members:
+        if member.name == name:
+            return member
+    raise InputError(f"study {study.name!r} does not list {name!r}")
+
+
+def _listed(study: Study, files: CredentialFiles, identity: Path) -> str:
+    ours = load_identity(identity).public
+    if _member(study, files).identity.encoded != ours.encoded:
+        raise InputError(
+            f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
+            "our identity.pub to the curator's operator and ask for a new study"
+        )
+    return f"{study.name!r} lists us with our identity"
 
 
 def _reached(

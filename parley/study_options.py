@@ -25,7 +25,6 @@ class StudyOptions:
     Attributes:
         epsilon: what each owner's rows may cost.
         noise: "distributed" or "one-share"; None for what the profile calls for.
-        colluders: more than a study of so few owners can have are taken as all others.
         output_rows: how many synthetic rows; None for as many as there are real ones.
     """
 
@@ -56,7 +55,7 @@ class StudyOptions:
             profile=self.profile,
             noise=_noise(self.noise, self.profile),
             aggregation=_word(Aggregation, "aggregation", self.aggregation),
-            colluders=min(self.colluders, max(1, len(members) - 1)),
+            colluders=self.colluders,
             cohorts=self.cohorts,
             key_bits=self.key_bits,
             encoding=self.encoding,

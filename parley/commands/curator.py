@@ -56,6 +56,7 @@ def serve(
     }  # fmt: skip
     settings = curator_settings(config, os.environ, flags).values
     log_to(level=settings.log_level)
+    place = settings.releases.absolute()  # `study status` may be asked from another folder
 
     def started(port: int) -> None:
         if port_file is not None:
@@ -64,7 +65,7 @@ def serve(
     with stopping_on_signals() as stopping:
         curator_app.serve(
             settings,
-            publish=lambda outcome: publish(outcome, settings.releases, file_format=format.value),
+            publish=lambda outcome: publish(outcome, place, file_format=format.value),
             stopping=stopping,
             clock=_now,
             software=software(),

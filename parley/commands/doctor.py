@@ -29,7 +29,8 @@ def doctor(
     *,
     config: Config = None,
     study: Annotated[
-        Path | None, typer.Option(help="A study.toml: are our rows of its schema?")
+        Path | None,
+        typer.Option(help="A study.toml: does it list us, and are our rows of its schema?"),
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="A schema.toml: are our rows of it?")] = None,
     json: AsJson = False,
@@ -38,7 +39,7 @@ def doctor(
 
     Exit code 0: ready. 3: something is wrong, and its line says what to do.
     """
-    domains = _domains(study, schema)
+    wanted = _wanted(study, schema)
     if role is Role.CURATOR:
         found = list(examine_curator(curator_settings(config, os.environ).values, clock=_now))
     else:
@@ -47,7 +48,7 @@ def doctor(
             examine_party(
                 settings.values,
                 lambda: source_settings(settings, config, os.environ),
-                domains,
+                wanted,
                 environment=os.environ,
                 clock=_now,
             )
@@ -64,11 +65,11 @@ def doctor(
         raise typer.Exit(NOT_READY)
 
 
-def _domains(study: Path | None, schema: Path | None) -> Schema | None:
+def _wanted(study: Path | None, schema: Path | None) -> Study | Schema | None:
     if study is not None and schema is not None:
         raise InputError("give --study or --schema, not both")
     if study is not None:
-        return Study.load(study).schema
+        return Study.load(study)
     return None if schema is None else Schema.load(schema)
 
 

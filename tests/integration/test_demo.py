@@ -11,7 +11,9 @@ import pytest
 from common.errors import LocalError
 from common.schema import Schema
 from common.study import Study
+from parley.cli import main
 from parley.consortium import Consortium
+from parley.loading import load
 from parley.population import demo_schema_toml, make_population
 from parley.study_options import StudyOptions
 
@@ -63,6 +65,24 @@ def test_the_demonstration_runs_twice_from_a_path_with_a_space(tmp_path):
     assert running_on(folder) == []
 
 
+def test_a_simulation_over_grpc_is_a_release_like_any_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARLEY_CURATOR_LISTEN", "not for the simulation")
+    make_population(300, 5).to_csv("people.csv", index=False)
+    Path("schema.toml").write_text(demo_schema_toml())
+    words = ["simulate", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "r"]
+    words += ["--transport", "grpc", "--aggregation", "masked", "--parties", "2", "--json"]
+    assert main([*words, "--seed", "1"]) == 3
+    assert not Path("r").exists()
+    capsys.readouterr()
+    assert main([*words, "--format", "parquet", "--rows", "50"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["parties"] == {"party 1": 1.0, "party 2": 1.0}
+    assert told["rows"] == 50
+    assert "synthetic.parquet" in told["files"]
+    assert load(Path("r")).codes.rows == 50
+
+
 @pytest.fixture
 def small(tmp_path):
     """Makes a consortium of two owners with few rows."""
@@ -73,6 +93,18 @@ def small(tmp_path):
         return Consortium(tmp_path, tables, SCHEMA, chosen)
 
     return make
+
+
+def test_everybody_stops_when_asked_and_logs_for_machines(small, tmp_path):
+    with small() as consortium:
+        place = consortium.run(timeout_s=120)
+    assert (place / "privacy.json").is_file()
+    logs = {path.parent.name: path.read_text() for path in tmp_path.glob("*/log.jsonl")}
+    assert set(logs) == {"curator", "party-1", "party-2"}
+    messages = [json.loads(line)["message"] for line in logs["curator"].splitlines()]
+    assert messages[-1] == "stopped"
+    for log in logs.values():
+        assert all(json.loads(line)["time"] for line in log.splitlines())
 
 
 def test_a_process_that_fails_is_told_with_the_end_of_its_log_and_nobody_is_left(small, tmp_path):

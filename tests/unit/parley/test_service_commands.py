@@ -120,6 +120,12 @@ def test_a_party_that_cannot_be_is_refused_and_no_study_is_written(parley, place
     assert not (place.folder / "study.toml").exists()
 
 
+def test_more_colluders_than_there_can_be_are_refused_not_forgotten(parley, place):
+    done = parley(*place.words(colluders="2"))
+    assert done.code == 3
+    assert "colluders" in done.err
+
+
 def test_an_offered_study_is_listed_and_says_whom_it_waits_for(parley, place, written):
     assert parley("curator", "study", "list", *HUB).out == ""
     for _ in range(2):  # again is harmless
@@ -251,6 +257,15 @@ def test_a_missing_column_is_found(parley, place, written):
     assert done.code == 3
     assert not findings(done)["data source"]["ok"]
     assert "sex" in findings(done)["data source"]["words"]
+
+
+def test_a_study_of_other_rows_or_of_somebody_else_is_found(parley, place):
+    words = [w.replace("north:40:north/", "north:41:east/") for w in place.words()]
+    words = [w.replace("east:40:east/", "east:40:north/") for w in words]
+    assert parley(*words).code == 0
+    found = findings(parley("doctor", "party", "--json", "--study", "study.toml", *NORTH))
+    assert "the study says 41" in found["data source"]["words"]
+    assert "pins another identity" in found["study"]["words"]
 
 
 def test_a_ledger_from_the_future_means_a_wrong_clock(parley, place):
