@@ -14,11 +14,14 @@ The digest depends on the rows alone, so it stays at the party.
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import LocalError
 from common.schema.codes import Codes
 
 _Words = NDArray[np.uint64]
@@ -49,6 +52,13 @@ class RowDigest:
                 self._sums[place] = (self._sums[place] + total) % (1 << 64)
         self.rows += codes.rows
 
+    def merge(self, other: RowDigest) -> None:
+        """Take in the rows of another digest of the same domains."""
+        self.rows += other.rows
+        self._sums = [
+            (mine + more) % (1 << 64) for mine, more in zip(self._sums, other._sums, strict=True)
+        ]
+
     def _row_words(self, columns: list[NDArray[np.unsignedinteger[Any]]]) -> _Words:
         words = self._tables[0].take(columns[0])
         for table, column in zip(self._tables[1:], columns[1:], strict=True):
@@ -59,6 +69,44 @@ class RowDigest:
         """SHA-256 of the domains, the number of rows and the sums."""
         content = f"parley rows 1 {self._sizes} {self.rows} {self._sums}"
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+class SharedDigest:
+    """A digest of chunks that several threads read.
+
+    Args:
+        sizes: of the domains.
+        rows_only: count rows, and leave the rest.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], *, rows_only: bool = False) -> None:
+        self._whole = RowDigest(sizes)
+        self._sizes = sizes
+        self._rows_only = rows_only
+        self._lock = threading.Lock()
+
+    @property
+    def rows(self) -> int:
+        """The rows of the streams that were read to their ends."""
+        return self._whole.rows
+
+    def following(self, chunks: Iterable[Codes]) -> Iterator[Codes]:
+        """The chunks, unchanged, for one thread."""
+        seen = RowDigest(self._sizes)
+        for chunk in chunks:
+            if self._rows_only:
+                seen.rows += chunk.rows
+            else:
+                seen.add(chunk)
+            yield chunk
+        with self._lock:
+            self._whole.merge(seen)
+
+    def hexdigest(self) -> str:
+        """Of all rows so far."""
+        if self._rows_only:
+            raise LocalError("the rows were counted only; there is no digest of them")
+        return self._whole.hexdigest()
 
 
 def _table(position: int, size: int) -> _Words:

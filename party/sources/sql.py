@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.schema import Schema
+from party.sources.parts import Part, parts_of_stream
 
 KINDS = ("postgresql", "sqlite", "duckdb")
 # In a URI, between colon and the last at sign before the path, or as a parameter; or in a list of
@@ -83,8 +84,11 @@ class SqlReader:
         """A query has no mark: only its rows tell."""
         return None
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
+        return parts_of_stream(self._batches(names))
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
         with self._running(f"SELECT {columns} FROM ({self._query}) AS source") as rows:  # noqa: S608  # the owner's own query
             try:

@@ -15,7 +15,7 @@ import pytest
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
-from party.sources import SourceSettings, source, sql
+from party.sources import SourceSettings, parts, source, sql
 
 PASSWORD = "correct-horse"
 ROWS = 150_000
@@ -129,7 +129,7 @@ def prepared(folder):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks smaller than the table of these tests."""
-    monkeypatch.setattr(source, "_CHUNK_ROWS", 1 << 14)
+    monkeypatch.setattr(parts, "CHUNK_ROWS", 1 << 14)
     options = {"postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 19}}
     monkeypatch.setattr(sql, "_STATEMENT_OPTIONS", options)
 
