@@ -81,7 +81,12 @@ def merged(batches: Iterable[pa.RecordBatch], least_rows: int) -> Iterator[pa.Ta
             waiting.append(batch)
             rows += batch.num_rows
         if rows >= least_rows:
-            yield pa.Table.from_batches(waiting).unify_dictionaries()
+            yield _one_table(waiting)
             waiting, rows = [], 0
     if waiting:
-        yield pa.Table.from_batches(waiting).unify_dictionaries()
+        yield _one_table(waiting)
+
+
+def _one_table(batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    return table if len(batches) == 1 else table.unify_dictionaries()

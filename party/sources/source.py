@@ -188,8 +188,8 @@ class TableSource:
         """The contingency table of every attribute set, axes as given; reads only what it needs."""
         if self._held is not None:
             return count(self._held, sets)
-        # Somebody has to be read to count rows, so the first attribute always is. Without a cheap
-        # mark only the digest tells that the table is the same, and that needs every column.
+        # Somebody has to be read to count rows, so the first attribute always is. Without a mark
+        # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
         reading = needed if self._mark is not None else self._everything
         place = {position: at for at, position in enumerate(reading)}
@@ -209,9 +209,10 @@ class TableSource:
     @contextmanager
     def _watching(self, positions: tuple[int, ...]) -> Iterator[SharedDigest]:
         """What is read inside is the table of the snapshot; no other leaves the block."""
+        # A mark tells that the table is the same; without one every cell must be looked at.
         digest = SharedDigest(
             tuple(self._schema.sizes[position] for position in positions),
-            rows_only=positions != self._everything,
+            rows_only=self._mark is not None,
         )
         self._check_mark()
         try:
@@ -222,7 +223,7 @@ class TableSource:
             raise InputError(f"{self._reader.where}: cannot be read any more: {error}") from error
         self._check_mark()
         if digest.rows != self.rows or (
-            positions == self._everything and digest.hexdigest() != self._snapshot.digest
+            self._mark is None and digest.hexdigest() != self._snapshot.digest
         ):
             raise self._changed()
 
