@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -23,6 +23,7 @@ def mass_of(thresholds, aliases):
     return mass
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=40).filter(any))
 def test_the_places_of_a_table_add_up_to_the_probabilities(weights):
     law = np.array(weights) / sum(weights)
@@ -69,12 +70,9 @@ def test_rows_follow_the_network_with_generalised_parents_and_wide_domains():
     weight = (group * law[0][0]).reshape(-1)  # of (group of a, b)
     last = (weight[:, None] * law[2]).sum(axis=0) * rows
     seen = count(drawn, [(2,)])[0]
-    common = last > 20
-    tail = [seen[~common].sum()], [last[~common].sum()]
-    pvalue = chisquare([*seen[common], *tail[0]], [*last[common], *tail[1]]).pvalue
-    assert pvalue > 1e-9
-    wrong = np.roll(last[common], 1) * seen[common].sum() / last[common].sum()
-    assert chisquare(seen[common], wrong).pvalue < 1e-12
+    assert last.min() > 5
+    assert chisquare(seen, last).pvalue > 1e-9
+    assert chisquare(seen, np.roll(last, 1)).pvalue < 1e-12
 
 
 def test_the_order_of_attributes_is_the_schemas_whatever_the_networks():
