@@ -86,6 +86,7 @@ class ParquetFile:
             path,
             self._stored,
             store_schema=False,
+            write_statistics=False,  # every block covers every domain: they would tell nothing
             use_dictionary=[f.name for f in self._stored if _repeats(f.name, schema)],
         )
 
@@ -128,14 +129,18 @@ def _holding(field: pa.Field, schema: Schema) -> pa.Field:
 
 
 def _stored(field: pa.Field, schema: Schema) -> pa.Field:
-    """Text as places in a dictionary: what readers are told is the published type all the same."""
+    """Text as places in a dictionary: what readers are told is the published type all the same.
+
+    A column that cannot have an empty cell says so, which saves writing that it has none.
+    """
     attribute = schema.attributes[schema.position(field.name)]
+    textual = not isinstance(attribute.domain, Binning) and attribute.domain.textual
+    empty = attribute.missing or (attribute.other and not textual)
     words = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    listed = not isinstance(attribute.domain, Binning) and attribute.domain.textual
-    if not (listed and is_text(words)):
-        return field
-    places = pa.from_numpy_dtype(attribute.code_type)
-    return pa.field(field.name, pa.dictionary(places, pa.string()), field.nullable)
+    kind = field.type
+    if textual and is_text(words):
+        kind = pa.dictionary(pa.from_numpy_dtype(attribute.code_type), pa.string())
+    return pa.field(field.name, kind, nullable=empty)
 
 
 def _repeats(name: str, schema: Schema) -> bool:
