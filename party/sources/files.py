@@ -45,6 +45,10 @@ class _File:
             return self._as_of
         return dt.datetime.fromtimestamp(self._path.stat().st_mtime, dt.UTC).date()
 
+    def grouping(self) -> None:
+        """A file cannot count."""
+        return
+
     def mark(self) -> str | None:
         """Inode, size and times; the time of the inode's own change cannot be set by hand."""
         try:

@@ -34,12 +34,17 @@ _BLOCK_ROWS = 1 << 15
 
 
 class RowDigest:
-    """Takes chunks in any order; `hexdigest` stands for all rows so far."""
+    """Takes chunks in any order; `hexdigest` stands for all rows so far.
+
+    Attributes:
+        rows: how many.
+        sums: one per mixer, modulo 2^64; digests of parts of a table add up.
+    """
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.rows = 0
         self._sizes = sizes
-        self._sums = [0 for _ in _MIXERS]
+        self.sums = [0 for _ in _MIXERS]
         self._tables = [_table(position, size) for position, size in enumerate(sizes)]
 
     def add(self, codes: Codes) -> None:
@@ -49,14 +54,14 @@ class RowDigest:
             words = self._row_words([column[block] for column in codes.columns])
             for place, mixer in enumerate(_MIXERS):
                 total = int(_mixed(words, mixer).sum(dtype=np.uint64))
-                self._sums[place] = (self._sums[place] + total) % (1 << 64)
+                self.sums[place] = (self.sums[place] + total) % (1 << 64)
         self.rows += codes.rows
 
     def merge(self, other: RowDigest) -> None:
         """Take in the rows of another digest of the same domains."""
         self.rows += other.rows
-        self._sums = [
-            (mine + more) % (1 << 64) for mine, more in zip(self._sums, other._sums, strict=True)
+        self.sums = [
+            (mine + more) % (1 << 64) for mine, more in zip(self.sums, other.sums, strict=True)
         ]
 
     def _row_words(self, columns: list[NDArray[np.unsignedinteger[Any]]]) -> _Words:
@@ -67,7 +72,7 @@ class RowDigest:
 
     def hexdigest(self) -> str:
         """SHA-256 of the domains, the number of rows and the sums."""
-        content = f"parley rows 1 {self._sizes} {self.rows} {self._sums}"
+        content = f"parley rows 1 {self._sizes} {self.rows} {self.sums}"
         return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -21,11 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.errors import InputError, PolicyError
-from common.marginals import count, count_streams
+from common.marginals import count, count_streams, project
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
 from common.schema.codes import concatenate
 from party.sources.fingerprint import SharedDigest
+from party.sources.grouping import Grouping, counted, is_cheaper
 from party.sources.parts import Part, encoded
 
 HELD_BYTES = 1 << 28
@@ -86,6 +87,9 @@ class TableReader(Protocol):
     def mark(self) -> str | None:
         """Something cheap that changes whenever the table does; None if there is no such thing."""
 
+    def grouping(self) -> Grouping | None:
+        """The place's own way to count, if it has one."""
+
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The columns of these names, in parts of any size.
 
@@ -124,6 +128,7 @@ class TableSource:
         self._schema = schema
         self._everything = tuple(range(len(schema.attributes)))
         self._held: Codes | None = None
+        self._fingerprint: str | None = None  # of a database that can count, once it is known
         try:
             self._open(held_bytes)
         except pa.ArrowInvalid as error:
@@ -188,6 +193,37 @@ class TableSource:
         """The contingency table of every attribute set, axes as given; reads only what it needs."""
         if self._held is not None:
             return count(self._held, sets)
+        grouping = self._reader.grouping()
+        if grouping is None or not is_cheaper(self._schema, sets, self.rows):
+            return self._count_rows(sets)
+        if self._fingerprint is not None:
+            return self._count_groups(grouping, self._fingerprint, sets)
+        # Which fingerprint the table of the snapshot has is learnt along with one look at all rows.
+        before = grouping.fingerprint()
+        tables = self._count_rows(sets)
+        if grouping.fingerprint() == before:
+            self._fingerprint = before
+        return tables
+
+    def _count_groups(
+        self, grouping: Grouping, fingerprint: str, sets: Sequence[Sequence[int]]
+    ) -> list[NDArray[np.int64]]:
+        """The same, counted where the rows are."""
+        wanted = sorted({tuple(sorted(each)) for each in sets})
+        names = [[self._schema.names[position] for position in each] for each in wanted]
+        found, groups = grouping.groups(names)
+        if found != fingerprint:
+            raise self._changed()
+        tables = {
+            each: counted(table, self._schema, each, self._reader.where)
+            for each, table in zip(wanted, groups, strict=True)
+        }
+        return [
+            project(tables[tuple(sorted(each))], [sorted(each).index(a) for a in each])
+            for each in sets
+        ]
+
+    def _count_rows(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
         # Somebody has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
