@@ -188,9 +188,14 @@ class FittedPrivBayes:
         """The public number of rows that the model was fitted to."""
         return self.model.plan.rows
 
+    @property
+    def output_rows(self) -> int:
+        """How many synthetic rows are made if nobody says."""
+        return self.rows
+
     def sample_codes(self, rows: int | None = None) -> Codes:
         """Synthetic rows as codes of the schema."""
-        wanted = self.rows if rows is None else rows
+        wanted = self.output_rows if rows is None else rows
         return self.draw(wanted, source_of(self.seed, "rows"))
 
     def draw(self, rows: int, source: RandomSource) -> Codes:

@@ -134,9 +134,14 @@ class FittedPrivelet:
         """Running sums of the nearest table that has no negative cell and the right total."""
         return np.cumsum(project(self.ranges.matrix(), total=self.rows))
 
+    @property
+    def output_rows(self) -> int:
+        """How many synthetic rows are made if nobody says."""
+        return self.rows
+
     def sample_codes(self, rows: int | None = None) -> Codes:
         """Synthetic rows as codes: independent draws from the noisy counts, made non-negative."""
-        wanted = self.rows if rows is None else rows
+        wanted = self.output_rows if rows is None else rows
         return self.draw(wanted, source_of(self.seed, "rows"))
 
     def draw(self, rows: int, source: RandomSource) -> Codes:

@@ -18,7 +18,6 @@ from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.codes import concatenate
-from parley.columns import ColumnTypes
 from parley.console import Reporter, silent
 from parley.single_owner import source_of
 from parley.table_files import CsvFile, ParquetFile
@@ -33,10 +32,6 @@ class Drawable(Protocol):
     @property
     def schema(self) -> Schema:
         """The public domains."""
-
-    @property
-    def types(self) -> ColumnTypes:
-        """The columns of the input."""
 
     @property
     def seed(self) -> int | None:

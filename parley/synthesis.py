@@ -83,9 +83,7 @@ def write_release(
     return Written(tuple(sorted(file.name for file in folder.iterdir())), wanted, synthetic)
 
 
-def _write_rows(
-    folder: Path, fitted: Fitted, rows: int, file_format: str, tell: Reporter
-) -> Codes:
+def _write_rows(folder: Path, fitted: Fitted, rows: int, file_format: str, tell: Reporter) -> Codes:
     """The table; many rows in blocks, on every core."""
     if rows > KEPT_ROWS:
         path = folder / release.table_name(file_format)

@@ -79,7 +79,7 @@ class ParquetFile:
     def __init__(self, path: Path, schema: Schema, like: pd.DataFrame) -> None:
         published = pa.Schema.from_pandas(like, preserve_index=False)
         self._published = pa.schema(
-            [_holding(field, schema) for field in published], metadata=published.metadata
+            [_writable(field) for field in published], metadata=published.metadata
         )
         self._stored = pa.schema([_stored(field, schema) for field in self._published])
         self._writer = pyarrow.parquet.ParquetWriter(
@@ -115,16 +115,10 @@ class ParquetFile:
         self._writer.close()
 
 
-def _holding(field: pa.Field, schema: Schema) -> pa.Field:
-    """The field with a type that holds every number of the attribute's range."""
+def _writable(field: pa.Field) -> pa.Field:
+    """A file knows dictionaries of text only: a categorical of numbers is a column of numbers."""
     if pa.types.is_dictionary(field.type) and not is_text(field.type.value_type):
-        return field.with_type(field.type.value_type)  # a file knows dictionaries of text only
-    domain = schema.attributes[schema.position(field.name)].domain
-    if isinstance(domain, Binning) and pa.types.is_integer(field.type):
-        try:
-            pa.array([int(domain.low), int(domain.high)]).cast(field.type)
-        except pa.ArrowInvalid:
-            return field.with_type(pa.int64())
+        return field.with_type(field.type.value_type)
     return field
 
 
@@ -150,11 +144,5 @@ def _repeats(name: str, schema: Schema) -> bool:
     return domain.whole and domain.high - domain.low < _MOST_DISTINCT
 
 
-def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    if column.type == target:
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if is_text(target):
-        return pc.cast(as_text(column), target)
-    return pc.cast(column, target)
+def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == target else pc.cast(column, target)

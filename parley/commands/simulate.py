@@ -143,7 +143,7 @@ def _report(out: Path, fitted: FittedStudy, written: Written, *, as_json: bool) 
             {
                 "out": str(out),
                 "files": list(written.files),
-                "rows": written.synthetic.rows,
+                "rows": written.rows,
                 "epsilon_requested": privacy["epsilon_requested"],
                 "epsilon_delivered": privacy["epsilon_delivered"],
                 "parties": privacy["parties"],
@@ -154,7 +154,7 @@ def _report(out: Path, fitted: FittedStudy, written: Written, *, as_json: bool) 
         )
         return
     console.result(
-        f"{written.synthetic.rows:,} synthetic rows of {len(fitted.study.members)} owners, epsilon "
+        f"{written.rows:,} synthetic rows of {len(fitted.study.members)} owners, epsilon "
         f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "
         f"{out / release.REPORT}"
     )
