@@ -113,6 +113,11 @@ def count_pairs(path: Path, rows: int) -> Measured:
     return timed("parley: all 105 two-way tables", rows, lambda: source.count(pairs))
 
 
+def quiet_duckdb() -> duckdb.DuckDBPyConnection:
+    """DuckDB without its progress bar."""
+    return duckdb.connect().execute("SET enable_progress_bar = false")
+
+
 def scan_and_add(path: Path, rows: int) -> Measured:
     """DuckDB adds every column up: the cheapest thing that looks at every value."""
     sums = ", ".join(
@@ -120,7 +125,7 @@ def scan_and_add(path: Path, rows: int) -> Measured:
         for a in schema().attributes
     )
     statement = f"SELECT {sums} FROM '{path}'"  # noqa: S608  # our own file
-    connection = duckdb.connect(config={"enable_progress_bar": "false"})
+    connection = quiet_duckdb()
     return timed(
         "DuckDB: sum of every column", rows, lambda: connection.execute(statement).fetchall()
     )
@@ -130,8 +135,7 @@ def scan_and_hand_over(path: Path, rows: int) -> Measured:
     """DuckDB gives every value to Python, as Arrow batches."""
 
     def run() -> None:
-        connection = duckdb.connect(config={"enable_progress_bar": "false"})
-        relation = connection.table_function("read_parquet", [str(path)])
+        relation = quiet_duckdb().table_function("read_parquet", [str(path)])
         for _ in relation.to_arrow_reader(1 << 17):
             pass
 

@@ -174,10 +174,17 @@ def _distributions(facts: ReleaseFacts) -> str:
     return (
         paragraph(
             "“Noisy” is what was released of the real rows; “synthetic” is "
-            "the table of this release. Hover over a bar for its value."
+            f"{_shown(facts)}. Hover over a bar for its value."
         )
         + grid(charts)
     )  # fmt: skip
+
+
+def _shown(facts: ReleaseFacts) -> str:
+    """Which of the synthetic rows the pictures are about."""
+    if facts.synthetic_rows is None or facts.synthetic_rows == facts.synthetic.rows:
+        return "the table of this release"
+    return f"the first {facts.synthetic.rows:,} rows of this release"
 
 
 def _grouped(labels: Sequence[str], series: list[Series]) -> tuple[list[str], list[Series]]:

@@ -11,7 +11,7 @@ from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.tables import read_table
-from parley import streaming
+from parley import PrivBayes, streaming, synthesis
 from parley.columns import Columns
 from parley.streaming import one_of_each, write_stream
 
@@ -180,3 +180,25 @@ def test_an_error_in_a_block_is_raised(path):
     model.draw = draw
     with pytest.raises(InputError, match="no more"):
         write_stream(path, model, 5000)
+
+
+def test_a_large_release_is_written_in_blocks_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthesis, "KEPT_ROWS", 3000)
+    codes = uniform_model().draw(500, SeededRandomSource(1))
+    table = SCHEMA.decode(codes, SeededRandomSource(1)).drop(columns=["wide"])
+    schema = Schema(tuple(a for a in SCHEMA.attributes if a.name != "wide"))
+    fitted = PrivBayes(epsilon=1, seed=1).fit(table, schema)
+    told = []
+    written = synthesis.write_release(
+        tmp_path,
+        fitted,
+        rows=5500,
+        file_format="parquet",
+        tell=lambda *told_now: told.append(told_now),
+    )
+    assert (written.rows, written.synthetic.rows) == (5500, 3000)
+    assert read_table(tmp_path / "synthetic.parquet", schema).encode(schema).rows == 5500
+    report = (tmp_path / "report.html").read_text()
+    assert "5,500 made-up rows" in report
+    assert "the first 3,000 rows" in report
+    assert (0.6, "5,500 rows") in told
