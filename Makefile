@@ -53,7 +53,7 @@ clean: ## remove what make made
 	rm -rf .venv demo-release build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
-.PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes
+.PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes bench-scale
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -66,3 +66,5 @@ bench-privelet: .venv/.dev ## section 8 of the Privelet paper
 	$(BIN)/python -m benchmarks.privelet
 bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public implementations
 	$(BIN)/python -m benchmarks.privbayes
+bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
+	$(BIN)/python -m benchmarks.scale

@@ -27,7 +27,7 @@ from common.bayes.privbayes import fit_privbayes
 from common.bayes.scores import Score
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
-from common.privacy.randomness import OsRandomSource
+from common.privacy.randomness import OsRandomSource, RandomSource
 from common.schema import Codes, Schema
 from parley import release
 from parley.columns import Columns
@@ -188,10 +188,19 @@ class FittedPrivBayes:
         """The public number of rows that the model was fitted to."""
         return self.model.plan.rows
 
+    @property
+    def output_rows(self) -> int:
+        """How many synthetic rows are made if nobody says."""
+        return self.rows
+
     def sample_codes(self, rows: int | None = None) -> Codes:
         """Synthetic rows as codes of the schema."""
-        wanted = self.rows if rows is None else rows
-        return self.model.sample(wanted, source_of(self.seed, "rows"))
+        wanted = self.output_rows if rows is None else rows
+        return self.draw(wanted, source_of(self.seed, "rows"))
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Synthetic rows from a source of one's own."""
+        return self.model.sample(rows, source)
 
     def decode(self, codes: Codes) -> pd.DataFrame:
         """Codes as a table like the input."""

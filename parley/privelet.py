@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from common.bayes.consistency import project
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
-from common.privacy.randomness import uniforms
+from common.privacy.randomness import RandomSource, uniforms
 from common.schema import Codes, Schema
 from common.wavelet import RangeCount, RangeCounts, RangeRelease, plan_privelet, privelet, storage
 from common.wavelet.plan import METHODS
@@ -134,12 +134,21 @@ class FittedPrivelet:
         """Running sums of the nearest table that has no negative cell and the right total."""
         return np.cumsum(project(self.ranges.matrix(), total=self.rows))
 
+    @property
+    def output_rows(self) -> int:
+        """How many synthetic rows are made if nobody says."""
+        return self.rows
+
     def sample_codes(self, rows: int | None = None) -> Codes:
         """Synthetic rows as codes: independent draws from the noisy counts, made non-negative."""
-        wanted = self.rows if rows is None else rows
-        if wanted < 0:
-            raise InputError(f"cannot sample {wanted} rows: give 0 or more")
-        heights = uniforms(wanted, source_of(self.seed, "rows")) * self._ladder[-1]
+        wanted = self.output_rows if rows is None else rows
+        return self.draw(wanted, source_of(self.seed, "rows"))
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Synthetic rows from a source of one's own."""
+        if rows < 0:
+            raise InputError(f"cannot sample {rows} rows: give 0 or more")
+        heights = uniforms(rows, source) * self._ladder[-1]
         cells = np.searchsorted(self._ladder, heights, side="right")
         columns = np.unravel_index(np.minimum(cells, len(self._ladder) - 1), self.schema.sizes)
         return Codes.from_columns(columns, self.schema.sizes)

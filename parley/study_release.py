@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from common.marginals import count
+from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.study import Study
 from common.subn.network_model import NetworkModel
@@ -57,10 +58,19 @@ class FittedStudy:
         """The public number of rows of all owners together."""
         return self.study.rows
 
+    @property
+    def output_rows(self) -> int:
+        """How many synthetic rows are made if nobody says."""
+        return self.study.output_rows or self.rows
+
     def sample_codes(self, rows: int | None = None) -> Codes:
         """Synthetic rows as codes of the schema."""
-        wanted = (self.study.output_rows or self.rows) if rows is None else rows
-        return self.model.sample(wanted, source_of(self.seed, "rows"))
+        wanted = self.output_rows if rows is None else rows
+        return self.draw(wanted, source_of(self.seed, "rows"))
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Synthetic rows from a source of one's own."""
+        return self.model.sample(rows, source)
 
     def decode(self, codes: Codes) -> pd.DataFrame:
         """Codes as a table like the owners'."""

@@ -25,6 +25,7 @@ from parley.report.released import (
     range_errors,
     range_shares,
 )
+from parley.streaming import KEPT_ROWS, write_stream
 from parley.study_release import FittedStudy, step_errors, study_drawing
 
 Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
@@ -32,9 +33,16 @@ Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What went into a release."""
+    """What went into a release.
+
+    Attributes:
+        files: their names.
+        rows: how many synthetic rows.
+        synthetic: those rows, or the first of them where they are very many.
+    """
 
     files: tuple[str, ...]
+    rows: int
     synthetic: Codes
 
 
@@ -55,10 +63,8 @@ def write_release(
         file_format: of the synthetic rows, see `release.FORMATS`.
         tell: told how far the work is.
     """
-    tell(0.0, "drawing rows")
-    synthetic = fitted.sample_codes(rows)
-    tell(0.3, "writing the table")
-    release.write_table(folder, fitted.decode(synthetic), file_format)
+    wanted = fitted.output_rows if rows is None else rows
+    synthetic = _write_rows(folder, fitted, wanted, file_format, tell)
     tell(0.6, "writing the report")
     (folder / release.SCHEMA).write_text(fitted.schema.to_toml(), encoding="utf-8")
     release.write_json(folder / release.STATEMENT, fitted.privacy)
@@ -67,17 +73,29 @@ def write_release(
         fitted.save(folder / release.RANGES)
     if isinstance(fitted, FittedStudy):
         release.write_json(folder / release.TRANSCRIPT, fitted.transcript)
-    facts = _facts(fitted, synthetic)
+    facts = _facts(fitted, wanted, synthetic)
     if facts.network is not None:
         net = facts.network
         picture = draw_network(net.names, net.edges, net.strengths, net.notes)
         (folder / release.NETWORK).write_text(picture + "\n", encoding="utf-8")
     (folder / release.REPORT).write_text(release_page(facts), encoding="utf-8")
     tell(1.0, "flushing to disk")
-    return Written(tuple(sorted(file.name for file in folder.iterdir())), synthetic)
+    return Written(tuple(sorted(file.name for file in folder.iterdir())), wanted, synthetic)
 
 
-def _facts(fitted: Fitted, synthetic: Codes) -> ReleaseFacts:
+def _write_rows(folder: Path, fitted: Fitted, rows: int, file_format: str, tell: Reporter) -> Codes:
+    """The table; many rows in blocks, on every core."""
+    if rows > KEPT_ROWS:
+        path = folder / release.table_name(file_format)
+        return write_stream(path, fitted, rows, tell=lambda share, what: tell(0.6 * share, what))
+    tell(0.0, "drawing rows")
+    synthetic = fitted.sample_codes(rows)
+    tell(0.3, "writing the table")
+    release.write_table(folder, fitted.decode(synthetic), file_format)
+    return synthetic
+
+
+def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
     match fitted:
         case FittedPrivelet():
             told = _Told(
@@ -105,6 +123,7 @@ def _facts(fitted: Fitted, synthetic: Codes) -> ReleaseFacts:
     return ReleaseFacts(
         schema=fitted.schema,
         synthetic=synthetic,
+        synthetic_rows=rows,
         rows=fitted.rows,
         privacy=fitted.privacy,
         network=told.network,

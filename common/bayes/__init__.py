@@ -13,7 +13,7 @@ from common.bayes.model import PrivBayesModel
 from common.bayes.network import Network, Pair
 from common.bayes.plan import Encoding, Plan, PrivBayesOptions, make_plan
 from common.bayes.privbayes import fit_privbayes
-from common.bayes.sampling import sample, sample_blocks
+from common.bayes.sampling import Sampler, sample
 from common.bayes.scores import Score
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Plan",
     "PrivBayesModel",
     "PrivBayesOptions",
+    "Sampler",
     "Score",
     "View",
     "conditionals_from_marginals",
@@ -33,5 +34,4 @@ __all__ = [
     "make_plan",
     "needed_families",
     "sample",
-    "sample_blocks",
 ]

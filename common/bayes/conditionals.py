@@ -6,7 +6,7 @@ tables of a network, wherever they come from, can use them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -104,11 +104,3 @@ def _merge(
     merged = np.zeros(shape)
     np.add.at(np.moveaxis(merged, axis, 0), groups, np.moveaxis(table, axis, 0))
     return merged
-
-
-def cumulative(conditionals: Sequence[Conditional]) -> list[NDArray[np.float64]]:
-    """Running sums per row, the last forced to one, for sampling by inversion."""
-    sums = [np.cumsum(conditional, axis=1) for conditional in conditionals]
-    for each in sums:
-        each[:, -1] = 1.0
-    return sums

@@ -21,7 +21,7 @@ from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network
 from common.bayes.plan import Encoding, Plan
-from common.bayes.sampling import sample_blocks
+from common.bayes.sampling import Sampler
 from common.bayes.scores import Score
 from common.errors import InputError
 from common.privacy import sensitivity
@@ -64,23 +64,25 @@ class PrivBayesModel:
         )
         return conditionals_from_marginals(self.network, self.plan.domain, tables)
 
+    @cached_property
+    def sampler(self) -> Sampler:
+        """Of the variables: attributes, or bits of them."""
+        return Sampler(self.network, self.plan.domain, self.conditionals)
+
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Any number of synthetic rows, as codes of the attributes."""
         return concatenate(list(self.sample_blocks(rows, source)))
 
     def sample_blocks(self, rows: int, source: RandomSource) -> Iterator[Codes]:
         """The same in blocks, for tables larger than memory."""
-        for block in self._variables(rows, source):
+        for block in self.sampler.blocks(rows, source):
             yield self._decoded(block, source) if self.plan.encoding.in_bits else block
-
-    def _variables(self, rows: int, source: RandomSource) -> Iterator[Codes]:
-        return sample_blocks(self.network, self.plan.domain, self.conditionals, rows, source)
 
     def _decoded(self, bits: Codes, source: RandomSource) -> Codes:
         return attributes_from_bits(
             bits,
             self.plan.sizes,
-            redraw=lambda rows: concatenate(list(self._variables(rows, source))),
+            redraw=lambda rows: self.sampler.sample(rows, source),
             source=source,
             gray=self.plan.encoding is Encoding.GRAY,
         )

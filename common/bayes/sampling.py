@@ -1,4 +1,10 @@
-"""Rows drawn from a network and its conditionals: post-processing, any number of rows is free."""
+"""Rows drawn from a network and its conditionals: post-processing, any number of rows is free.
+
+Every conditional distribution becomes an alias table [Walker77, Vose91] of integers, so that a cell
+costs one 32-bit random word and one comparison, whatever the size of its domain. Probabilities are
+rounded to multiples of 2^-32, a value without probability is never drawn, and a block of rows is
+one compiled pass that needs no interpreter: threads with random sources of their own draw at once.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +13,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import Conditional, cumulative
+from common.bayes.conditionals import Conditional
 from common.bayes.domain import Domain
 from common.bayes.network import Network
 from common.errors import InputError, LocalError
 from common.marginals.kernels import compiled
-from common.privacy.randomness import RandomSource, uniforms
-from common.schema.codes import Codes, concatenate
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes, code_dtype, concatenate
 
-_BLOCK_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 15  # the columns and random words of a block stay in the second-level cache
 
 
 def sample(
@@ -26,67 +32,167 @@ def sample(
     source: RandomSource,
 ) -> Codes:
     """`rows` independent rows of the model."""
-    return concatenate(list(sample_blocks(network, domain, conditionals, rows, source)))
+    return Sampler(network, domain, conditionals).sample(rows, source)
 
 
-def sample_blocks(
-    network: Network,
-    domain: Domain,
-    conditionals: Sequence[Conditional],
-    rows: int,
-    source: RandomSource,
-    block_rows: int = _BLOCK_ROWS,
-) -> Iterator[Codes]:
-    """The same rows in blocks, for releases larger than memory; at least one block, even of 0 rows.
+class Sampler:
+    """A network made ready for drawing. It does not change: threads may share it.
 
-    Attributes are drawn in network order [Zhang17, Sec. 3.3], each by inverting its distribution
-    given the sampled, generalised values of its parents.
+    Args:
+        network: the network.
+        domain: the public domains.
+        conditionals: Pr[child | parents] in network order.
     """
-    if rows < 0:
-        raise InputError(f"cannot sample {rows} rows: give 0 or more")
-    network.check(domain)
-    sums = cumulative(conditionals)
-    for pair, table in zip(network.pairs, sums, strict=True):
-        if table.shape != (int(np.prod(domain.shape(pair.parents))), domain.sizes[pair.child]):
-            raise LocalError(f"the conditional of attribute {pair.child} has shape {table.shape}")
-    for start in range(0, max(rows, 1), block_rows):
-        yield _block(network, domain, sums, min(block_rows, rows - start), source)
+
+    def __init__(
+        self, network: Network, domain: Domain, conditionals: Sequence[Conditional]
+    ) -> None:
+        network.check(domain)
+        for pair, table in zip(network.pairs, conditionals, strict=True):
+            if table.shape != (int(np.prod(domain.shape(pair.parents))), domain.sizes[pair.child]):
+                raise LocalError(
+                    f"the conditional of attribute {pair.child} has shape {table.shape}"
+                )
+        self._sizes = domain.sizes
+        tables = [alias_table(table) for table in conditionals]
+        views = [view for pair in network.pairs for view in pair.parents]
+        maps = [domain.levels[view.attribute][view.level].astype(np.uint16) for view in views]
+        self._steps = np.array([pair.child for pair in network.pairs], dtype=np.int64)
+        self._bounds = _starts([len(pair.parents) for pair in network.pairs])
+        self._parents = np.array([view.attribute for view in views], dtype=np.int64)
+        self._groups = np.array([domain.size(view) for view in views], dtype=np.uint32)
+        self._map_starts = _starts([len(groups) for groups in maps])
+        self._maps = np.concatenate([np.zeros(0, dtype=np.uint16), *maps])
+        self._domain_sizes = np.array(domain.sizes, dtype=np.uint64)
+        self._table_starts = _starts([thresholds.size for thresholds, _ in tables])
+        self._thresholds = np.concatenate([thresholds.ravel() for thresholds, _ in tables])
+        self._aliases = np.concatenate([aliases.ravel() for _, aliases in tables])
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """`rows` independent rows."""
+        return concatenate(list(self.blocks(rows, source)))
+
+    def blocks(
+        self, rows: int, source: RandomSource, block_rows: int = _BLOCK_ROWS
+    ) -> Iterator[Codes]:
+        """The same in blocks, for releases larger than memory; at least one, even of 0 rows.
+
+        Attributes are drawn in network order [Zhang17, Sec. 3.3], each given the sampled,
+        generalised values of its parents.
+        """
+        if rows < 0:
+            raise InputError(f"cannot sample {rows} rows: give 0 or more")
+        for start in range(0, max(rows, 1), block_rows):
+            yield self._block(min(block_rows, rows - start), source)
+
+    def _block(self, rows: int, source: RandomSource) -> Codes:
+        width = len(self._sizes)
+        words = np.frombuffer(source.random_bytes(4 * width * rows), dtype="<u4")
+        columns = np.empty((width, rows), dtype=np.uint16)
+        compiled(_draw)(
+            words.reshape(width, rows), self._steps, self._bounds, self._parents, self._groups,
+            self._map_starts, self._maps, self._domain_sizes, self._table_starts,
+            self._thresholds, self._aliases, columns,
+        )  # fmt: skip
+        narrow = (columns[a].astype(code_dtype(size)) for a, size in enumerate(self._sizes))
+        return Codes(tuple(narrow), self._sizes)
 
 
-def _block(
-    network: Network,
-    domain: Domain,
-    sums: Sequence[NDArray[np.float64]],
-    rows: int,
-    source: RandomSource,
-) -> Codes:
-    columns: dict[int, NDArray[np.intp]] = {}
-    for pair, table in zip(network.pairs, sums, strict=True):
-        configuration = np.zeros(rows, dtype=np.intp)
-        for view in pair.parents:
-            groups = domain.levels[view.attribute][view.level][columns[view.attribute]]
-            configuration *= domain.size(view)
-            configuration += groups
-        drawn = np.empty(rows, dtype=np.intp)
-        compiled(_invert)(table, configuration, uniforms(rows, source), drawn)
-        columns[pair.child] = drawn
-    return Codes.from_columns([columns[a] for a in range(domain.width)], domain.sizes)
+def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
+    return np.cumsum([0, *lengths], dtype=np.int64)
 
 
-def _invert(
-    sums: NDArray[np.float64],
-    configuration: NDArray[np.intp],
-    points: NDArray[np.float64],
-    drawn: NDArray[np.intp],
+def alias_table(conditional: Conditional) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
+    """Thresholds and aliases of every row of a conditional, in its shape.
+
+    A value's place in its row is chosen uniformly, then the value itself with probability
+    threshold / 2^32, and its alias otherwise.
+    """
+    weights = np.floor(conditional * 2.0**32).astype(np.int64)
+    # What rounding down lost goes to the likeliest value, where it is least of a difference.
+    likeliest = weights.argmax(axis=1)
+    weights[np.arange(len(weights)), likeliest] += (1 << 32) - weights.sum(axis=1)
+    if weights.min(initial=0) < 0:
+        raise LocalError("a conditional distribution does not add up to one")
+    thresholds = np.empty(weights.shape, dtype=np.uint32)
+    aliases = np.empty(weights.shape, dtype=np.uint16)
+    compiled(_share_out)(weights, thresholds, aliases)
+    return thresholds, aliases
+
+
+def _share_out(
+    weights: NDArray[np.int64], thresholds: NDArray[np.uint32], aliases: NDArray[np.uint16]
 ) -> None:
-    """Draw the first value whose running sum passes the point, in the row of the parents."""
-    for row in range(len(points)):
-        line = sums[configuration[row]]
-        low, high = 0, len(line) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if points[row] < line[middle]:
-                high = middle
+    """Fill every place that is less than full from one value that has too much [Vose91].
+
+    Exact: in units of 2^-32 / size the weights of a row add up to as many full places as it has.
+    """
+    count = weights.shape[1]
+    full = np.int64(1) << 32
+    small = np.empty(count, dtype=np.int64)
+    large = np.empty(count, dtype=np.int64)
+    for line in range(weights.shape[0]):
+        left = weights[line] * count
+        smalls = larges = 0
+        for value in range(count):
+            if left[value] < full:
+                small[smalls] = value
+                smalls += 1
             else:
-                low = middle + 1
-        drawn[row] = low
+                large[larges] = value
+                larges += 1
+        while smalls > 0:
+            smalls -= 1
+            value, giver = small[smalls], large[larges - 1]
+            thresholds[line, value] = left[value]
+            aliases[line, value] = giver
+            left[giver] -= full - left[value]
+            if left[giver] < full:
+                larges -= 1
+                small[smalls] = giver
+                smalls += 1
+        for place in range(larges):  # exactly full: the value itself, whatever the comparison says
+            thresholds[line, large[place]] = 0
+            aliases[line, large[place]] = large[place]
+
+
+def _draw(
+    words: NDArray[np.uint32],
+    steps: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    parents: NDArray[np.int64],
+    groups: NDArray[np.uint32],
+    map_starts: NDArray[np.int64],
+    maps: NDArray[np.uint16],
+    sizes: NDArray[np.uint64],
+    table_starts: NDArray[np.int64],
+    thresholds: NDArray[np.uint32],
+    aliases: NDArray[np.uint16],
+    columns: NDArray[np.uint16],
+) -> None:
+    """Fill `columns` (attributes x rows), attribute after attribute in the order of `steps`.
+
+    The parents of step s are at `bounds[s]:bounds[s + 1]` of `parents`, `groups` (how many groups a
+    parent's values fall into) and `map_starts` (where the map from value to group begins).
+    """
+    rows = columns.shape[1]
+    configuration = np.empty(rows, dtype=np.int64)
+    for step in range(len(steps)):
+        child = steps[step]
+        configuration[:] = 0
+        for place in range(bounds[step], bounds[step + 1]):
+            column = columns[parents[place]]
+            group_of = maps[map_starts[place] : map_starts[place + 1]]
+            count = np.int64(groups[place])
+            for row in range(rows):
+                configuration[row] = configuration[row] * count + np.int64(group_of[column[row]])
+        size = sizes[child]
+        start = table_starts[step]
+        drawn = columns[child]
+        for row in range(rows):
+            # The upper half chooses the place, the lower half is compared with its threshold.
+            product = np.uint64(words[step, row]) * size
+            value = np.int64(product >> np.uint64(32))
+            cell = start + configuration[row] * np.int64(size) + value
+            own = np.uint32(product & np.uint64(0xFFFFFFFF)) < thresholds[cell]
+            drawn[row] = np.uint16(value) if own else aliases[cell]

@@ -11,6 +11,7 @@ are assembled from the counts of their subsets.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -164,16 +165,35 @@ class Tally:
         self._totals = np.zeros(self._layout.cells, dtype=np.int64)
         self._rows = 0
 
+    @property
+    def fits_every_thread(self) -> bool:
+        """Whether the totals are few enough for every thread to have its own."""
+        return self._layout.cells <= _PRIVATE_CELLS
+
     def add(self, codes: Codes, weights: Counts | None = None, threads: int | None = None) -> None:
         """Count the rows of one more table of the same domains."""
         if codes.sizes != self._sizes:
             raise LocalError("the chunks of one table must have the same domains")
         workers = worker_count(threads)
         self._rows += codes.rows if weights is None else int(weights.sum())
-        if self._layout.cells > _PRIVATE_CELLS:
-            self._add_by_sets(codes, weights, workers)
-        else:
+        if self.fits_every_thread:
             self._add_by_rows(codes, weights, workers)
+        else:
+            self._add_by_sets(codes, weights, workers)
+
+    def empty(self) -> Tally:
+        """A tally of the same request, without rows."""
+        fresh = copy.copy(self)
+        fresh._totals = np.zeros_like(self._totals)
+        fresh._rows = 0
+        return fresh
+
+    def merge(self, other: Tally) -> None:
+        """Take over the totals of another tally of the same request."""
+        if (other._sizes, other._sets) != (self._sizes, self._sets):
+            raise LocalError("only tallies of the same request can be added up")
+        self._totals += other._totals
+        self._rows += other._rows
 
     def tables(self) -> list[Counts]:
         """The tables of the sets asked for, as of now."""

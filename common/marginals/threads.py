@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from common.errors import LocalError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_AHEAD = 2  # items per thread that are under way or wait: enough to keep it busy, and no more
 
 
 def worker_count(threads: int | None) -> int:
@@ -29,3 +36,28 @@ def run_in_threads(task: Callable[[int], None], items: Iterable[int], workers: i
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(task, items):
             pass
+
+
+def map_in_threads(
+    task: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Iterator[Result]:
+    """The results of `task` in the order of the items, of which only a few are under way at a time.
+
+    The items themselves are taken in the caller's thread. The first error ends everything; so does
+    a caller who stops asking.
+    """
+    if workers == 1:
+        yield from map(task, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(task, item))
+                if len(waiting) == _AHEAD * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

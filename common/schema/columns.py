@@ -51,7 +51,7 @@ def real_numbers(
         raise InputError(f"the column holds {array.type}, not numbers")
     else:
         array, wrong = pc.cast(array, pa.float64(), safe=False), None
-    numbers = array.fill_null(0.0).to_numpy(zero_copy_only=False)
+    numbers = plain(array, 0.0)
     # A NaN makes the sum NaN; so does infinity minus infinity, which costs only the second look.
     with np.errstate(invalid="ignore", over="ignore"):
         suspicious = np.isnan(numbers.sum())
@@ -69,9 +69,9 @@ def whole_numbers(
         return _moments(kind, array, empty)
     if is_text(array.type):
         array, wrong = _parsed(array, pa.int64(), _whole)
-        return array.fill_null(0).to_numpy(zero_copy_only=False), empty, excluding(wrong, empty)
+        return plain(array, 0), empty, excluding(wrong, empty)
     if pa.types.is_integer(array.type):
-        numbers = array.fill_null(0).to_numpy(zero_copy_only=False)
+        numbers = plain(array, 0)
         if numbers.dtype == np.uint64:  # beyond int64 is beyond every range
             numbers = np.minimum(numbers, np.uint64(2**63 - 1))
         return numbers.astype(np.int64, copy=False), empty, None
@@ -155,6 +155,13 @@ def as_text(array: pa.Array) -> pa.Array:
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def plain(array: pa.Array, instead: float) -> NDArray[Any]:
+    """The values as they lie in memory, with something else for null; copied only if one is."""
+    filled = array if array.null_count == 0 else array.fill_null(instead)
+    values: NDArray[Any] = filled.to_numpy(zero_copy_only=False)
+    return values
 
 
 def null_mask(array: pa.Array) -> Mask | None:

@@ -31,6 +31,7 @@ from common.schema.columns import (
     excluding,
     is_text,
     null_mask,
+    plain,
     real_numbers,
     whole_numbers,
 )
@@ -107,7 +108,7 @@ def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encod
     """Encode the distinct values, then look the rows up."""
     words = _encode(attribute, array.dictionary)
     empty = null_mask(array)
-    rows = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    rows = plain(array.indices, 0)
     if len(array.dictionary) == 0:
         return Encoded(np.zeros(len(array), dtype=np.uint8), empty=empty)
     if words.empty is not None:
@@ -118,7 +119,7 @@ def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encod
 
 def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
     found = pc.index_in(array, value_set=pa.array(domain.values, type=array.type))
-    codes = found.fill_null(0).to_numpy(zero_copy_only=False)
+    codes = plain(found, 0)
     unknown = null_mask(found)
     return Encoded(codes.astype(code_dtype(domain.count)), empty, excluding(unknown, empty))
 

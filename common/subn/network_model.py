@@ -17,7 +17,7 @@ from common.bayes.conditionals import (
 )
 from common.bayes.domain import Domain
 from common.bayes.network import Network
-from common.bayes.sampling import sample
+from common.bayes.sampling import Sampler
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.subn.csfc import Structure
@@ -49,11 +49,16 @@ class NetworkModel:
         """Pr*[variable | parents], in network order: negative counts clipped, then normalised."""
         return conditionals_from_marginals(self.network, self.domain, self.tables)
 
+    @cached_property
+    def sampler(self) -> Sampler:
+        """Of the variables."""
+        return Sampler(self.network, self.domain, self.conditionals)
+
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows in the study's own domains, by ancestral sampling."""
 
         def draw(count: int) -> Codes:
-            return sample(self.network, self.domain, self.conditionals, count, source)
+            return self.sampler.sample(count, source)
 
         return self.variables.sample(draw, rows, source)
 

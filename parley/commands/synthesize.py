@@ -126,7 +126,7 @@ def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> No
             {
                 "out": str(out),
                 "files": list(written.files),
-                "rows": written.synthetic.rows,
+                "rows": written.rows,
                 "epsilon_requested": privacy["epsilon_requested"],
                 "epsilon_delivered": privacy["epsilon_delivered"],
                 "private": privacy["private"],
@@ -134,6 +134,6 @@ def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> No
         )
         return
     console.result(
-        f"{written.synthetic.rows:,} synthetic rows, epsilon {privacy['epsilon_delivered']}: "
+        f"{written.rows:,} synthetic rows, epsilon {privacy['epsilon_delivered']}: "
         f"{out / release.REPORT}"
     )

@@ -31,7 +31,8 @@ class ReleaseFacts:
 
     Attributes:
         schema: the public domains.
-        synthetic: the synthetic rows, encoded.
+        synthetic: the synthetic rows, encoded; the first of them where they are very many.
+        synthetic_rows: how many there are; those in `synthetic` if None.
         rows: how many real rows there are, all parties together; public.
         privacy: the privacy statement, as in privacy.json.
         network: None for a method without one.
@@ -50,12 +51,14 @@ class ReleaseFacts:
     errors: Sequence[MarginalError]
     made: Sequence[tuple[str, object]]
     more: Sequence[Section] = field(default_factory=tuple)
+    synthetic_rows: int | None = None
 
 
 def release_page(facts: ReleaseFacts) -> str:
     """The whole page."""
+    made_up = facts.synthetic.rows if facts.synthetic_rows is None else facts.synthetic_rows
     lead = (
-        f"{facts.synthetic.rows:,} made-up rows with {len(facts.schema.names)} attributes, "
+        f"{made_up:,} made-up rows with {len(facts.schema.names)} attributes, "
         f"learnt from {facts.rows:,} real rows with an epsilon of "
         f"{facts.privacy['epsilon_delivered']:g}"
     )
@@ -171,10 +174,17 @@ def _distributions(facts: ReleaseFacts) -> str:
     return (
         paragraph(
             "“Noisy” is what was released of the real rows; “synthetic” is "
-            "the table of this release. Hover over a bar for its value."
+            f"{_shown(facts)}. Hover over a bar for its value."
         )
         + grid(charts)
     )  # fmt: skip
+
+
+def _shown(facts: ReleaseFacts) -> str:
+    """Which of the synthetic rows the pictures are about."""
+    if facts.synthetic_rows is None or facts.synthetic_rows == facts.synthetic.rows:
+        return "the table of this release"
+    return f"the first {facts.synthetic.rows:,} rows of this release"
 
 
 def _grouped(labels: Sequence[str], series: list[Series]) -> tuple[list[str], list[Series]]:

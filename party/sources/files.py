@@ -1,4 +1,4 @@
-"""CSV and Parquet files, streamed: by blocks of text, or by row groups.
+"""CSV and Parquet files: streamed by blocks of text, or read by row groups on every core.
 
 The rules of reading are those of `common.schema.tables`: UTF-8, a header, an empty cell is a
 missing value, and nothing else is guessed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,9 +18,10 @@ import pyarrow.parquet
 from common.errors import InputError
 from common.schema import Schema
 from common.schema import tables as rules
+from party.sources.parts import Part, merged, parts_of_stream
 
 _BLOCK_BYTES = 1 << 22
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS = 1 << 17  # rows that are decoded, encoded and counted before they leave the cache
 
 
 class _File:
@@ -42,6 +44,10 @@ class _File:
         if self._as_of is not None:
             return self._as_of
         return dt.datetime.fromtimestamp(self._path.stat().st_mtime, dt.UTC).date()
+
+    def grouping(self) -> None:
+        """A file cannot count."""
+        return
 
     def mark(self) -> str | None:
         """Inode, size and times; the time of the inode's own change cannot be set by hand."""
@@ -75,8 +81,11 @@ class CsvReader(_File):
             rules.diagnose(path, delimiter, self._width)
         self._types = {a.name: rules.arrow_type(a) for a in schema.attributes}
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
+        return parts_of_stream(self._batches(names))
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
             reader = pyarrow.csv.open_csv(
                 self._path,
@@ -118,21 +127,44 @@ class CsvReader(_File):
 
 
 class ParquetReader(_File):
-    """A Parquet file, a part of a row group at a time."""
+    """A Parquet file, a row group at a time.
+
+    A column of text is read as its dictionary and the places in it, which is how such files store
+    it: the encoder then looks at every distinct value once.
+    """
 
     def __init__(self, path: Path, schema: Schema, *, as_of: dt.date | None = None) -> None:
         super().__init__(path, as_of)
         try:
-            names = pyarrow.parquet.read_schema(path).names
+            layout = pyarrow.parquet.read_schema(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from None
-        schema.check_columns(names, where=str(path))
+        schema.check_columns(layout.names, where=str(path))
+        self._text = [field.name for field in layout if pa.types.is_string(field.type)]
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
         try:
-            with pyarrow.parquet.ParquetFile(self._path) as file:
-                yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(names))
+            metadata = pyarrow.parquet.read_metadata(self._path)
+        except OSError as error:
+            raise self._unreadable(error) from None
+        before = 0
+        for group in range(metadata.num_row_groups):
+            yield Part(before, partial(self._group, metadata, group, list(names)))
+            before += metadata.row_group(group).num_rows
+
+    def _group(
+        self, metadata: pyarrow.parquet.FileMetaData, group: int, names: list[str]
+    ) -> Iterator[pa.Table]:
+        try:
+            with pyarrow.parquet.ParquetFile(
+                self._path, metadata=metadata, read_dictionary=self._text
+            ) as file:
+                # The caller's thread does it all; other threads have other row groups.
+                batches = file.iter_batches(
+                    batch_size=_BATCH_ROWS, row_groups=[group], columns=names, use_threads=False
+                )
+                yield from merged(batches, 1)
         except OSError as error:
             raise self._unreadable(error) from None
 

@@ -14,11 +14,14 @@ The digest depends on the rows alone, so it stays at the party.
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import LocalError
 from common.schema.codes import Codes
 
 _Words = NDArray[np.uint64]
@@ -31,12 +34,17 @@ _BLOCK_ROWS = 1 << 15
 
 
 class RowDigest:
-    """Takes chunks in any order; `hexdigest` stands for all rows so far."""
+    """Takes chunks in any order; `hexdigest` stands for all rows so far.
+
+    Attributes:
+        rows: how many.
+        sums: one per mixer, modulo 2^64; digests of parts of a table add up.
+    """
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.rows = 0
         self._sizes = sizes
-        self._sums = [0 for _ in _MIXERS]
+        self.sums = [0 for _ in _MIXERS]
         self._tables = [_table(position, size) for position, size in enumerate(sizes)]
 
     def add(self, codes: Codes) -> None:
@@ -46,8 +54,15 @@ class RowDigest:
             words = self._row_words([column[block] for column in codes.columns])
             for place, mixer in enumerate(_MIXERS):
                 total = int(_mixed(words, mixer).sum(dtype=np.uint64))
-                self._sums[place] = (self._sums[place] + total) % (1 << 64)
+                self.sums[place] = (self.sums[place] + total) % (1 << 64)
         self.rows += codes.rows
+
+    def merge(self, other: RowDigest) -> None:
+        """Take in the rows of another digest of the same domains."""
+        self.rows += other.rows
+        self.sums = [
+            (mine + more) % (1 << 64) for mine, more in zip(self.sums, other.sums, strict=True)
+        ]
 
     def _row_words(self, columns: list[NDArray[np.unsignedinteger[Any]]]) -> _Words:
         words = self._tables[0].take(columns[0])
@@ -57,8 +72,46 @@ class RowDigest:
 
     def hexdigest(self) -> str:
         """SHA-256 of the domains, the number of rows and the sums."""
-        content = f"parley rows 1 {self._sizes} {self.rows} {self._sums}"
+        content = f"parley rows 1 {self._sizes} {self.rows} {self.sums}"
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+class SharedDigest:
+    """A digest of chunks that several threads read.
+
+    Args:
+        sizes: of the domains.
+        rows_only: count rows, and leave the rest.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], *, rows_only: bool = False) -> None:
+        self._whole = RowDigest(sizes)
+        self._sizes = sizes
+        self._rows_only = rows_only
+        self._lock = threading.Lock()
+
+    @property
+    def rows(self) -> int:
+        """The rows of the streams that were read to their ends."""
+        return self._whole.rows
+
+    def following(self, chunks: Iterable[Codes]) -> Iterator[Codes]:
+        """The chunks, unchanged, for one thread."""
+        seen = RowDigest(self._sizes)
+        for chunk in chunks:
+            if self._rows_only:
+                seen.rows += chunk.rows
+            else:
+                seen.add(chunk)
+            yield chunk
+        with self._lock:
+            self._whole.merge(seen)
+
+    def hexdigest(self) -> str:
+        """Of all rows so far."""
+        if self._rows_only:
+            raise LocalError("the rows were counted only; there is no digest of them")
+        return self._whole.hexdigest()
 
 
 def _table(position: int, size: int) -> _Words:

@@ -1,7 +1,7 @@
 """Which source a party has, as its owner writes it down.
 
     [source]
-    kind = "csv"                  # csv, parquet, postgresql, sqlite or duckdb
+    kind = "csv"                  # csv, parquet, postgresql, sqlite, duckdb or spark
     path = "people.csv"           # csv, parquet, sqlite, duckdb: relative to this file
     delimiter = ";"               # csv; a comma if not given
     as_of = 2026-06-30            # the date the data is of; for a file, the day it was written
@@ -10,6 +10,11 @@
     kind = "postgresql"
     uri = "postgresql://reader@db.example/health"    # without a password, see below
     table = "people"              # or: query = "SELECT age, sex FROM people WHERE consent"
+
+    [source]
+    kind = "spark"                # needs parley[spark] and Java 17
+    path = "hdfs://name/people"   # Parquet; or table = ..., or query = ..., in Spark's own SQL
+    master = "spark://host:7077"  # what Spark's own configuration says if not given
 
 The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
 whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file
@@ -28,7 +33,7 @@ from typing import Any
 from common.errors import InputError
 from common.schema import Schema
 from party.sources.files import CsvReader, ParquetReader
-from party.sources.source import HELD_BYTES, TableReader, TableSource
+from party.sources.source import HELD_BYTES, Source, TableReader, TableSource
 from party.sources.sql import SqlReader
 
 _FILES = ("csv", "parquet")
@@ -39,6 +44,7 @@ _KEYS = {
     "sqlite": {"path", "table", "query", "as_of"},
     "duckdb": {"path", "table", "query", "as_of"},
     "postgresql": {"uri", "uri_env", "uri_file", "table", "query", "as_of"},
+    "spark": {"path", "table", "query", "master", "as_of"},
 }
 _TYPES: dict[str, type] = {"as_of": dt.date}
 _HAS_PASSWORD = re.compile(r"://[^/@:]*:[^/@]+@|password\s*=")
@@ -49,10 +55,11 @@ class SourceSettings:
     """A source that can be opened.
 
     Attributes:
-        kind: csv, parquet, postgresql, sqlite or duckdb.
+        kind: csv, parquet, postgresql, sqlite, duckdb or spark.
         address: a path, or a libpq URI. May hold a password, so it is not in the repr.
         query: for databases.
         delimiter: for CSV.
+        master: for Spark.
         as_of: the date the data is of, if its owner gave one.
     """
 
@@ -60,6 +67,7 @@ class SourceSettings:
     address: str
     query: str = ""
     delimiter: str = ","
+    master: str = ""
     as_of: dt.date | None = None
 
     def __repr__(self) -> str:
@@ -96,18 +104,32 @@ class SourceSettings:
         return cls(
             kind=kind,
             address=_address(kind, table, folder, environment),
-            query="" if kind in _FILES else _query(table),
+            query="" if kind in _FILES or "path" in _alternatives(kind, table) else _query(table),
             delimiter=table.get("delimiter", "\t" if ".tsv" in table.get("path", "") else ","),
+            master=table.get("master", ""),
             as_of=table.get("as_of"),
         )
 
-    def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> TableSource:
+    def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> Source:
         """The source, read once.
 
         Raises:
             InputError: the table cannot be read, or is not of the schema.
         """
+        if self.kind == "spark":
+            return self._spark(schema)
         return TableSource(self._reader(schema), schema, held_bytes=held_bytes)
+
+    def _spark(self, schema: Schema) -> Source:
+        from party.sources.spark import SparkSource, start_session, table_of
+
+        return SparkSource(
+            start_session(self.master),
+            table_of(self.address, self.query),
+            schema,
+            where=f"spark: {self.query or self.address}",
+            as_of=self.as_of,
+        )
 
     def _reader(self, schema: Schema) -> TableReader:
         if self.kind == "csv":
@@ -117,19 +139,33 @@ class SourceSettings:
         return SqlReader(self.kind, self.address, self.query, schema, as_of=self.as_of)
 
 
+def _alternatives(kind: str, table: Mapping[str, Any]) -> set[str]:
+    """The keys that say where the rows of a Spark source are: one of them is wanted."""
+    if kind != "spark":
+        return set()
+    given = {"path", "table", "query"} & set(table)
+    if len(given) != 1:
+        raise InputError("source: give one of path, table and query")
+    return given
+
+
 def _query(table: Mapping[str, Any]) -> str:
     if ("query" in table) == ("table" in table):
         raise InputError("source: give either table or query")
     if "query" in table:
         return str(table["query"])
     parts = str(table["table"]).split(".")
-    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    mark = "`" if table["kind"] == "spark" else '"'
+    quoted = ".".join(mark + part.replace(mark, 2 * mark) + mark for part in parts)
     return f"SELECT * FROM {quoted}"  # noqa: S608  # the owner's own table, quoted
 
 
 def _address(
     kind: str, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
 ) -> str:
+    if kind == "spark":
+        path = table.get("path", "")
+        return path if "://" in path or not path else str(folder / path)
     if kind != "postgresql":
         if "path" not in table:
             raise InputError(f"source: a {kind} source needs a path")

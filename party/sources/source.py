@@ -2,16 +2,18 @@
 
 A study's answers must all be about the same table. So a source is read once when it is opened, and
 its `Snapshot` (row count and digest) is taken; the journal pins the digest for the study. A table
-that fits is held in memory as codes, one or two bytes a cell. A larger one is streamed from its
-reader for every request and checked while it is: if it is not the same table any more, the request
-is refused before its counts are used for anything.
+that fits is held in memory as codes, one or two bytes a cell. A larger one is read again for every
+request, a part of it on every core, and checked while it is: if it is not the same table any more,
+the request is refused before its counts are used for anything.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -19,13 +21,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.errors import InputError, PolicyError
-from common.marginals import count_chunks
+from common.marginals import count, count_streams, project
+from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
 from common.schema.codes import concatenate
-from party.sources.fingerprint import RowDigest
+from party.sources.fingerprint import SharedDigest
+from party.sources.grouping import Grouping, counted, is_cheaper
+from party.sources.parts import Part, encoded
 
 HELD_BYTES = 1 << 28
-_CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +87,16 @@ class TableReader(Protocol):
     def mark(self) -> str | None:
         """Something cheap that changes whenever the table does; None if there is no such thing."""
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The columns of these names, in batches of any size.
+    def grouping(self) -> Grouping | None:
+        """The place's own way to count, if it has one."""
+
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
+        """The columns of these names, in parts of any size.
 
         Raises:
             InputError: the place cannot be read.
-            pyarrow.ArrowInvalid: cells are not of their columns' types; see `read_as_text`.
+            pyarrow.ArrowInvalid: cells are not of their columns' types; see `read_as_text`. Both
+                may come from a part as well.
         """
 
     def read_as_text(self) -> bool:
@@ -120,6 +128,7 @@ class TableSource:
         self._schema = schema
         self._everything = tuple(range(len(schema.attributes)))
         self._held: Codes | None = None
+        self._fingerprint: str | None = None  # of a database that can count, once it is known
         try:
             self._open(held_bytes)
         except pa.ArrowInvalid as error:
@@ -133,13 +142,18 @@ class TableSource:
     def _open(self, held_bytes: int) -> None:
         """Read everything once: take the snapshot, and hold the codes while they fit."""
         self._mark = self._reader.mark()
-        digest = RowDigest(self._schema.sizes)
+        digest = SharedDigest(self._schema.sizes)
         held: list[Codes] | None = []
         size = 0
-        for chunk in self._read(self._everything):
-            digest.add(chunk)
-            size += sum(column.nbytes for column in chunk.columns)
-            held = None if held is None or size > held_bytes else [*held, chunk]
+
+        def read(part: Part) -> list[Codes]:
+            chunks = digest.following(self._encoded(self._everything, part))
+            # Those of a part that is under way when the limit is passed are dropped later.
+            return [chunk for chunk in chunks if held is not None]
+
+        for kept in map_in_threads(read, self._parts(self._everything), worker_count(None)):
+            size += sum(column.nbytes for chunk in kept for column in chunk.columns)
+            held = None if held is None or size > held_bytes else held + kept
         if digest.rows == 0:
             raise InputError(f"{self._reader.where}: the table has no rows")
         if self._mark != self._reader.mark():
@@ -164,43 +178,88 @@ class TableSource:
 
     def chunks(self) -> Iterator[Codes]:
         """All rows, a chunk at a time; see `Source`."""
-        return self._checked(self._everything)
+        if self._held is not None:
+            yield self._held
+            return
+        with self._watching(self._everything) as digest:
+
+            def read(part: Part) -> list[Codes]:
+                return list(digest.following(self._encoded(self._everything, part)))
+
+            for chunks in map_in_threads(read, self._parts(self._everything), worker_count(None)):
+                yield from chunks
 
     def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
         """The contingency table of every attribute set, axes as given; reads only what it needs."""
-        # Somebody has to be read to count rows, so the first attribute always is.
+        if self._held is not None:
+            return count(self._held, sets)
+        grouping = self._reader.grouping()
+        if grouping is None or not is_cheaper(self._schema, sets, self.rows):
+            return self._count_rows(sets)
+        if self._fingerprint is not None:
+            return self._count_groups(grouping, self._fingerprint, sets)
+        # Which fingerprint the table of the snapshot has is learnt along with one look at all rows.
+        before = grouping.fingerprint()
+        tables = self._count_rows(sets)
+        if grouping.fingerprint() == before:
+            self._fingerprint = before
+        return tables
+
+    def _count_groups(
+        self, grouping: Grouping, fingerprint: str, sets: Sequence[Sequence[int]]
+    ) -> list[NDArray[np.int64]]:
+        """The same, counted where the rows are."""
+        wanted = sorted({tuple(sorted(each)) for each in sets})
+        names = [[self._schema.names[position] for position in each] for each in wanted]
+        found, groups = grouping.groups(names)
+        if found != fingerprint:
+            raise self._changed()
+        tables = {
+            each: counted(table, self._schema, each, self._reader.where)
+            for each, table in zip(wanted, groups, strict=True)
+        }
+        return [
+            project(tables[tuple(sorted(each))], [sorted(each).index(a) for a in each])
+            for each in sets
+        ]
+
+    def _count_rows(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+        # Somebody has to be read to count rows, so the first attribute always is. Without a mark
+        # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
-        place = {position: at for at, position in enumerate(needed)}
+        reading = needed if self._mark is not None else self._everything
+        place = {position: at for at, position in enumerate(reading)}
         inside = [[place[position] for position in each] for each in sets]
-        return count_chunks(self._checked(needed), inside)
+        sizes = [self._schema.sizes[position] for position in reading]
+        with self._watching(reading) as digest:
+            streams = (
+                partial(digest.following, self._encoded(reading, part))
+                for part in self._parts(reading)
+            )
+            return count_streams(streams, sizes, inside)
 
     def codes(self) -> Codes:
         """All rows at once."""
         return self._held if self._held is not None else concatenate(list(self.chunks()))
 
-    def _checked(self, positions: tuple[int, ...]) -> Iterator[Codes]:
-        """Chunks of these columns, from the table of the snapshot and from no other."""
-        if self._held is not None:
-            yield self._held.select(positions)
-            return
-        # Without a cheap mark only the digest tells, and that needs every column.
-        reading = positions if self._mark is not None else self._everything
-        digest = RowDigest(tuple(self._schema.sizes[p] for p in reading))
+    @contextmanager
+    def _watching(self, positions: tuple[int, ...]) -> Iterator[SharedDigest]:
+        """What is read inside is the table of the snapshot; no other leaves the block."""
+        # A mark tells that the table is the same; without one every cell must be looked at.
+        digest = SharedDigest(
+            tuple(self._schema.sizes[position] for position in positions),
+            rows_only=self._mark is not None,
+        )
         self._check_mark()
-        rows = 0
         try:
-            for chunk in self._read(reading):
-                rows += chunk.rows
-                if reading == self._everything:
-                    digest.add(chunk)
-                yield chunk if reading == positions else chunk.select(positions)
+            yield digest
         except (pa.ArrowInvalid, InputError) as error:
             # It was readable when it was opened. Either it changed, or its place is out of reach.
             self._check_mark()
             raise InputError(f"{self._reader.where}: cannot be read any more: {error}") from error
         self._check_mark()
-        if rows != self.rows or (
-            reading == self._everything and digest.hexdigest() != self._snapshot.digest
+        if digest.rows != self.rows or (
+            self._mark is None and digest.hexdigest() != self._snapshot.digest
         ):
             raise self._changed()
 
@@ -214,40 +273,9 @@ class TableSource:
             "different tables protect neither. Restore the data as it was, or give the study up"
         )
 
-    def _read(self, positions: tuple[int, ...]) -> Iterator[Codes]:
-        attributes = tuple(self._schema.attributes[position] for position in positions)
-        part = Schema(attributes)
-        before = 0
-        for table in _merged(self._reader.batches(part.names), _CHUNK_ROWS):
-            yield part.encode(
-                table,
-                where=self._reader.where,
-                row_numbers=_RowNumbersFrom(self._reader, before),
-            )
-            before += table.num_rows
+    def _parts(self, positions: tuple[int, ...]) -> Iterator[Part]:
+        return self._reader.parts([self._schema.names[position] for position in positions])
 
-
-@dataclass(frozen=True, slots=True)
-class _RowNumbersFrom:
-    """Positions in a chunk as row numbers of the table."""
-
-    reader: TableReader
-    before: int
-
-    def __call__(self, positions: Sequence[int]) -> Sequence[int]:
-        return self.reader.row_numbers([self.before + position for position in positions])
-
-
-def _merged(batches: Iterator[pa.RecordBatch], least_rows: int) -> Iterator[pa.Table]:
-    """Batches put together until they are worth a pass of the encoder; empty ones dropped."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-            rows += batch.num_rows
-        if rows >= least_rows:
-            yield pa.Table.from_batches(waiting).unify_dictionaries()
-            waiting, rows = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting).unify_dictionaries()
+    def _encoded(self, positions: tuple[int, ...], part: Part) -> Iterator[Codes]:
+        schema = Schema(tuple(self._schema.attributes[position] for position in positions))
+        return encoded(part, schema, self._reader.where, self._reader.row_numbers)

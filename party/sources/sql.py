@@ -26,6 +26,9 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.schema import Schema
+from common.schema.columns import is_text
+from party.sources.grouping import Grouping, fingerprint_statement, group_statement
+from party.sources.parts import Part, parts_of_stream
 
 KINDS = ("postgresql", "sqlite", "duckdb")
 # In a URI, between colon and the last at sign before the path, or as a parameter; or in a list of
@@ -64,9 +67,11 @@ class SqlReader:
         self._address = address
         self._query = query.strip().rstrip(";")
         self._as_of = as_of
+        self._names = schema.names
         # Asking for no rows tells the names of the columns.
         with self._running(f"SELECT * FROM ({self._query}) AS source LIMIT 0") as rows:  # noqa: S608  # the owner's own query
             schema.check_columns(rows.schema.names, where=self.where)
+            self._texts = {field.name for field in rows.schema if is_text(field.type)}
 
     @property
     def where(self) -> str:
@@ -83,8 +88,11 @@ class SqlReader:
         """A query has no mark: only its rows tell."""
         return None
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
+        return parts_of_stream(self._batches(names))
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
         with self._running(f"SELECT {columns} FROM ({self._query}) AS source") as rows:  # noqa: S608  # the owner's own query
             try:
@@ -105,9 +113,45 @@ class SqlReader:
         """Rows count from 1, in the order the database gave them."""
         return [position + 1 for position in positions]
 
+    def grouping(self) -> Grouping | None:
+        """Counting in the database: PostgreSQL and DuckDB have what it takes."""
+        return None if self._kind == "sqlite" else self
+
+    def fingerprint(self) -> str:
+        """See `Grouping`."""
+        return self.groups([])[0]
+
+    def groups(self, sets: Sequence[Sequence[str]]) -> tuple[str, list[pa.Table]]:
+        """See `Grouping`; everything in one transaction, which sees one state of the table."""
+        statement = fingerprint_statement(self._kind, self._query, self._names)
+        statements = [group_statement(self._kind, self._query, n, self._texts) for n in sets]
+        with self._session() as cursor:
+            try:
+                tables = [self._fetched(cursor, each) for each in [statement, *statements]]
+            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
+                raise self._refused(error) from None
+        return " ".join(str(column[0]) for column in tables[0].columns), tables[1:]
+
+    def _fetched(self, cursor: adbc_driver_manager.dbapi.Cursor, statement: str) -> pa.Table:
+        cursor.execute(statement)
+        with cursor.fetch_record_batch() as rows:
+            batches = [_plain(batch) for batch in rows]
+        return pa.Table.from_batches(batches)
+
     @contextmanager
     def _running(self, query: str) -> Iterator[pa.RecordBatchReader]:
         """The stream of a query's rows, on a connection of its own."""
+        with self._session() as cursor:
+            try:
+                cursor.execute(query)
+                rows = cursor.fetch_record_batch()
+            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
+                raise self._refused(error) from None
+            yield rows
+
+    @contextmanager
+    def _session(self) -> Iterator[adbc_driver_manager.dbapi.Cursor]:
+        """A connection of its own, which cannot write and sees one state of the database."""
         with ExitStack() as stack:
             try:
                 connection = stack.enter_context(closing(_connect(self._kind, self._address)))
@@ -115,12 +159,10 @@ class SqlReader:
                     closing(connection.cursor(adbc_stmt_kwargs=_STATEMENT_OPTIONS[self._kind]))
                 )
                 if self._kind == "postgresql":
-                    cursor.execute("SET TRANSACTION READ ONLY")
-                cursor.execute(query)
-                rows = cursor.fetch_record_batch()
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
                 raise self._refused(error) from None
-            yield rows
+            yield cursor
 
     def _refused(self, error: Exception) -> InputError:
         """The driver's complaint, without the secrets it was given (libpq quotes what it reads)."""

@@ -15,7 +15,7 @@ import pytest
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
-from party.sources import SourceSettings, source, sql
+from party.sources import SourceSettings, grouping, parts, source, sql
 
 PASSWORD = "correct-horse"
 ROWS = 150_000
@@ -129,7 +129,7 @@ def prepared(folder):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks smaller than the table of these tests."""
-    monkeypatch.setattr(source, "_CHUNK_ROWS", 1 << 14)
+    monkeypatch.setattr(parts, "CHUNK_ROWS", 1 << 14)
     options = {"postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 19}}
     monkeypatch.setattr(sql, "_STATEMENT_OPTIONS", options)
 
@@ -167,6 +167,56 @@ def test_a_table_gives_exact_counts(server, held):
     for _ in range(2):
         for table, wanted in zip(opened.count(sets), expected_counts(sets), strict=True):
             assert np.array_equal(table, wanted)
+
+
+GROUPED = [(0, 4), (5,), (4, 0), (1, 5)]
+
+
+def grouped_only(monkeypatch, opened):
+    """From now on the rows themselves are out of reach."""
+    monkeypatch.setattr(opened, "_count_rows", None)
+
+
+def test_the_database_counts_to_the_last_unit(server, monkeypatch):
+    monkeypatch.setattr(grouping, "_SCAN", 0)
+    opened = settings(server).open(SCHEMA, held_bytes=0)
+    first = opened.count(GROUPED)  # learns the fingerprint along with the rows
+    grouped_only(monkeypatch, opened)
+    tables = zip(opened.count(GROUPED), first, expected_counts(GROUPED), strict=True)
+    for by_groups, by_rows, wanted in tables:
+        assert np.array_equal(by_groups, wanted)
+        assert np.array_equal(by_rows, wanted)
+
+
+def test_a_collation_that_merges_texts_does_not_merge_values(server, monkeypatch):
+    monkeypatch.setattr(grouping, "_SCAN", 0)
+    monkeypatch.setattr(grouping, "_FINGERPRINT", 0)
+    server.execute(
+        "CREATE COLLATION IF NOT EXISTS loose (provider = icu, locale = 'und-u-ks-level2', "
+        "deterministic = false)",
+        "CREATE TABLE letters AS SELECT (ARRAY['f', 'F', 'm'])[1 + i % 3] COLLATE loose AS letter "
+        "FROM generate_series(1, 3000) AS i",
+        "GRANT SELECT ON letters TO reader",
+    )
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "letter"\nkind = "categorical"\nvalues = ["f", "F", "m"]'
+    )
+    opened = settings(server, table="letters").open(schema, held_bytes=0)
+    opened.count([(0,)])
+    grouped_only(monkeypatch, opened)
+    assert opened.count([(0,)])[0].tolist() == [1000, 1000, 1000]
+
+
+def test_a_change_is_noticed_by_the_database_that_counts(server, monkeypatch):
+    monkeypatch.setattr(grouping, "_SCAN", 0)
+    opened = settings(server).open(SCHEMA, held_bytes=0)
+    opened.count([(0,)])
+    grouped_only(monkeypatch, opened)
+    server.execute("UPDATE people SET age = age + 10 WHERE id = 777")
+    with pytest.raises(PolicyError, match="changed during the study"):
+        opened.count([(0,)])
+    server.execute("UPDATE people SET age = age - 10 WHERE id = 777")
+    assert opened.count([(0,)])[0].sum() == ROWS
 
 
 def test_a_large_table_is_streamed_in_chunks(server):

@@ -11,7 +11,7 @@ from common.bayes.domain import Domain, View
 from common.bayes.model import PrivBayesModel
 from common.bayes.network import Network, Pair
 from common.bayes.plan import Encoding, PrivBayesOptions, make_plan
-from common.bayes.sampling import sample, sample_blocks
+from common.bayes.sampling import Sampler, sample
 from common.errors import InputError, LocalError
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
@@ -70,7 +70,7 @@ def test_a_wrong_law_would_be_noticed():
 def test_any_number_of_rows_comes_in_blocks():
     for rows, blocks in [(0, [0]), (1, [1]), (10, [4, 4, 2]), (8, [4, 4])]:
         parts = list(
-            sample_blocks(NETWORK, DOMAIN, CONDITIONALS, rows, SeededRandomSource(2), block_rows=4)
+            Sampler(NETWORK, DOMAIN, CONDITIONALS).blocks(rows, SeededRandomSource(2), block_rows=4)
         )
         assert [part.rows for part in parts] == blocks
         assert all(part.sizes == DOMAIN.sizes for part in parts)

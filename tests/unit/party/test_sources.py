@@ -15,7 +15,7 @@ from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import concatenate
-from party.sources import SourceSettings, TableSource, files, source, sql
+from party.sources import SourceSettings, TableSource, files, parts, sql
 from party.sources.files import CsvReader, ParquetReader
 from party.sources.fingerprint import RowDigest
 
@@ -98,7 +98,7 @@ WRITERS = [as_csv, as_parquet, as_sqlite, as_duckdb]
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks smaller than the tables of these tests."""
-    monkeypatch.setattr(source, "_CHUNK_ROWS", 512)
+    monkeypatch.setattr(parts, "CHUNK_ROWS", 512)
     monkeypatch.setattr(files, "_BATCH_ROWS", 200)
     monkeypatch.setattr(files, "_BLOCK_BYTES", 1 << 13)
     options = {**sql._STATEMENT_OPTIONS, "sqlite": {"adbc.sqlite.query.batch_rows": 300}}
@@ -314,8 +314,8 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_merging_keeps_every_row_of_every_batch():
     frame = people(100)
-    table = source.pa.Table.from_pandas(frame[["age"]])
+    table = parts.pa.Table.from_pandas(frame[["age"]])
     batches = table.to_batches(max_chunksize=7)
-    merged = list(source._merged(iter([*batches, batches[0].slice(0, 0)]), 30))
+    merged = list(parts.merged(iter([*batches, batches[0].slice(0, 0)]), 30))
     assert [part.num_rows for part in merged] == [35, 35, 30]
-    assert source.pa.concat_tables(merged).equals(table)
+    assert parts.pa.concat_tables(merged).equals(table)

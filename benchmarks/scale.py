@@ -1,0 +1,220 @@
+"""More rows than memory, in and out: `python -m benchmarks.scale [--full]`.
+
+In: all 2-way tables of a Parquet file of 15 attributes, decoded, encoded and counted on every core,
+against DuckDB, which reads the same columns and does one of two things: it adds them up, or it
+hands the values over. Out: synthetic rows drawn, decoded and written to Parquet in blocks, against
+drawing and writing them in one piece. 5 million rows, and 100 million with `--full`.
+
+Every job runs in a process of its own, so that its peak of memory is its own. Seconds are of the
+clock and of the processor; on a machine that others use, the second is the one to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.counting import DOMAINS, skewed_codes
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from common.schema.arrow_decoder import decode_to_arrow
+from parley.privbayes import FittedPrivBayes, PrivBayes
+from parley.streaming import write_stream
+from party.sources.files import ParquetReader
+from party.sources.source import TableSource
+
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+FULL_ROWS = 100_000_000
+_GROUP_ROWS = 1 << 20
+_FITTED_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One job."""
+
+    job: str
+    rows: int
+    seconds: float
+    processor_seconds: float
+    peak_mib: float
+
+    @property
+    def nanoseconds(self) -> float:
+        """Of the processor, per row."""
+        return 1e9 * self.processor_seconds / self.rows
+
+
+def schema() -> Schema:
+    """Fifteen attributes: eight of words, five of whole numbers, two of real ones."""
+    parts = []
+    for position, size in enumerate(DOMAINS):
+        name = f'[[attribute]]\nname = "c{position}"\n'
+        if position % 3 == 2:
+            parts.append(f'{name}kind = "integer"\nmin = 0\nmax = {5 * size - 1}\nbins = {size}\n')
+        elif position % 5 == 4:
+            parts.append(f'{name}kind = "real"\nmin = 0\nmax = {size}\nbins = {size}\n')
+        else:
+            words = json.dumps([f"value {code}" for code in range(size)])
+            parts.append(f'{name}kind = "categorical"\nvalues = {words}\n')
+    return Schema.from_toml("\n".join(parts))
+
+
+def make_table(path: Path, rows: int) -> None:
+    """Skewed, dependent rows, as any program would write them."""
+    domains, writer = schema(), None
+    for start in range(0, rows, _GROUP_ROWS):
+        codes = skewed_codes(min(_GROUP_ROWS, rows - start), DOMAINS, seed=start)
+        table = decode_to_arrow(domains, codes, SeededRandomSource(start))
+        plain = [
+            column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+            for column in table.columns
+        ]
+        table = pa.table(plain, names=table.column_names)
+        writer = writer or pyarrow.parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def timed(job: str, rows: int, task: Callable[[], object]) -> Measured:
+    """A job's cost in this process."""
+    clock, processor = time.perf_counter(), time.process_time()
+    task()
+    clock, processor = time.perf_counter() - clock, time.process_time() - processor
+    return Measured(job, rows, clock, processor, _peak_mib())
+
+
+def _peak_mib() -> float:
+    """The most memory this process had. Unlike `ru_maxrss`, it does not begin with the parent's."""
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def count_pairs(path: Path, rows: int) -> Measured:
+    """Every pair of attributes, from the file."""
+    source = TableSource(ParquetReader(path, schema()), schema(), held_bytes=0)
+    pairs = list(itertools.combinations(range(len(DOMAINS)), 2))
+    return timed("parley: all 105 two-way tables", rows, lambda: source.count(pairs))
+
+
+def quiet_duckdb() -> duckdb.DuckDBPyConnection:
+    """DuckDB without its progress bar."""
+    return duckdb.connect().execute("SET enable_progress_bar = false")
+
+
+def scan_and_add(path: Path, rows: int) -> Measured:
+    """DuckDB adds every column up: the cheapest thing that looks at every value."""
+    sums = ", ".join(
+        f"sum(length({a.name}))" if a.kind == "categorical" else f"sum({a.name})"
+        for a in schema().attributes
+    )
+    statement = f"SELECT {sums} FROM '{path}'"  # noqa: S608  # our own file
+    connection = quiet_duckdb()
+    return timed(
+        "DuckDB: sum of every column", rows, lambda: connection.execute(statement).fetchall()
+    )
+
+
+def scan_and_hand_over(path: Path, rows: int) -> Measured:
+    """DuckDB gives every value to Python, as Arrow batches."""
+
+    def run() -> None:
+        relation = quiet_duckdb().table_function("read_parquet", [str(path)])
+        for _ in relation.to_arrow_reader(1 << 17):
+            pass
+
+    return timed("DuckDB: values as Arrow batches", rows, run)
+
+
+def fitted() -> FittedPrivBayes:
+    """A model of rows like those of the other job."""
+    codes = skewed_codes(_FITTED_ROWS, DOMAINS, seed=1)
+    table = schema().decode(codes, SeededRandomSource(1))
+    return PrivBayes(epsilon=1, encoding="vanilla", seed=1).fit(table, schema())
+
+
+def write_in_blocks(path: Path, rows: int) -> Measured:
+    """Rows from a model into a file, in blocks."""
+    model = fitted()
+    write_stream(path, model, 1000)
+    return timed("parley: rows in blocks", rows, lambda: write_stream(path, model, rows))
+
+
+def write_at_once(path: Path, rows: int) -> Measured:
+    """The same in one piece, through pandas."""
+    model = fitted()
+    model.sample(1000)
+    return timed(
+        "parley: rows in one piece", rows, lambda: model.sample(rows).to_parquet(path, index=False)
+    )
+
+
+def main() -> None:
+    """Run the jobs, print the tables, and keep the figures."""
+    parser = argparse.ArgumentParser(description="more rows than memory, in and out")
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--full", action="store_true", help=f"{FULL_ROWS:,} rows")
+    options = parser.parse_args()
+    rows = FULL_ROWS if options.full else options.rows
+    processes = multiprocessing.get_context("spawn")
+    done: list[list[Measured]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.parquet"
+        make_table(path, rows)
+        out = Path(folder) / "out.parquet"
+        jobs = [
+            [
+                (count_pairs, path, rows),
+                (scan_and_add, path, rows),
+                (scan_and_hand_over, path, rows),
+            ],
+            [(write_in_blocks, out, rows), (write_at_once, out, min(rows, 1_000_000))],
+        ]
+        for group in jobs:
+            done.append([])
+            for job, file, count in group:
+                with processes.Pool(1) as pool:
+                    done[-1].append(pool.apply(job, (file, count)))
+    for title, measured in zip(("In", "Out"), done, strict=True):
+        show(title, measured)
+    RESULTS.parent.mkdir(exist_ok=True)
+    everything = [asdict(each) for measured in done for each in measured]
+    RESULTS.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+def show(title: str, group: list[Measured]) -> None:
+    """One table; ratios are against its first line."""
+    table = Table(title=f"{title}: {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    for heading in ("job", "rows", "seconds", "rows/s", "ns of processor/row", "ours/it", "MiB"):
+        table.add_column(heading, justify="left" if heading == "job" else "right")
+    for each in group:
+        table.add_row(
+            each.job,
+            f"{each.rows:,}",
+            f"{each.seconds:,.2f}",
+            f"{each.rows / each.seconds:,.0f}",
+            f"{each.nanoseconds:,.0f}",
+            f"{group[0].nanoseconds / each.nanoseconds:.2f}",
+            f"{each.peak_mib:,.0f}",
+        )
+    Console(width=130).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Counting rows that are made while they are counted: every thread makes, and counts, its own.
+
+A stream is a part of a table that one thread can produce alone, such as a row group of a file. The
+thread that decodes a chunk also counts it, while it is in its cache, into totals of its own; the
+totals are added up at the end. Requests too large for that have one set of totals, to which the
+chunks are added one after the other, by all threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from common.marginals.counting import Counts, Tally, checked_sets
+from common.marginals.threads import map_in_threads, worker_count
+from common.schema.codes import Codes
+
+Stream = Callable[[], Iterable[Codes]]
+
+
+def count_streams(
+    streams: Iterable[Stream],
+    sizes: Sequence[int],
+    attribute_sets: Sequence[Sequence[int]],
+    threads: int | None = None,
+) -> list[Counts]:
+    """`common.marginals.count` of all the rows of all streams.
+
+    Args:
+        streams: Taken one by one in the caller's thread, run in any.
+        sizes: The domain sizes of the attributes of every chunk.
+        attribute_sets: As for `count`.
+        threads: One per core when not given. The answer is the same.
+    """
+    workers = worker_count(threads)
+    whole = Tally(sizes, checked_sets(attribute_sets, sizes))
+    if whole.fits_every_thread:
+        _count_apart(streams, whole, workers)
+    else:
+        for chunks in map_in_threads(_all_chunks, streams, workers):
+            for chunk in chunks:
+                whole.add(chunk, threads=workers)
+    return whole.tables()
+
+
+def _all_chunks(stream: Stream) -> list[Codes]:
+    return list(stream())
+
+
+def _count_apart(streams: Iterable[Stream], whole: Tally, workers: int) -> None:
+    idle: list[Tally] = []
+    every: list[Tally] = []
+    lock = threading.Lock()
+
+    def run(stream: Stream) -> None:
+        with lock:
+            if not idle:
+                every.append(whole.empty())
+                idle.append(every[-1])
+            tally = idle.pop()
+        for chunk in stream():
+            tally.add(chunk, threads=1)
+        with lock:
+            idle.append(tally)
+
+    for _ in map_in_threads(run, streams, workers):
+        pass
+    for tally in every:
+        whole.merge(tally)

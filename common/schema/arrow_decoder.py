@@ -1,0 +1,71 @@
+"""From codes to Arrow columns: the decoder for many rows, without pandas and without text per row.
+
+The values are those of `common.schema.decoder`. Text stays a dictionary and the places in it, which
+is how Parquet files store it; numbers and dates are drawn from inside their bin.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from common.schema.attribute import OTHER_LABEL, Attribute, Listed
+from common.schema.binning import Binning
+from common.schema.codes import CodeColumn, Codes
+from common.schema.decoder import WordSource
+from common.schema.schema import Schema
+
+_WORD_RANGE = 1 << 32
+
+
+def decode_to_arrow(schema: Schema, codes: Codes, source: WordSource) -> pa.Table:
+    """The codes as a table of values that `Schema.encode` would give the same codes.
+
+    Dates are `date32`, datetimes `timestamp[s]`, text a dictionary; a missing cell is null, and so
+    is one coded `other` where the type cannot hold "(other)".
+    """
+    columns = [
+        _column(attribute, column, source)
+        for attribute, column in zip(schema.attributes, codes.columns, strict=True)
+    ]
+    return pa.table(columns, names=list(schema.names))
+
+
+def _column(attribute: Attribute, codes: CodeColumn, source: WordSource) -> pa.Array:
+    domain = attribute.domain
+    if isinstance(domain, Listed) and domain.textual:
+        words = [str(value) for value in domain.values] + [OTHER_LABEL] * attribute.other
+        places = pa.array(codes, mask=_gaps(codes, len(words), attribute.size))
+        return pa.DictionaryArray.from_arrays(places, pa.array(words, type=pa.string()))
+    gaps = _gaps(codes, attribute.value_count, attribute.size)
+    if isinstance(domain, Listed):
+        fillers = [domain.values[0]] * (attribute.size - domain.count)
+        return pa.array(np.array([*domain.values, *fillers]).take(codes), mask=gaps)
+    bins = codes if gaps is None else np.minimum(codes, domain.count - 1)
+    numbers = _inside(domain, bins, source)
+    if attribute.kind == "date":
+        return pa.array(numbers.astype(np.int32), mask=gaps).view(pa.date32())
+    array = pa.array(numbers, mask=gaps)
+    return array.view(pa.timestamp("s")) if attribute.kind == "datetime" else array
+
+
+def _gaps(codes: CodeColumn, values: int, size: int) -> NDArray[np.bool_] | None:
+    """The cells that are empty, None where there can be none."""
+    return None if values == size else codes >= values
+
+
+def _inside(
+    domain: Binning, bins: CodeColumn, source: WordSource
+) -> NDArray[np.int64] | NDArray[np.float64]:
+    """A number inside each bin, equally likely over the bin."""
+    if domain.whole:
+        widths = (domain.last - domain.first + 1).astype(np.uint64)
+        if int(widths.max()) <= _WORD_RANGE:
+            # The upper half of a 32-bit word times a width is below the width, exactly.
+            halves = source.words((len(bins) + 1) // 2).view(np.uint32)[: len(bins)]
+            steps = (halves.astype(np.uint64) * widths.take(bins)) >> np.uint64(32)
+            drawn: NDArray[np.int64] = domain.first.take(bins) + steps.view(np.int64)
+            return drawn
+    fractions = (source.words(len(bins)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return domain.draw(bins, fractions)

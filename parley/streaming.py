@@ -1,0 +1,92 @@
+"""Synthetic rows in blocks: drawn, decoded and formatted on every core, written as they come.
+
+A release of more rows than fit into memory differs in nothing from a small one but in how it is
+written. Every block has a random source of its own: a stream is never shared between threads. With
+a seed, the rows depend on the seed and not on the number of threads.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from common.marginals.threads import map_in_threads, worker_count
+from common.privacy.randomness import RandomSource
+from common.schema import Codes, Schema
+from common.schema.arrow_decoder import decode_to_arrow
+from common.schema.codes import concatenate
+from parley.console import Reporter, silent
+from parley.single_owner import source_of
+from parley.table_files import CsvFile, ParquetFile
+
+BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
+KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here
+
+
+class Drawable(Protocol):
+    """A fitted model, as far as drawing rows goes."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public domains."""
+
+    @property
+    def seed(self) -> int | None:
+        """Of a run that is not private."""
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Rows from this source; called from several threads."""
+
+    def decode(self, codes: Codes) -> pd.DataFrame:
+        """Codes as a table like the input."""
+
+
+def write_stream(
+    path: Path,
+    fitted: Drawable,
+    rows: int,
+    *,
+    threads: int | None = None,
+    tell: Reporter = silent,
+) -> Codes:
+    """Draw rows into a file, in memory that does not depend on their number.
+
+    Args:
+        path: ends in .csv or .parquet.
+        fitted: what to draw from.
+        rows: how many.
+        threads: one per core if None.
+        tell: told how far the work is.
+
+    Returns:
+        The first of the rows: whole blocks, until there are `KEPT_ROWS`.
+    """
+    fitted.draw(1, source_of(fitted.seed, "rows"))  # what threads share is made before them
+    kind = CsvFile if path.suffix == ".csv" else ParquetFile
+    kept: list[Codes] = []
+    done = 0
+    with kind(path, fitted.schema, fitted.decode(one_of_each(fitted.schema))) as file:
+
+        def block(number: int) -> tuple[Codes, object]:
+            size = min(BLOCK_ROWS, rows - number * BLOCK_ROWS)
+            codes = fitted.draw(size, source_of(fitted.seed, f"rows/{number}"))
+            inside = source_of(fitted.seed, f"numbers/{number}")
+            return codes, file.formatted(decode_to_arrow(fitted.schema, codes, inside))
+
+        blocks = range(max(1, -(-rows // BLOCK_ROWS)))
+        for codes, formatted in map_in_threads(block, blocks, worker_count(threads)):
+            file.write(formatted)
+            if done < KEPT_ROWS:
+                kept.append(codes)
+            done += codes.rows
+            tell(done / max(rows, 1), f"{done:,} rows")
+    return concatenate(kept)
+
+
+def one_of_each(schema: Schema) -> Codes:
+    """A few rows in which every code of every attribute occurs: they show the types of columns."""
+    rows = np.arange(max(schema.sizes))
+    return Codes.from_columns([rows % size for size in schema.sizes], schema.sizes)

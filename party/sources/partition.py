@@ -1,0 +1,133 @@
+"""What runs where a partition of a table is: encode, digest and count its rows, and say only that.
+
+Everything here is plain functions of batches, without Spark: whoever has a partition of a table and
+these functions gets counts that add up, cell by cell, to those of the whole table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+from common.marginals.counting import Tally, checked_sets
+from common.schema import Codes, Schema
+from common.schema.codes import CodeColumn
+from party.sources.fingerprint import RowDigest
+from party.sources.parts import CHUNK_ROWS, merged
+
+CELLS = pa.schema([("cell", pa.int64()), ("count", pa.int64())])
+_ROWS = -1  # not cells, but numbers that add up like counts: the rows, and halves of the digest
+_FIRST_HALF = -2
+_HALF = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCounter:
+    """A request, in a form that travels to the partitions.
+
+    Args:
+        schema: the study's, as text.
+        sets: the attribute sets asked for.
+    """
+
+    schema: str
+    sets: tuple[tuple[int, ...], ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The cells of one partition that are not zero; the tables lie one after the other.
+
+        Raises:
+            InputError: naming a cell that the schema refuses.
+        """
+        schema = Schema.from_toml(self.schema)
+        digest = RowDigest(schema.sizes)
+        tally = Tally(schema.sizes, checked_sets(self.sets, schema.sizes))
+        for codes in _encoded(schema, batches):
+            digest.add(codes)
+            tally.add(codes, threads=1)  # the other cores have other partitions
+        counts = np.concatenate(
+            [np.zeros(0, dtype=np.int64), *(table.ravel() for table in tally.tables())]
+        )
+        cells = np.flatnonzero(counts)
+        halves = [half for total in digest.sums for half in divmod(total, _HALF)]
+        marks = [_ROWS, *range(_FIRST_HALF, _FIRST_HALF - len(halves), -1)]
+        yield pa.record_batch(
+            [
+                pa.array(np.concatenate([marks, cells]), type=pa.int64()),
+                pa.array(np.concatenate([[digest.rows, *halves], counts[cells]]), type=pa.int64()),
+            ],
+            schema=CELLS,
+        )
+
+
+def gathered(
+    cells: pa.Table, sizes: tuple[int, ...], sets: Sequence[Sequence[int]]
+) -> tuple[RowDigest, list[NDArray[np.int64]]]:
+    """The digest of all rows, and the tables, from the sums of what the partitions said."""
+    places = cells.column("cell").to_numpy()
+    counts = cells.column("count").to_numpy()
+    shapes = [tuple(sizes[a] for a in each) for each in sets]
+    ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+    flat = np.zeros(int(ends[-1]), dtype=np.int64)
+    inside = places >= 0
+    flat[places[inside]] = counts[inside]
+    marks = dict(zip(places[~inside].tolist(), counts[~inside].tolist(), strict=True))
+    digest = RowDigest(sizes)
+    digest.rows = marks.get(_ROWS, 0)
+    digest.sums = [
+        (marks.get(_FIRST_HALF - 2 * at, 0) * _HALF + marks.get(_FIRST_HALF - 2 * at - 1, 0))
+        % (1 << 64)
+        for at in range(len(digest.sums))
+    ]
+    tables = [
+        flat[start:stop].reshape(shape)
+        for start, stop, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
+    ]
+    return digest, tables
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEncoder:
+    """The rows of a partition as codes, one byte string per column and chunk.
+
+    Args:
+        schema: the study's, as text.
+    """
+
+    schema: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row per chunk."""
+        for codes in _encoded(Schema.from_toml(self.schema), batches):
+            yield pa.record_batch(
+                [pa.array([column.tobytes()], type=pa.binary()) for column in codes.columns],
+                names=packed_names(codes.width),
+            )
+
+
+def packed_names(width: int) -> list[str]:
+    """Columns by position: of what goes into a partition, and what `PartitionEncoder` gives."""
+    return [f"c{position}" for position in range(width)]
+
+
+def unpacked(row: Sequence[bytes | bytearray], schema: Schema) -> Codes:
+    """A chunk from the byte strings of its columns."""
+    if len(row) != len(schema.attributes):
+        raise LocalError(f"{len(row)} columns are not the {len(schema.attributes)} of the schema")
+    columns: list[CodeColumn] = [
+        np.frombuffer(bytes(packed), dtype=attribute.code_type)
+        for packed, attribute in zip(row, schema.attributes, strict=True)
+    ]
+    return Codes(tuple(columns), schema.sizes)
+
+
+def _encoded(schema: Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[Codes]:
+    """The columns are the attributes in order, whatever their names."""
+    for table in merged(batches, CHUNK_ROWS):
+        yield schema.encode(table.rename_columns(list(schema.names)), where="a partition")

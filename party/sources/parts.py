@@ -1,0 +1,92 @@
+"""A table in parts that can be read apart from one another, so that every core reads its own.
+
+A reader hands out parts in order. What must be done in order (parsing a CSV file, taking rows from
+a database) is done when a part is handed out; what need not (decoding a row group) is done by
+whoever reads the part, usually a thread that then encodes and counts the rows as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from common.schema import Codes, Schema
+
+CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive rows of a table.
+
+    Attributes:
+        first_row: the position of the first of them in the table.
+        read: gives the rows, in order; called once, from any thread.
+    """
+
+    first_row: int
+    read: Callable[[], Iterable[pa.Table]]
+
+
+RowNumbers = Callable[[Sequence[int]], Sequence[int]]
+
+
+def encoded(part: Part, schema: Schema, where: str, row_numbers: RowNumbers) -> Iterator[Codes]:
+    """The rows of a part as codes; `row_numbers` turns positions in the table into its rows.
+
+    Raises:
+        InputError: naming the place, the row and the cell that the schema refuses.
+    """
+    before = part.first_row
+    for table in part.read():
+        yield schema.encode(table, where=where, row_numbers=_From(before, row_numbers))
+        before += table.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _From:
+    """Positions in a chunk as row numbers of the table."""
+
+    before: int
+    row_numbers: RowNumbers
+
+    def __call__(self, positions: Sequence[int]) -> Sequence[int]:
+        return self.row_numbers([self.before + position for position in positions])
+
+
+def parts_of_stream(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+    """Parts of a table that has to be read from its beginning to its end."""
+    before = 0
+    for table in merged(batches, CHUNK_ROWS):
+        yield Part(before, _Ready(table))
+        before += table.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    table: pa.Table
+
+    def __call__(self) -> tuple[pa.Table]:
+        return (self.table,)
+
+
+def merged(batches: Iterable[pa.RecordBatch], least_rows: int) -> Iterator[pa.Table]:
+    """Batches put together until they are worth a pass of the encoder; empty ones dropped."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= least_rows:
+            yield _one_table(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _one_table(waiting)
+
+
+def _one_table(batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    return table if len(batches) == 1 else table.unify_dictionaries()

@@ -1,0 +1,234 @@
+"""A table that Apache Spark holds: the rows are counted where they are, and only counts come back.
+
+Spark runs `PartitionCounter` over the partitions (`mapInArrow`) and adds up the cells. The digest
+of the rows comes with them, so every answer is known to be about the table of the snapshot. Spark
+sends this project's own code to the executors, so that they run what the driver runs; they need
+the libraries it stands on (numpy, numba, pandas, pyarrow and the database drivers): the same Python
+environment, installed on the nodes or sent along with `spark.archives`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import datetime as dt
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+import common
+import party
+from common.errors import InputError, PolicyError
+from common.schema import Codes, Schema
+from common.schema.codes import concatenate
+from party.sources.fingerprint import RowDigest
+from party.sources.partition import (
+    PartitionCounter,
+    PartitionEncoder,
+    gathered,
+    packed_names,
+    unpacked,
+)
+from party.sources.source import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SHIPPED = "spark.parley.shipped"  # the name of the archive that a session has already
+_RAISED = re.compile(r"^(?:common\.errors\.InputError: |(?=[\w.]+: ))(.+)$", re.MULTILINE)
+
+
+def start_session(master: str = "", options: dict[str, str] | None = None) -> SparkSession:
+    """A session of Spark, or the one that runs already.
+
+    Args:
+        master: as Spark writes it; what Spark's own configuration says if empty.
+        options: Spark's properties, over those of its configuration.
+
+    Raises:
+        InputError: Spark is not installed, or does not start.
+    """
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InputError(
+            "source: a spark source needs pyspark: install it with pip install 'parley[spark]'"
+        ) from None
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        raise InputError(
+            "source: Spark needs Java 17 or newer, and there is none on this machine; install one "
+            "(such as openjdk-17-jre-headless) or let JAVA_HOME point to it"
+        )
+    builder = SparkSession.builder.appName("parley")
+    if master:
+        builder = builder.master(master)
+    for name, value in (options or {}).items():
+        builder = builder.config(name, value)
+    try:
+        with _quiet():
+            session = builder.getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise InputError(f"source: Spark does not start: {_first_line(error)}") from None
+    if str(session.sparkContext.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        session.sparkContext.pythonExec = sys.executable  # on this machine: this environment
+    return session
+
+
+class SparkSource:
+    """A `Source` over a table of Spark; opening it reads the table once.
+
+    Args:
+        session: where the table is.
+        table: gives the table, as of now.
+        schema: the study's.
+        where: the name of the table in errors.
+        as_of: the date the data is of, if it is known.
+
+    Raises:
+        InputError: the table cannot be read, or is not of the schema.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        table: Callable[[SparkSession], DataFrame],
+        schema: Schema,
+        *,
+        where: str,
+        as_of: dt.date | None = None,
+    ) -> None:
+        self._session = session
+        self._table = table
+        self._schema = schema
+        self._text = Schema(schema.attributes).to_toml()
+        self._where = where
+        _ship(session)
+        with self._reading(), _quiet():
+            columns = table(session).columns
+        schema.check_columns(columns, where=where)
+        digest, _ = self._counted([])
+        if digest.rows == 0:
+            raise InputError(f"{where}: the table has no rows")
+        self._snapshot = Snapshot(rows=digest.rows, digest=digest.hexdigest(), as_of=as_of)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which table this is."""
+        return self._snapshot
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._snapshot.rows
+
+    def chunks(self) -> Iterator[Codes]:
+        """All rows, a chunk at a time, brought to this machine; see `Source`."""
+        digest = RowDigest(self._schema.sizes)
+        packed = ", ".join(f"{name} binary" for name in packed_names(len(self._schema.names)))
+        with self._reading():
+            with _quiet():
+                frame = self._columns().mapInArrow(PartitionEncoder(self._text), packed)
+            for row in frame.toLocalIterator(prefetchPartitions=True):
+                codes = unpacked(row, self._schema)
+                digest.add(codes)
+                yield codes
+        self._check(digest)
+
+    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set, axes as given."""
+        digest, tables = self._counted(sets)
+        self._check(digest)
+        return tables
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return concatenate(list(self.chunks()))
+
+    def _counted(self, sets: Sequence[Sequence[int]]) -> tuple[RowDigest, list[NDArray[np.int64]]]:
+        request = PartitionCounter(self._text, tuple(tuple(map(int, each)) for each in sets))
+        with self._reading(), _quiet():
+            cells = self._columns().mapInArrow(request, "cell long, count long")
+            sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()
+        return gathered(sums.rename_columns(["cell", "count"]), self._schema.sizes, sets)
+
+    def _columns(self) -> DataFrame:
+        """The attributes in order, by names that Spark cannot misread."""
+        names = ["`" + name.replace("`", "``") + "`" for name in self._schema.names]
+        return self._table(self._session).select(*names).toDF(*packed_names(len(names)))
+
+    def _check(self, digest: RowDigest) -> None:
+        if digest.hexdigest() != self._snapshot.digest:
+            raise PolicyError(
+                f"{self._where}: the data changed during the study, and answers about two "
+                "different tables protect neither. Restore the data as it was, or give the study up"
+            )
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            raise InputError(f"{self._where}: {_first_line(error)}") from None
+
+
+def table_of(path: str = "", query: str = "") -> Callable[[SparkSession], DataFrame]:
+    """A table of Parquet files anywhere Spark can read, or what a query of Spark SQL gives."""
+
+    def opened(session: SparkSession) -> DataFrame:
+        if query:
+            return session.sql(query)
+        session.catalog.refreshByPath(path)  # what Spark remembers of files may be out of date
+        return session.read.parquet(path)
+
+    return opened
+
+
+def _ship(session: SparkSession) -> None:
+    """Send our code to the executors, once in a session.
+
+    Spark serves it from a folder for as long as it runs, since new executors may start at any time.
+    """
+    if session.conf.get(_SHIPPED, ""):
+        return
+    folder = Path(tempfile.mkdtemp(prefix="parley-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / f"{folder.name}.zip"  # Spark wants a name of its own for every file
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for package in (common, party):
+            root = Path(package.__path__[0])
+            for file in sorted(root.rglob("*.py")):
+                zipped.write(file, file.relative_to(root.parent))
+    session.sparkContext.addPyFile(str(path))
+    session.conf.set(_SHIPPED, path.name)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Spark's warning about new versions of pandas: only Arrow is used of it here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        yield
+
+
+def _first_line(error: BaseException) -> str:
+    """What an executor's Python complained about if it did, or else how Spark's words begin."""
+    _, traceback, python = str(error).partition("Traceback (most recent call last):")
+    raised = _RAISED.search(python) if traceback else None
+    if raised is not None:
+        return raised[1].strip()
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))

@@ -1,0 +1,183 @@
+"""Apache Spark with two workers of its own: the same counts as in memory, to the last unit."""
+
+import shutil
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from common.errors import InputError, PolicyError
+from common.marginals import count
+from common.schema import Schema
+from party.sources import SourceSettings
+from party.sources.fingerprint import RowDigest
+from party.sources.spark import SparkSource, start_session, table_of
+
+pytestmark = pytest.mark.slow  # a session takes its time to start
+
+SCHEMA = Schema.from_toml("""
+ignore = ["id"]
+[[attribute]]
+name = "sex"
+kind = "categorical"
+values = ["F", "M"]
+missing = true
+[[attribute]]
+name = "age in `years`"
+kind = "integer"
+min = 0
+max = 99
+bins = 10
+[[attribute]]
+name = "income"
+kind = "real"
+min = 0
+max = 100
+bins = 4
+clip = true
+[[attribute]]
+name = "since"
+kind = "date"
+min = 2000-01-01
+max = 2025-12-31
+bins = 300
+""")
+ROWS = 20_000
+
+
+def people(rows=ROWS, seed=5):
+    source = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "id": np.arange(rows),
+            "sex": pd.Series(source.choice(["F", "M", None], rows), dtype=object),
+            "age in `years`": source.integers(0, 100, rows),
+            "income": source.normal(50, 30, rows).round(2),
+            "since": pd.Timestamp("2000-01-01").date()
+            + pd.to_timedelta(source.integers(0, 9000, rows), unit="D").to_pytimedelta(),
+        }
+    )
+
+
+def write(frame, folder):
+    """Four files, so that there are partitions to share out."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for part in range(4):
+        frame.iloc[part::4].to_parquet(folder / f"part-{part}.parquet", index=False)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    """A cluster with two worker processes, which know nothing of this folder."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("no Java here: install openjdk-17-jre-headless")
+    folder = tmp_path_factory.mktemp("spark")
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.files.maxPartitionBytes": "200k",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.executor.processTreeMetrics.enabled": "false",
+    }
+    session = start_session("local-cluster[2,1,1024]", options)
+    session.sparkContext.setLogLevel("OFF")
+    write(people(), folder / "people")
+    yield SimpleNamespace(session=session, folder=folder, path=folder / "people")
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def opened(spark):
+    """A source that several tests look at."""
+    return SparkSource(spark.session, table_of(str(spark.path)), SCHEMA, where="people")
+
+
+def test_counts_are_those_in_memory_to_the_last_unit(opened):
+    sets = [(), (0,), *combinations(range(4), 2), (3, 1, 0)]
+    expected = count(SCHEMA.encode(people()), sets)
+    for table, wanted in zip(opened.count(sets), expected, strict=True):
+        assert table.dtype == wanted.dtype
+        assert np.array_equal(table, wanted)
+
+
+def test_the_snapshot_is_that_of_any_other_source(opened):
+    digest = RowDigest(SCHEMA.sizes)
+    digest.add(SCHEMA.encode(people()))
+    assert (opened.rows, opened.snapshot.digest) == (ROWS, digest.hexdigest())
+
+
+def test_the_rows_come_in_chunks(opened):
+    assert len(list(opened.chunks())) > 1
+    everything = opened.codes()
+    expected = SCHEMA.encode(people())
+    sets = [(0, 1, 2)]
+    assert np.array_equal(count(everything, sets)[0], count(expected, sets)[0])
+
+
+def test_the_work_is_done_by_two_workers_with_the_code_that_was_sent(spark, opened):
+    def where(batches):
+        import pyarrow as pa
+
+        import party
+
+        rows = sum(batch.num_rows for batch in batches)
+        names = [[str(Path.cwd())], [party.__file__], [rows]]
+        yield pa.record_batch([pa.array(name) for name in names], names=["at", "code", "rows"])
+
+    frame = spark.session.read.parquet(str(spark.path)).select("id").repartition(8)
+    with pytest.warns(FutureWarning, match="pandas"):
+        seen = frame.mapInArrow(where, "at string, code string, rows long").toArrow().to_pandas()
+    assert seen["rows"].sum() == ROWS
+    assert seen["at"].nunique() == 2
+    assert seen["code"].str.contains(r"parley-.*\.zip/party").all()
+
+
+def test_a_table_that_changes_during_the_study_is_refused(spark):
+    path = spark.folder / "changing"
+    write(people(2000), path)
+    source = SparkSource(spark.session, table_of(str(path)), SCHEMA, where="people")
+    changed = people(2000)
+    changed.loc[0, "age in `years`"] = 99 - changed.loc[0, "age in `years`"]
+    write(changed, path)
+    with pytest.raises(PolicyError, match="changed during the study"):
+        source.count([(0,)])
+    with pytest.raises(PolicyError, match="changed during the study"):
+        list(source.chunks())
+    write(people(2000), path)
+    assert source.count([()])[0] == 2000
+
+
+def test_settings_name_a_query(spark):
+    spark.session.read.parquet(str(spark.path)).createOrReplaceTempView("people")
+    query = "SELECT * FROM people WHERE id < 500"
+    settings = SourceSettings.from_table(
+        {"kind": "spark", "query": query}, folder=Path("/"), environment={}
+    )
+    source = settings.open(SCHEMA)
+    wanted = count(SCHEMA.encode(people().iloc[:500]), [(0, 3)])[0]
+    assert np.array_equal(source.count([(0, 3)])[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SELECT * FROM nobody", "nobody"),
+        ("SELECT id, sex FROM people", 'missing column "age in `years`"'),
+        ("SELECT * FROM people WHERE false", "no rows"),
+        (
+            "SELECT id, sex, `age in ``years```, income, date '1999-01-01' AS since FROM people",
+            "attribute 'since'.*outside the domain",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_named(spark, query, named):
+    spark.session.read.parquet(str(spark.path)).createOrReplaceTempView("people")
+    with pytest.raises(InputError, match=named):
+        SparkSource(spark.session, table_of(query=query), SCHEMA, where="people")

@@ -1,0 +1,76 @@
+"""Counting while reading: any number of threads gives the counts of all rows together."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from common.errors import InputError, LocalError
+from common.marginals import count, count_streams, counting
+from common.marginals.counting import Tally
+from common.marginals.threads import map_in_threads
+from common.schema.codes import Codes
+
+SIZES = (3, 4, 300)
+SETS = [(), (0,), (1, 0), (2, 1), (0, 1, 2)]
+
+
+def rows(count_of_rows, seed=1):
+    generator = np.random.default_rng(seed)
+    return Codes.from_columns([generator.integers(0, s, count_of_rows) for s in SIZES], SIZES)
+
+
+def streams_of(codes, chunk, per_stream):
+    chunks = [codes.take(slice(at, at + chunk)) for at in range(0, codes.rows, chunk)]
+    groups = [chunks[at : at + per_stream] for at in range(0, len(chunks), per_stream)]
+    return [lambda group=group: iter(group) for group in groups]
+
+
+@pytest.mark.parametrize("private", [True, False], ids=["totals apart", "totals shared"])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_streams_add_up_to_the_table(threads, private, monkeypatch):
+    monkeypatch.setattr(counting, "_PRIVATE_CELLS", 1 << 20 if private else 0)
+    codes = rows(5000)
+    tables = count_streams(iter(streams_of(codes, 170, 3)), SIZES, SETS, threads)
+    for table, wanted in zip(tables, count(codes, SETS), strict=True):
+        assert np.array_equal(table, wanted)
+
+
+def test_no_stream_at_all_counts_nothing():
+    assert [int(table.sum()) for table in count_streams([], SIZES, SETS)] == [0] * len(SETS)
+
+
+def test_an_error_in_a_stream_is_raised():
+    def broken():
+        yield rows(10)
+        raise InputError("row 11")
+
+    with pytest.raises(InputError, match="row 11"):
+        count_streams([*streams_of(rows(100), 10, 1), broken], SIZES, SETS, 2)
+
+
+def test_tallies_of_different_requests_do_not_mix():
+    with pytest.raises(LocalError, match="same request"):
+        Tally(SIZES, [(0,)]).merge(Tally(SIZES, [(1,)]))
+
+
+def test_results_come_in_order_and_few_items_are_taken_ahead():
+    taken, done = [], []
+
+    def items():
+        for item in range(100):
+            taken.append(item)
+            yield item
+
+    for result in map_in_threads(lambda item: -item, items(), 3):
+        done.append(-result)
+        assert len(taken) - len(done) <= 6
+    assert done == list(range(100))
+
+
+def test_whoever_stops_asking_leaves_no_thread_behind():
+    before = threading.active_count()
+    results = map_in_threads(lambda item: item, iter(range(1000)), 3)
+    assert next(results) == 0
+    results.close()
+    assert threading.active_count() == before
