@@ -12,8 +12,9 @@ from parley import release
 from parley.console import Reporter, silent
 from parley.privbayes import FittedPrivBayes
 from parley.privelet import FittedPrivelet
+from parley.report.floor_check import floor_forecast
 from parley.report.network_picture import draw_network
-from parley.report.page import Section, table
+from parley.report.page import Section, table, warning
 from parley.report.release_page import ReleaseFacts, release_page
 from parley.report.released import (
     MarginalError,
@@ -116,7 +117,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
                 shares=[None] * len(fitted.schema.names),
                 errors=step_errors(fitted),
                 network=study_drawing(fitted.model, fitted.schema, synthetic),
-                more=[Section("Communication and time", _traffic(fitted))],
+                more=_study_sections(fitted, synthetic),
             )
         case _:
             assert_never(fitted)
@@ -169,6 +170,16 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
         ("study digest", study.digest.hex()),
     ]
+
+
+def _study_sections(fitted: FittedStudy, synthetic: Codes) -> list[Section]:
+    sections = [Section("Communication and time", _traffic(fitted))]
+    forecast = floor_forecast(
+        fitted.model, fitted.steps, synthetic, rows=fitted.rows, epsilon=fitted.study.epsilon
+    )
+    if forecast is not None and forecast.below_floor:
+        sections.insert(0, Section("Below the floor", warning(forecast.words())))
+    return sections
 
 
 def _traffic(fitted: FittedStudy) -> str:
