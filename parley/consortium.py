@@ -44,7 +44,7 @@ HOST = "127.0.0.1"
 _CURATOR = "curator"
 _LOOK_EVERY_S = 0.1
 _STARTS_S = 120.0
-_ENDS_S = 30.0
+_ENDS_S = 60.0
 _TAIL_LINES = 12
 _OURS = ("PARLEY_", "HTTPS_PROXY", "https_proxy")  # of the user's own services, not of these
 

@@ -56,17 +56,9 @@ def demo(
     options = StudyOptions(
         epsilon=epsilon, name="demonstration", method=method, aggregation=aggregation
     )
-    with (
-        release.new_folder(out, overwrite=True) as folder,
-        tempfile.TemporaryDirectory(prefix="parley-demo-") as scratch,
-    ):
-        console.note(f"{rows:,} made-up people, dealt out to {len(_HOSPITALS)} hospitals")
-        with (
-            console.progress("study") as tell,
-            Consortium(Path(scratch), _dealt_out(people), schema, options) as consortium,
-        ):
-            place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
-            shutil.copytree(place, folder, dirs_exist_ok=True)
+    console.note(f"{rows:,} made-up people, dealt out to {len(_HOSPITALS)} hospitals")
+    with release.new_folder(out, overwrite=True) as folder:
+        _run_study(people, schema, options, folder)
         synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
         with console.progress("comparing with the population"):
             found = evaluate(people, synthetic, schema)
@@ -84,6 +76,17 @@ def demo(
     console.result(f"synthetic table: {out / release.table_name('csv')}")
     console.result(f"report: {out / release.REPORT}")
     console.result(f"comparison with the population: {out / EVALUATION}")
+
+
+def _run_study(people: pd.DataFrame, schema: Schema, options: StudyOptions, folder: Path) -> None:
+    """The study's release in a folder; nothing else stays."""
+    with (
+        tempfile.TemporaryDirectory(prefix="parley-demo-") as scratch,
+        console.progress("study") as tell,
+        Consortium(Path(scratch), _dealt_out(people), schema, options) as consortium,
+    ):
+        place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
+        shutil.copytree(place, folder, dirs_exist_ok=True)
 
 
 def _dealt_out(people: pd.DataFrame) -> dict[str, pd.DataFrame]:
