@@ -50,7 +50,7 @@ class FloorForecast:
             "At this budget noisy one-way marginals alone (method floor) are expected to be closer "
             f"to the truth than this release: its noise moves a pair of attributes by "
             f"{self.noise:.2f} on average, theirs by {self.floor_noise:.2f}, and the dependence it "
-            f"shows is worth {self.dependence:.2f}. A larger epsilon, more rows or subn+ would help."
+            f"shows is worth {self.dependence:.2f}. More epsilon, more rows or subn+ would help."
         )
 
 
