@@ -94,6 +94,11 @@ class GroupedTables:
         return [tuple(sizes[a] for a in attributes) for attributes in self.sets]
 
     @property
+    def count(self) -> int:
+        """How many tables."""
+        return len(self.sets)
+
+    @property
     def cells(self) -> int:
         """All tables' cells together."""
         return sum(prod(shape) for shape in self.shapes)

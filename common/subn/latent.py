@@ -95,7 +95,7 @@ class LatentModel:
         to rounding; only the pairing of the columns within a class is left to chance. Margins then
         carry next to no sampling error.
         """
-        classes = _systematic(self.weights, rows, source)
+        classes = systematic(self.weights, rows, source)
         sizes = tuple(column.shape[1] for column in self.columns)
         out = [np.zeros(rows, dtype=np.int64) for _ in self.columns]
         # The classes' rows lie side by side; who comes first must not tell the class.
@@ -105,12 +105,12 @@ class LatentModel:
             own = place[start : start + count]
             start += int(count)
             for values, column in zip(out, self.columns, strict=True):
-                drawn = _systematic(column[component], int(count), source)
+                drawn = systematic(column[component], int(count), source)
                 values[own] = drawn[np.argsort(source.words(int(count)))]
         return Codes.from_columns(out, sizes)
 
 
-def _systematic(weights: Floats, count: int, source: RandomSource) -> NDArray[np.intp]:
+def systematic(weights: Floats, count: int, source: RandomSource) -> NDArray[np.intp]:
     """`count` ordered indices, index i about weights[i] * count times, unbiased."""
     if count == 0:
         return np.zeros(0, dtype=np.intp)

@@ -1,9 +1,12 @@
-"""subn+: two noisy sums, and one model fitted to both.
+"""subn+: noisy sums, and one model fitted to them. Public facts decide between two kinds.
 
     1. Margins. Tables over disjoint blocks of attributes (`common.subn.blocks`).
-    2. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
-       counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
-    3. The mixture of `common.subn.latent` is fitted to all of them. No budget.
+    2. Correlations, if most domains are small. Every attribute's values are joined into a few
+       groups by the margins' own noisy counts, and NOCD's views of the grouped attributes are
+       summed: every pair in exactly one. A mixture (`common.subn.latent`) is fitted to all tables.
+    2'. Otherwise, scores: how far every pair is from independence (`common.subn.dependence`). Then
+       families: few tables, where the dependence is, as fine as the budget bears. The model is a
+       network of them (`common.subn.grouped_network`).
 
 Where every domain is small there is nothing to group, and the views are all that is asked. Where
 the margins alone are hard to see, they get everything: the model is then no worse than independent
@@ -20,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import isqrt, sqrt
 
 import numpy as np
 
@@ -28,10 +31,14 @@ from common.errors import LocalError
 from common.privacy import sensitivity
 from common.privacy.laplace import discrete_laplace_variance
 from common.subn.blocks import disjoint_blocks, margin_error
+from common.subn.chosen_families import Family, FamilyTables, choose_families, groups_that_fit
+from common.subn.correlation import onto_simplex
+from common.subn.dependence import DependenceScores, group_weights
+from common.subn.grouped_network import GroupedNetwork
 from common.subn.grouping import GroupedTables, balanced_groups
-from common.subn.latent import LatentModel, Measurement, fit
+from common.subn.latent import LatentModel, Measurement, estimated_margins, fit
 from common.subn.nocd import optimal_design
-from common.subn.steps import Attributes, Counts, SumStep
+from common.subn.steps import Attributes, Counts, Request, SumStep
 
 BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
@@ -41,6 +48,16 @@ MARGINS_ONLY_ABOVE = 0.0205
 PENALTY_PER_GROUP = 40.0
 _FEWEST_SHARE, _MOST_SHARE = Fraction(1, 2), Fraction(13, 20)
 _MORE_SHARE_ABOVE = 0.01
+_SCORES_SHARE = Fraction(1, 10)
+# Forecast noise of a margin -> share of the margins where families are chosen by scores.
+_SHARES_BESIDE_SCORES = (
+    (0.0125, Fraction(13, 20)),
+    (0.0042, Fraction(1, 2)),
+    (0.0, Fraction(2, 5)),
+)
+_SCORE_GROUPS = 6
+_SCORE_DEVIATIONS = 2  # of its noise, that a pair's score must reach
+_TABLE_NOISE = Fraction(3, 10)  # most total variation distance that noise may add to a table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,18 +99,20 @@ class Budget:
         margin_noise: the forecast mean total variation distance of a margin, all of epsilon on it.
         groups: the most groups of a domain in the views; 0 if there are no views.
         margins: epsilon of the blocks; 0 if there are none.
-        views: epsilon of the views.
+        scores: epsilon of the scores; 0 if views are summed instead.
+        tables: epsilon of the views, or of the families that the scores choose.
     """
 
     blocks: tuple[Attributes, ...]
     margin_noise: float
     groups: int
     margins: Fraction
-    views: Fraction
+    scores: Fraction
+    tables: Fraction
 
 
 def decide_budget(facts: PublicFacts) -> Budget:
-    """Which of the two sums are made, and at what epsilon."""
+    """Which sums are made, and at what epsilon."""
     blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
     noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
     noise /= len(facts.sizes) * facts.rows * float(facts.epsilon)
@@ -104,14 +123,24 @@ def decide_budget(facts: PublicFacts) -> Budget:
         share = _MOST_SHARE if noise > _MORE_SHARE_ABOVE else _FEWEST_SHARE
         if max(facts.sizes) <= groups:
             share = Fraction(0)
+    scores = Fraction(0)
+    if groups and _mostly_large(facts.sizes):
+        share = next(own for above, own in _SHARES_BESIDE_SCORES if noise > above)
+        scores = facts.epsilon * _SCORES_SHARE
     margins = facts.epsilon * share
     return Budget(
         blocks=blocks,
         margin_noise=noise,
         groups=groups,
         margins=margins,
-        views=facts.epsilon - margins,
+        scores=scores,
+        tables=facts.epsilon - margins - scores,
     )
+
+
+def _mostly_large(sizes: Sequence[int]) -> bool:
+    """Whether views would show more than half of the attributes in groups only."""
+    return 2 * sum(size > GROUPS[-1][1] for size in sizes) > len(sizes)
 
 
 class SubnPlusPlan:
@@ -124,13 +153,14 @@ class SubnPlusPlan:
         self._facts = facts
         self.budget = decide_budget(facts)
         self._measurements: list[Measurement] = []
+        self._network: GroupedNetwork | None = None
         identity = tuple(tuple(range(size)) for size in facts.sizes)
-        self._groups = identity
+        self._histograms: list[Counts] = []
         if self.budget.margins:
-            self._request = GroupedTables(self.budget.blocks, identity)
-            self._step: SumStep | None = self._sum("margins", self.budget.margins)
+            blocks = GroupedTables(self.budget.blocks, identity)
+            self._step: SumStep | None = self._tables("margins", self.budget.margins, blocks)
         else:
-            self._step = self._views()
+            self._step = self._views(identity)
 
     def step(self) -> SumStep | None:
         """The noisy sum to make next; None when the model can be made."""
@@ -145,27 +175,27 @@ class SubnPlusPlan:
         step = self._step
         if step is None or isinstance(result, bytes) or result.shape != (step.request.cells,):
             raise LocalError("this is not a result of the plan's current step")
-        tables = self._request.tables(result)
-        variance = float(self._facts.noise_shares) * discrete_laplace_variance(step.scale)
-        for attributes, table in zip(self._request.sets, tables, strict=True):
-            maps = tuple(self._request.map_of(a) for a in attributes)
-            counts = table.astype(np.float64)
-            self._measurements.append(Measurement(attributes, maps, counts, variance))
-        if step.name == "margins" and self.budget.views:
-            self._groups = self._grouped(tables)
-            self._step = self._views()
-        else:
-            self._step = None
+        match step.request:
+            case GroupedTables() as request:
+                self._keep(request, result, step.scale)
+                self._step = self._after_margins(request, result, step.name)
+            case DependenceScores() as request:
+                self._step = self._families(request, result, step.scale)
+            case FamilyTables() as request:
+                self._network = self._network_of(request, result)
+                self._step = None
 
-    def model(self) -> LatentModel:
-        """The mixture fitted to all sums.
+    def model(self) -> LatentModel | GroupedNetwork:
+        """The mixture fitted to all sums, or the network of the chosen families.
 
         Raises:
             LocalError: a step is still to be made.
         """
         if self._step is not None:
             raise LocalError(f"there is no model before step {self._step.name!r} has its result")
-        groups = self._most_groups
+        if self._network is not None:
+            return self._network
+        groups = self.budget.groups or GROUPS[0][1]
         free = sum(min(size, groups) - 1 for size in self._facts.sizes) / len(self._facts.sizes)
         return fit(
             self._facts.sizes,
@@ -174,33 +204,89 @@ class SubnPlusPlan:
             penalty=PENALTY_PER_GROUP * max(free, 1.0),
         )
 
-    @property
-    def _most_groups(self) -> int:
-        return self.budget.groups or GROUPS[0][1]
+    def _keep(self, request: GroupedTables, result: Counts, scale: Fraction) -> None:
+        variance = float(self._facts.noise_shares) * discrete_laplace_variance(scale)
+        for attributes, table in zip(request.sets, request.tables(result), strict=True):
+            maps = tuple(request.map_of(a) for a in attributes)
+            counts = table.astype(np.float64)
+            self._measurements.append(Measurement(attributes, maps, counts, variance))
 
-    def _grouped(self, tables: Sequence[Counts]) -> tuple[tuple[int, ...], ...]:
-        """Every attribute's groups, from the margins of its block's noisy table."""
-        groups = list(self._groups)
-        for block, table in zip(self.budget.blocks, tables, strict=True):
+    def _after_margins(self, request: GroupedTables, result: Counts, name: str) -> SumStep | None:
+        if name != "margins" or not self.budget.tables:
+            return None
+        margins = dict[int, Counts]()
+        for block, table in zip(self.budget.blocks, request.tables(result), strict=True):
             for axis, attribute in enumerate(block):
-                margin = table.sum(axis=tuple(o for o in range(table.ndim) if o != axis))
-                groups[attribute] = balanced_groups(margin, self._facts.rows, self._most_groups)
-        return tuple(groups)
+                others = tuple(other for other in range(table.ndim) if other != axis)
+                margins[attribute] = table.sum(axis=others)
+        self._histograms = [margins[attribute] for attribute in range(len(margins))]
+        if self.budget.scores:
+            return self._scores()
+        return self._views(tuple(self._grouped(a, self.budget.groups) for a in range(len(margins))))
 
-    def _views(self) -> SumStep:
-        sizes = [max(own) + 1 for own in self._groups]
+    def _grouped(self, attribute: int, groups: int) -> tuple[int, ...]:
+        """The attribute's groups, from its noisy margin."""
+        return balanced_groups(self._histograms[attribute], self._facts.rows, groups)
+
+    def _views(self, groups: tuple[tuple[int, ...], ...]) -> SumStep:
+        sizes = [max(own) + 1 for own in groups]
         design = optimal_design(sizes, cell_limit=VIEW_CELLS)
-        self._request = GroupedTables(design.views, self._groups)
-        return self._sum("correlations", self.budget.views)
+        return self._tables("correlations", self.budget.tables, GroupedTables(design.views, groups))
 
-    def _sum(self, name: str, epsilon: Fraction) -> SumStep:
-        """The step for the current request: a replaced row moves two cells of every table."""
-        moved = Fraction(sensitivity.histograms(len(self._request.sets)))
+    def _scores(self) -> SumStep:
+        rows = self._facts.rows
+        groups = [self._grouped(a, _SCORE_GROUPS) for a in range(len(self._histograms))]
+        weights = [
+            group_weights(histogram, own, rows)
+            for histogram, own in zip(self._histograms, groups, strict=True)
+        ]
+        request = DependenceScores(tuple(groups), tuple(weights))
+        moved = Fraction(sensitivity.distance_to_reference(request.cells))
+        return self._sum("scores", self.budget.scores, request, moved)
+
+    def _families(self, request: DependenceScores, result: Counts, scale: Fraction) -> SumStep:
+        """Tables where the scores stand out from their noise, as fine as the budget bears."""
+        facts = self._facts
+        deviations = Fraction(_SCORE_DEVIATIONS) ** 2 * 2 * scale**2 * facts.noise_shares
+        chosen = choose_families(
+            request.in_excess(result, facts.rows, len(facts.parties)),
+            facts.sizes,
+            least=isqrt(int(deviations)),
+            cells=self._cells(len(facts.sizes) - 1),
+        )
+        cells = self._cells(len(chosen))
+        families = []
+        for attributes in chosen:
+            most = groups_that_fit([facts.sizes[a] for a in attributes], cells)
+            families.append(Family(attributes, tuple(self._grouped(a, most) for a in attributes)))
+        return self._tables("families", self.budget.tables, FamilyTables(tuple(families)))
+
+    def _cells(self, tables: int) -> int:
+        """The most cells of one of so many tables: half the L1 noise stays below its limit."""
+        scale = sensitivity.histograms(tables) / self.budget.tables
+        return int(2 * _TABLE_NOISE * self._facts.rows / scale)
+
+    def _network_of(self, request: FamilyTables, result: Counts) -> GroupedNetwork:
+        rows = self._facts.rows
+        tables = [
+            onto_simplex(table.astype(np.float64), rows) / rows for table in request.tables(result)
+        ]
+        margins = estimated_margins(self._facts.sizes, rows, self._measurements)
+        return GroupedNetwork(margins, request.families, tuple(tables))
+
+    def _tables(
+        self, name: str, epsilon: Fraction, request: GroupedTables | FamilyTables
+    ) -> SumStep:
+        """A replaced row moves two cells of every table."""
+        moved = Fraction(sensitivity.histograms(request.count))
+        return self._sum(name, epsilon, request, moved)
+
+    def _sum(self, name: str, epsilon: Fraction, request: Request, moved: Fraction) -> SumStep:
         return SumStep(
             name=name,
             phase=name,
             parties=self._facts.parties,
-            request=self._request,
+            request=request,
             sensitivity=moved,
             scale=moved / epsilon,
         )
