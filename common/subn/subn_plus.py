@@ -20,10 +20,9 @@ to the same steps; the fit, which is floating point, decides nothing but the mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt, sqrt
+from math import comb, isqrt, sqrt
 
 import numpy as np
 
@@ -45,6 +44,7 @@ VIEW_CELLS = 1 << 12
 # Forecast noise of a margin (mean total variation distance) -> most groups of a domain.
 GROUPS = ((0.01, 4), (0.0015, 5), (0.0, 6))
 MARGINS_ONLY_ABOVE = 0.0205
+MARGINS_ONLY_ABOVE_BESIDE_SCORES = 0.023
 PENALTY_PER_GROUP = 40.0
 _FEWEST_SHARE, _MOST_SHARE = Fraction(1, 2), Fraction(13, 20)
 _MORE_SHARE_ABOVE = 0.01
@@ -56,6 +56,7 @@ _SHARES_BESIDE_SCORES = (
     (0.0, Fraction(2, 5)),
 )
 _SCORE_GROUPS = 6
+_SCORE_NOISE = Fraction(3, 20)  # most noise scale of a score, in rows, as a share of all rows
 _SCORE_DEVIATIONS = 2  # of its noise, that a pair's score must reach
 _TABLE_NOISE = Fraction(3, 10)  # most total variation distance that noise may add to a table
 
@@ -116,31 +117,36 @@ def decide_budget(facts: PublicFacts) -> Budget:
     blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
     noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
     noise /= len(facts.sizes) * facts.rows * float(facts.epsilon)
-    if noise > MARGINS_ONLY_ABOVE or len(facts.sizes) < 2:
+    by_scores = _scores_pay(facts)
+    most_noise = MARGINS_ONLY_ABOVE_BESIDE_SCORES if by_scores else MARGINS_ONLY_ABOVE
+    groups, scores = next(most for above, most in GROUPS if noise > above), Fraction(0)
+    if noise > most_noise or len(facts.sizes) < 2:
         share, groups = Fraction(1), 0
-    else:
-        groups = next(most for above, most in GROUPS if noise > above)
-        share = _MOST_SHARE if noise > _MORE_SHARE_ABOVE else _FEWEST_SHARE
-        if max(facts.sizes) <= groups:
-            share = Fraction(0)
-    scores = Fraction(0)
-    if groups and _mostly_large(facts.sizes):
+    elif by_scores:
         share = next(own for above, own in _SHARES_BESIDE_SCORES if noise > above)
-        scores = facts.epsilon * _SCORES_SHARE
-    margins = facts.epsilon * share
+        scores = _SCORES_SHARE
+    elif max(facts.sizes) <= groups:
+        share = Fraction(0)
+    else:
+        share = _MOST_SHARE if noise > _MORE_SHARE_ABOVE else _FEWEST_SHARE
     return Budget(
         blocks=blocks,
         margin_noise=noise,
         groups=groups,
-        margins=margins,
-        scores=scores,
-        tables=facts.epsilon - margins - scores,
+        margins=facts.epsilon * share,
+        scores=facts.epsilon * scores,
+        tables=facts.epsilon * (1 - share - scores),
     )
 
 
-def _mostly_large(sizes: Sequence[int]) -> bool:
-    """Whether views would show more than half of the attributes in groups only."""
-    return 2 * sum(size > GROUPS[-1][1] for size in sizes) > len(sizes)
+def _scores_pay(facts: PublicFacts) -> bool:
+    """Whether views would show most attributes in groups only, and scores can be told from noise.
+
+    A score's noise is compared with the rows, which no distance can exceed.
+    """
+    large = 2 * sum(size > GROUPS[-1][1] for size in facts.sizes) > len(facts.sizes)
+    moved = sensitivity.distance_to_reference(comb(len(facts.sizes), 2))
+    return large and moved <= _SCORE_NOISE * _SCORES_SHARE * facts.epsilon * facts.rows
 
 
 class SubnPlusPlan:

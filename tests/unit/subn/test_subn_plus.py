@@ -1,6 +1,7 @@
 import json
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from common.schema import Schema
 from common.schema.codes import Codes
 from common.study import Member, Study
 from common.subn.correlation import onto_simplex
+from common.subn.dependence import DependenceScores
 from common.subn.subn_plus import PublicFacts, SubnPlusPlan, decide_budget
 from parley.in_process import RowsInMemory, run_study
 
@@ -74,7 +76,10 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
     spent, names = Fraction(0), []
     while (step := plan.step()) is not None:
         assert step.describe() == twin.step().describe()
-        assert step.sensitivity == 2 * len(step.request.sets)
+        if isinstance(step.request, DependenceScores):
+            assert step.sensitivity == comb(len(sizes), 2)
+        else:
+            assert step.sensitivity == 2 * step.request.count
         assert dict(step.costs) == dict.fromkeys(("a", "b"), step.sensitivity / step.scale)
         spent += step.costs["a"]
         names.append(step.name)
@@ -82,12 +87,17 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
         plan.advance(noisy)
         twin.advance(noisy)
     assert spent == epsilon
-    assert names in (["margins"], ["correlations"], ["margins", "correlations"])
+    assert names in (
+        ["margins"],
+        ["correlations"],
+        ["margins", "correlations"],
+        ["margins", "scores", "families"],
+    )
 
 
 def test_small_domains_are_asked_for_views_only():
     budget = decide_budget(facts([2] * 16))
-    assert (budget.margins, budget.views) == (0, 1)
+    assert (budget.margins, budget.tables) == (0, 1)
     plan = SubnPlusPlan(facts([2] * 16))
     assert plan.step().name == "correlations"
     assert len(plan.step().request.sets) == 20
@@ -95,7 +105,7 @@ def test_small_domains_are_asked_for_views_only():
 
 def test_where_margins_are_hard_to_see_they_get_everything():
     budget = decide_budget(facts([16] * 15, rows=1000, epsilon=Fraction(1, 10)))
-    assert (budget.margins, budget.views) == (Fraction(1, 10), 0)
+    assert (budget.margins, budget.tables) == (Fraction(1, 10), 0)
 
 
 def test_more_noise_shares_are_forecast_as_more_noise():
@@ -105,11 +115,40 @@ def test_more_noise_shares_are_forecast_as_more_noise():
 
 
 def test_views_see_large_domains_in_groups():
-    plan = SubnPlusPlan(facts([20, 3, 7, 30], rows=10**6))
+    plan = SubnPlusPlan(facts([20, 3, 7, 4], rows=10**6))
     plan.advance(np.zeros(plan.step().request.cells, dtype=np.int64))
     assert plan.step().name == "correlations"
     assert max(plan.step().request.sizes) <= 6
     assert plan.step().request.sizes[1] == 3
+
+
+def test_where_most_domains_are_large_few_tables_are_chosen_by_scores():
+    rng = np.random.default_rng(2)
+    rows, sizes = 40_000, (16, 16, 12, 2, 9)
+    x, y = rng.integers(0, 12, rows), rng.integers(0, 16, rows)
+    noise = [rng.integers(0, size, rows) for size in sizes]
+    table = Codes.from_columns([x + rng.integers(0, 2, rows), y, x, *noise[3:]], sizes)
+    plan, source = SubnPlusPlan(facts(sizes, rows)), SeededRandomSource("chosen")
+    steps = []
+    while (step := plan.step()) is not None:
+        exact = step.request.answer(RowsInMemory(table))
+        plan.advance(exact + discrete_laplace(step.scale, len(exact), source))
+        steps.append(step)
+    assert [step.name for step in steps] == ["margins", "scores", "families"]
+    strongest, *others = (set(family.attributes) for family in steps[-1].request.families)
+    assert strongest == {0, 2}
+    assert len(others) <= 1  # a score may stand out by chance
+    drawn = plan.model().sample(rows, source)
+    floor = pair_distance(table, independent_columns(table, Fraction(1), source))
+    assert pair_distance(table, drawn) < 0.6 * floor
+
+
+def test_one_pair_is_asked_for_even_if_no_score_stands_out():
+    plan = SubnPlusPlan(facts([16] * 4))
+    for _ in range(2):
+        plan.advance(np.zeros(plan.step().request.cells, dtype=np.int64))
+    assert plan.step().name == "families"
+    assert plan.step().request.count == 1
 
 
 def test_what_is_not_the_current_result_is_refused_and_changes_nothing():
@@ -203,3 +242,10 @@ def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
     for charges in run_.charges.values():
         assert sum(charge.epsilon for charge in charges) == Fraction(3, 2)
     assert pair_distance(whole, run_.model.sample(6000, source)) < 0.1
+
+
+def test_scores_that_drown_in_their_noise_are_not_asked_for():
+    sizes = [7] * 12
+    assert decide_budget(facts(sizes, rows=40_000)).scores == Fraction(1, 10)
+    assert decide_budget(facts(sizes, rows=4_401)).scores == Fraction(1, 10)
+    assert decide_budget(facts(sizes, rows=4_399)).scores == 0
