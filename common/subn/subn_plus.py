@@ -51,8 +51,8 @@ _MORE_SHARE_ABOVE = 0.01
 _SCORES_SHARE = Fraction(1, 10)
 # Forecast noise of a margin -> share of the margins where families are chosen by scores.
 _SHARES_BESIDE_SCORES = (
-    (0.0125, Fraction(13, 20)),
-    (0.0042, Fraction(1, 2)),
+    (_MORE_SHARE_ABOVE, _MOST_SHARE),
+    (0.0042, _FEWEST_SHARE),
     (0.0, Fraction(2, 5)),
 )
 _SCORE_GROUPS = 6
