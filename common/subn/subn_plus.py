@@ -44,17 +44,11 @@ VIEW_CELLS = 1 << 12
 # Forecast noise of a margin (mean total variation distance) -> most groups of a domain.
 GROUPS = ((0.01, 4), (0.0015, 5), (0.0, 6))
 MARGINS_ONLY_ABOVE = 0.0205
-MARGINS_ONLY_ABOVE_BESIDE_SCORES = 0.023
 PENALTY_PER_GROUP = 40.0
 _FEWEST_SHARE, _MOST_SHARE = Fraction(1, 2), Fraction(13, 20)
 _MORE_SHARE_ABOVE = 0.01
 _SCORES_SHARE = Fraction(1, 10)
-# Forecast noise of a margin -> share of the margins where families are chosen by scores.
-_SHARES_BESIDE_SCORES = (
-    (_MORE_SHARE_ABOVE, _MOST_SHARE),
-    (0.0042, _FEWEST_SHARE),
-    (0.0, Fraction(2, 5)),
-)
+_LEAST_SHARE, _LEAST_SHARE_BELOW = Fraction(2, 5), 0.0042  # of the margins, beside scores
 _SCORE_GROUPS = 6
 _SCORE_NOISE = Fraction(3, 20)  # most noise scale of a score, in rows, as a share of all rows
 _SCORE_DEVIATIONS = 2  # of its noise, that a pair's score must reach
@@ -117,18 +111,18 @@ def decide_budget(facts: PublicFacts) -> Budget:
     blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
     noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
     noise /= len(facts.sizes) * facts.rows * float(facts.epsilon)
-    by_scores = _scores_pay(facts)
-    most_noise = MARGINS_ONLY_ABOVE_BESIDE_SCORES if by_scores else MARGINS_ONLY_ABOVE
     groups, scores = next(most for above, most in GROUPS if noise > above), Fraction(0)
-    if noise > most_noise or len(facts.sizes) < 2:
+    if noise > MARGINS_ONLY_ABOVE or len(facts.sizes) < 2:
         share, groups = Fraction(1), 0
-    elif by_scores:
-        share = next(own for above, own in _SHARES_BESIDE_SCORES if noise > above)
-        scores = _SCORES_SHARE
     elif max(facts.sizes) <= groups:
         share = Fraction(0)
+    elif noise > _MORE_SHARE_ABOVE:
+        share = _MOST_SHARE
+    elif _scores_pay(facts):
+        share = _LEAST_SHARE if noise < _LEAST_SHARE_BELOW else _FEWEST_SHARE
+        scores = _SCORES_SHARE
     else:
-        share = _MOST_SHARE if noise > _MORE_SHARE_ABOVE else _FEWEST_SHARE
+        share = _FEWEST_SHARE
     return Budget(
         blocks=blocks,
         margin_noise=noise,

@@ -245,7 +245,7 @@ def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
 
 
 def test_scores_that_drown_in_their_noise_are_not_asked_for():
-    sizes = [7] * 12
-    assert decide_budget(facts(sizes, rows=40_000)).scores == Fraction(1, 10)
-    assert decide_budget(facts(sizes, rows=4_401)).scores == Fraction(1, 10)
-    assert decide_budget(facts(sizes, rows=4_399)).scores == 0
+    sizes = [7] * 40  # 780 pairs
+    assert decide_budget(facts(sizes, rows=200_000)).scores == Fraction(1, 10)
+    assert decide_budget(facts(sizes, rows=52_000)).scores == Fraction(1, 10)
+    assert decide_budget(facts(sizes, rows=51_999)).scores == 0
