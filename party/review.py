@@ -155,9 +155,8 @@ def planned(step: Step, party: str) -> PlannedStep:
     match step:
         case SumStep():
             request = step.request
-            tables = len(request.sets) if isinstance(request, TableRequest) else 1
             return PlannedStep(
-                phase=step.phase, epsilon=epsilon, tables=tables, cells=request.cells
+                phase=step.phase, epsilon=epsilon, tables=request.count, cells=request.cells
             )
         case ReplaceStep():
             request = TableRequest(tuple(step.group.marginals), step.sizes)

@@ -54,6 +54,11 @@ class DependenceScores:
         return list(combinations(range(len(self.groups)), 2))
 
     @property
+    def count(self) -> int:
+        """How many tables: one for each pair."""
+        return self.cells
+
+    @property
     def cells(self) -> int:
         """One number per pair."""
         return len(self.groups) * (len(self.groups) - 1) // 2

@@ -80,6 +80,10 @@ class Request(Protocol):
     """What a party computes from its own rows for a sum."""
 
     @property
+    def count(self) -> int:
+        """How many tables are counted for it."""
+
+    @property
     def cells(self) -> int:
         """How many integers."""
 
@@ -106,6 +110,11 @@ class TableRequest:
     sets: tuple[Attributes, ...]
     sizes: tuple[int, ...]
     in_bits: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many tables."""
+        return len(self.sets)
 
     @property
     def cells(self) -> int:
