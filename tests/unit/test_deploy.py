@@ -1,0 +1,56 @@
+"""The sample files are complete, are read without complaint, and name real commands."""
+
+import dataclasses
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from curator.app import CuratorSettings
+from parley.cli import main
+from parley.configuration import curator_settings, party_settings, source_settings
+from party.app import PartySettings
+from party.policy import SAMPLE, Policy
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "read"),
+    [
+        ("curator.toml", CuratorSettings, curator_settings),
+        ("party.toml", PartySettings, party_settings),
+    ],
+)
+def test_sample_settings_name_every_key_with_its_default(name, kind, read):
+    file = DEPLOY / "samples" / name
+    settings = read(file, {})
+    written = set(tomllib.loads(file.read_text()))
+    assert {field.name for field in dataclasses.fields(kind)} <= written
+    for field in dataclasses.fields(kind):
+        if field.name not in ("passphrase_file", "metrics") and not isinstance(
+            field.default, type(dataclasses.MISSING)
+        ):
+            assert getattr(settings.values, field.name) == field.default
+    for line in file.read_text().splitlines():
+        assert not re.match(r"^\w+ =[^#]*$", line) or line.startswith(("kind", "path")), line
+
+
+def test_the_sample_source_is_understood():
+    file = DEPLOY / "samples" / "party.toml"
+    assert source_settings(party_settings(file, {}), file, {}).kind == "csv"
+
+
+def test_the_sample_policy_is_the_documented_one():
+    file = DEPLOY / "samples" / "policy.toml"
+    assert file.read_text() == SAMPLE
+    Policy.load(file)
+
+
+@pytest.mark.parametrize("unit", ["parley-curator.service", "parley-party.service"])
+def test_units_start_commands_that_exist(unit, capsys):
+    text = (DEPLOY / "systemd" / unit).read_text()
+    words = re.search(r"ExecStart=\S+/parley (.*?) --config", text).group(1).split()
+    assert main([*words, "--help"]) == 0
+    assert "--config" in capsys.readouterr().out
