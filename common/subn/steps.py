@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -106,7 +107,7 @@ class TableRequest:
     @property
     def shape_cells(self) -> list[int]:
         """Each table's cells."""
-        return [int(np.prod([self.sizes[a] for a in attributes])) for attributes in self.sets]
+        return [prod(self.sizes[a] for a in attributes) for attributes in self.sets]
 
     def limit(self, rows: int) -> int:
         """A cell counts at most all rows."""
