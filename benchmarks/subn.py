@@ -25,7 +25,7 @@ from rich.console import Console
 from benchmarks.privbayes import RESULTS
 from benchmarks.privbayes_data import DATA
 from benchmarks.subn_data import IN_BITS, NAMES, ONE_SMALL, RANDOM, Setting, settings
-from benchmarks.subn_methods import CENTRAL, FLOOR, LABELS, missing_methods
+from benchmarks.subn_methods import CENTRAL, FLOOR, LABELS, SLOW
 from benchmarks.subn_peers import PEERS, run_peers
 from benchmarks.subn_sweep import CLASSIFIERS, DISTANCES, Point, Results, run_all
 from benchmarks.subn_tables import Grid, markdown, plot, show
@@ -140,6 +140,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=int, default=10, help="runs of distances (the paper: 20)")
     parser.add_argument("--svm-runs", type=int, help="runs of classifiers; as many by default")
+    parser.add_argument("--slow-runs", type=int, default=2, help=f"the most runs of {SLOW}")
     parser.add_argument("--data", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     parser.add_argument("--methods", nargs="+", choices=LABELS, default=list(LABELS))
@@ -160,9 +161,6 @@ def main() -> None:
     found = {name: setting for name, setting in available.items() if name in arguments.data}
     if not found:
         return
-    for label in missing_methods(next(iter(found.values()))):
-        console.print(f"skipped: this version has no method {label!r}")
-        arguments.methods = [method for method in arguments.methods if method != label]
     if FLOOR not in arguments.methods:
         arguments.methods.insert(0, FLOOR)
     results = Results()
@@ -177,8 +175,13 @@ def measure(
     console: Console, arguments: argparse.Namespace, found: dict[str, Setting], results: Results
 ) -> None:
     """Make the runs that are asked for and not there."""
-    svm_runs = arguments.runs if arguments.svm_runs is None else arguments.svm_runs
-    runs = {DISTANCES: arguments.runs, CLASSIFIERS: svm_runs}
+    svm_runs: int = arguments.runs if arguments.svm_runs is None else arguments.svm_runs
+
+    def runs(point: Point) -> int:
+        most: int = arguments.runs if point.task == DISTANCES else svm_runs
+        slow: int = arguments.slow_runs
+        return min(most, slow) if point.method == SLOW else most
+
     for part in arguments.parts:
         run_all(console, found, points_of(grids_of(part, arguments, found)), runs, results)
     if "peers" in arguments.parts:

@@ -22,7 +22,6 @@ from common.bayes.plan import Encoding
 from common.crypto.identity import Identity
 from common.crypto.noise_replacement import Marginal
 from common.crypto.sum_plan import Aggregation, Noise
-from common.errors import InputError
 from common.methods import plan_of
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes, concatenate
@@ -49,6 +48,7 @@ class Method:
 
 
 CENTRAL = "privbayes, central"
+SLOW = "dp-ccbn"  # counts every candidate: minutes a run where the degree is 3
 FLOOR = "floor"
 METHODS: Mapping[str, Method] = {
     FLOOR: Method("floor", in_bits=False),
@@ -59,18 +59,6 @@ METHODS: Mapping[str, Method] = {
     "subn+": Method("subn+", in_bits=False),
 }
 LABELS = (*METHODS, CENTRAL)
-
-
-def missing_methods(setting: Setting) -> list[str]:
-    """The labels that this version cannot run."""
-    one = {"party 1": setting.dataset.codes.take(slice(10))}
-    absent = []
-    for label, method in METHODS.items():
-        try:
-            plan_of(study_of(setting, one, Fraction(1), method))
-        except InputError:
-            absent.append(label)
-    return absent
 
 
 def synthetic_rows(

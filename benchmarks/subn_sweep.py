@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -88,7 +88,7 @@ def run_all(
     console: Console,
     settings: Mapping[str, Setting],
     wanted: Iterable[Point],
-    runs: Mapping[str, int],
+    runs: Callable[[Point], int],
     results: Results,
 ) -> None:
     """Make the runs that are not there yet.
@@ -97,15 +97,15 @@ def run_all(
         console: told about every run.
         settings: by name.
         wanted: the points.
-        runs: how many of each task.
+        runs: how many of each point.
         results: where they go.
     """
     wanted = list(dict.fromkeys(wanted))
     todo = [
         (point, run)
-        for run in range(max(runs.values()))
+        for run in range(max(map(runs, wanted), default=0))
         for point in wanted
-        if run < runs[point.task] and not results.has(point, run)
+        if run < runs(point) and not results.has(point, run)
     ]
     for number, (point, run) in enumerate(todo, start=1):
         start = time.perf_counter()
