@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from math import exp
 
 import numpy as np
@@ -87,7 +88,7 @@ def study_of(
 ) -> Study:
     """The study that these owners would agree on."""
     if identities is None:
-        identities = dict.fromkeys(tables, Identity.generate(SeededRandomSource("nobody")))
+        identities = {name: _nobody(name) for name in tables}
     members = tuple(
         Member(name=name, rows=table.rows, identity=identities[name].public)
         for name, table in tables.items()
@@ -103,6 +104,12 @@ def study_of(
         aggregation=aggregation,
         encoding=setting.encoding if method.in_bits else "own",
     )
+
+
+@cache
+def _nobody(name: str) -> Identity:
+    """Keys that nobody uses: a study cannot be written without."""
+    return Identity.generate(SeededRandomSource(name))
 
 
 def through_roles(
