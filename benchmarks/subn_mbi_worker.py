@@ -23,6 +23,7 @@ from mbi import (  # type: ignore[import-not-found]
     Dataset,
     Domain,
     LinearMeasurement,
+    WeightedQuery,
     estimation,
     junction_tree,
 )
@@ -39,9 +40,12 @@ def measured(data: Any, clique: Any, sigma: float, noise: np.random.Generator) -
     return LinearMeasurement(exact + noise.normal(0, sigma, exact.size), clique, stddev=sigma)
 
 
-def estimate(domain: Any, log: list[Any], steps: int, potentials: Any = None) -> Any:  # noqa: ANN401
-    """The maximum-entropy model of some measurements."""
-    return estimation.MirrorDescent().estimate(domain, log, iters=steps, potentials=potentials)
+def estimate(data: Any, log: list[Any], steps: int, start: Any = None) -> Any:  # noqa: ANN401
+    """The maximum-entropy model of some measurements; with replaced rows the total is public."""
+    rows = float(len(data.weights))
+    return estimation.MirrorDescent().estimate(
+        data.domain, log, known_total=rows, iters=steps, warm_start=start
+    )
 
 
 def choose(scores: Vector, epsilon: float, noise: np.random.Generator) -> int:
@@ -51,22 +55,22 @@ def choose(scores: Vector, epsilon: float, noise: np.random.Generator) -> int:
 
 def mst(data: Any, rho: float, noise: np.random.Generator) -> Any:  # noqa: ANN401
     """A third of the budget on 1-ways, a third on a spanning tree, a third on its edges."""
-    names = data.domain.attrs
+    names = data.domain.attributes
     sigma = float(np.sqrt(3 * len(names) / (2 * rho)))
     log = [measured(data, (name,), sigma, noise) for name in names]
     kept = {m.clique[0]: np.asarray(m.noisy_measurement) >= 3 * sigma for m in log}
     small = _compressed(data, kept)
     log = [_compressed_measurement(m, kept[m.clique[0]], sigma) for m in log]
-    first = estimate(small.domain, log, 2500)
+    first = estimate(small, log, 2500)
     edges = _tree(small, first, rho / 3, noise)
     sigma = float(np.sqrt(3 * len(edges) / (2 * rho)))
     log += [measured(small, edge, sigma, noise) for edge in edges]
-    made = estimate(small.domain, log, 10_000).synthetic_data().to_dict()
+    made = estimate(small, log, 10_000).synthetic_data().to_dict()
     return {name: _restored(np.asarray(made[name]), kept[name], noise) for name in names}
 
 
 def _tree(data: Any, model: Any, rho: float, noise: np.random.Generator) -> list[Any]:  # noqa: ANN401
-    names = data.domain.attrs
+    names = data.domain.attributes
     graph = nx.Graph()
     graph.add_nodes_from(names)
     pairs = list(combinations(names, 2))
@@ -103,9 +107,7 @@ def _compressed_measurement(old: Any, mask: NDArray[np.bool_], sigma: float) -> 
     merged = float(np.sqrt((~mask).sum()))  # the merged cell's noise is larger by this
     weights = np.append(np.ones(mask.sum()), 1 / merged)
     answer = np.append(values[mask], values[~mask].sum()) * weights
-    return LinearMeasurement(
-        answer, old.clique, stddev=sigma, query=lambda mu: mu.datavector() * weights
-    )
+    return LinearMeasurement(answer, old.clique, stddev=sigma, query=WeightedQuery(weights))
 
 
 def _restored(
@@ -123,7 +125,7 @@ def _restored(
 
 def aim(data: Any, rho: float, noise: np.random.Generator) -> Any:  # noqa: ANN401
     """Measures, round by round, the 2-way marginal that the model gets most wrong."""
-    names, domain = data.domain.attrs, data.domain
+    names, domain = data.domain.attributes, data.domain
     pairs = [p for p in combinations(names, 2) if domain.size(p) <= _WORKLOAD_CELLS]
     cliques = [*((name,) for name in names), *pairs]
     weights = {c: sum(len(set(c) & set(pair)) for pair in pairs) for c in cliques}
@@ -132,7 +134,7 @@ def aim(data: Any, rho: float, noise: np.random.Generator) -> Any:  # noqa: ANN4
     epsilon = float(np.sqrt(8 * 0.1 * rho / rounds))
     log = [measured(data, (name,), sigma, noise) for name in names]
     spent = len(names) * 0.5 / sigma**2
-    model = estimate(domain, log, 1000)
+    model = estimate(data, log, 1000)
     last = False
     while not last:
         if rho - spent < 2 * (0.5 / sigma**2 + epsilon**2 / 8):
@@ -148,12 +150,11 @@ def aim(data: Any, rho: float, noise: np.random.Generator) -> Any:  # noqa: ANN4
         chosen = small[choose(np.array(scores) / largest, epsilon, noise)]
         before = np.asarray(model.project(chosen).datavector())
         log.append(measured(data, chosen, sigma, noise))
-        start = model.potentials.expand(list({m.clique for m in log}))
-        model = estimate(domain, log, 1000, start)
+        model = estimate(data, log, 1000, model)
         moved = np.abs(np.asarray(model.project(chosen).datavector()) - before).sum()
         if moved <= bias * domain.size(chosen):
             sigma, epsilon = sigma / 2, epsilon * 2
-    return model.synthetic_data(rows=len(data.to_dict()[names[0]])).to_dict()
+    return model.synthetic_data(rows=len(data.weights)).to_dict()
 
 
 def _fits(model: Any, clique: Any, megabytes: float) -> bool:  # noqa: ANN401
