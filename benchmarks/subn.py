@@ -145,6 +145,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     parser.add_argument("--methods", nargs="+", choices=LABELS, default=list(LABELS))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--peers", nargs="+", choices=("MST", "AIM"), default=["MST", "AIM"])
     parser.add_argument("--peer-limit", type=float, default=300, help="seconds a peer may take")
     parser.add_argument("--peer-runs", type=int, default=1, help="runs of each peer")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")

@@ -66,7 +66,7 @@ def run_peers(
         console.print(f"skipped: the peers could not be installed: {problem}")
         return
     for run in range(arguments.peer_runs):
-        for label in PEERS:
+        for label in (f"{peer}, central" for peer in arguments.peers):
             for name in [name for name in settings if name != IN_BITS]:
                 slow = False
                 for epsilon in arguments.epsilons:
