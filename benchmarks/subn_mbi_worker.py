@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 _MODEL_MEGABYTES = 80
 _WORKLOAD_CELLS = 10_000
+_CONVERGED = 1e-6  # relative improvement of a block of steps below which a fit ends early
 
 
 def measured(data: Any, clique: Any, sigma: float, noise: np.random.Generator) -> Any:  # noqa: ANN401
@@ -44,7 +45,7 @@ def estimate(data: Any, log: list[Any], steps: int, start: Any = None) -> Any:  
     """The maximum-entropy model of some measurements; with replaced rows the total is public."""
     rows = float(len(data.weights))
     return estimation.MirrorDescent().estimate(
-        data.domain, log, known_total=rows, iters=steps, warm_start=start
+        data.domain, log, known_total=rows, iters=steps, warm_start=start, tol=_CONVERGED
     )
 
 
