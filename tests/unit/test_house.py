@@ -93,8 +93,10 @@ def import_each(root, modules, folder, slow_libraries=""):
 
 
 def test_every_module_can_be_the_first_import_and_leaves_no_trace(tmp_path):
+    # The last one is run by the Python of an environment of its own, which has the peer's library.
+    not_for_us = ("/__main__.py", "/subn_mbi_worker.py")
     modules = [
-        module_name(path) for path in own_sources(*PACKAGES) if not path.endswith("/__main__.py")
+        module_name(path) for path in own_sources(*PACKAGES) if not path.endswith(not_for_us)
     ]
     assert "common.marginals.counting" in modules
     done = import_each(ROOT, modules, tmp_path, slow_libraries="numpy pandas scipy.stats")
