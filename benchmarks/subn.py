@@ -8,7 +8,8 @@
 * `peers`: MST and AIM of private-pgm, run centrally at the same privacy definition;
 * `views`: NOCD against PriView's covering design and direct pairs;
 * `wire`: bytes and seconds of runs under Paillier, against the paper's formulas;
-* `skew`: parties that differ, one very small party, more parties than attributes.
+* `skew`: parties that differ, one very small party, more parties than attributes;
+* `law`: the floor by the sweeps' short cut and by the real roles, which must agree.
 
 Every finished run is kept in benchmarks/results/subn.jsonl: a run that was stopped goes on where it
 was, and `--runs 0` prints what is there. Columns marked `!` are worse than the floor beyond noise.
@@ -18,14 +19,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 
+import numpy as np
 from rich.console import Console
 
 from benchmarks.privbayes import RESULTS
 from benchmarks.privbayes_data import DATA
-from benchmarks.subn_data import IN_BITS, NAMES, ONE_SMALL, RANDOM, Setting, settings
-from benchmarks.subn_methods import CENTRAL, FLOOR, LABELS, SLOW
+from benchmarks.subn_data import IN_BITS, NAMES, ONE_SMALL, RANDOM, Setting, settings, split_rows
+from benchmarks.subn_methods import CENTRAL, FLOOR, LABELS, SLOW, synthetic_rows, through_roles
 from benchmarks.subn_peers import PEERS, run_peers
 from benchmarks.subn_sweep import CLASSIFIERS, DISTANCES, Point, Results, run_all
 from benchmarks.subn_tables import Grid, markdown, plot, show
@@ -34,7 +37,7 @@ from benchmarks.subn_wire import measure_wire
 
 EPSILONS = ("0.05", "0.1", "0.2", "0.4", "0.8", "1.6")
 PARTIES = ("2", "4", "6", "8", "10")
-PARTS = ("epsilon", "parties", "own", "skew", "views", "wire", "peers")
+PARTS = ("epsilon", "parties", "own", "skew", "law", "views", "wire", "peers")
 MANY = 10
 DISTANCE_MEASURES = ("tvd2", "tvd3")
 # Adult by marital status (7 owners), a party of 50 rows among 5, and NLTCS with K > d.
@@ -133,6 +136,18 @@ def points_of(grids: Sequence[Grid]) -> list[Point]:
     ]
 
 
+def compare_ways(console: Console, setting: Setting, runs: int) -> None:
+    """The floor's 2-way distance by the short cut of the sweeps and by the roles."""
+    for way in (synthetic_rows, through_roles):
+        found = []
+        for run in range(runs):
+            tables = split_rows(setting.dataset.codes, 3, RANDOM, seed=run)
+            made = way(setting, tables, Fraction(1, 10), FLOOR, f"law {run}")
+            found.append(setting.distances(made)["tvd2"])
+        spread = f"{np.mean(found):.4f} ±{np.std(found, ddof=1):.4f}"
+        console.print(f"floor, K = 3, epsilon 0.1, {way.__name__}: {spread} in {runs} runs")
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -203,6 +218,8 @@ def report(
             texts.append(markdown(grid, results))
         if grids and part != "skew":
             plot(f"subn-{part}", grids, results)
+    if "law" in arguments.parts and IN_BITS in found and arguments.runs > 1:
+        compare_ways(console, found[IN_BITS], arguments.runs)
     if "views" in arguments.parts and IN_BITS in found:
         texts.append(compare_views(console, found[IN_BITS], max(arguments.runs, 1)))
     if "wire" in arguments.parts and IN_BITS in found:

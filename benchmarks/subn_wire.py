@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
 from pathlib import PurePath
 from typing import Any
 
@@ -68,14 +67,6 @@ def formula_bytes(study: Study) -> int:
     views = sum(1 << (len(view) + 2) for view in optimal_design(sizes).views)
     cells = ((len(sizes) - 1) << (frontier.parents + 2)) + views
     cells += (len(sizes) - network.parents) << (network.parents + 2)
-    return len(study.members) * CIPHERTEXT_BITS * cells // 8
-
-
-def formula_bytes_of_dp_ccbn(study: Study) -> int:
-    """The same for dp-ccbn."""
-    sizes = Variables(tuple(study.schema.sizes), in_bits=True).sizes
-    degree = network_limit(sizes, study.rows, study.epsilon / 2).parents
-    cells = len(sizes) * comb(len(sizes), degree + 1) << (degree + 2)
     return len(study.members) * CIPHERTEXT_BITS * cells // 8
 
 
