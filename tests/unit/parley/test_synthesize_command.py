@@ -229,6 +229,8 @@ def test_an_interrupt_in_a_real_shell_leaves_nothing(small, number):
     folder = small()
     program = (
         "import os, signal\n"
+        # As in a terminal: a background job inherits a SIGINT that is ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import parley.synthesis\n"
         f"parley.synthesis.release_page = lambda facts: os.kill(os.getpid(), {int(number)})\n"
         "from parley.cli import run\n"
