@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := common curator party parley benchmarks tests protos
 
-.PHONY: help install dev demo test test-all check format protos clean
+.PHONY: help install dev demo test test-all check format protos wheelhouse clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
@@ -49,8 +49,11 @@ format: .venv/.dev ## let ruff format and fix
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
+wheelhouse: .venv/bin/python ## everything for a machine without a network, as one archive in dist/
+	sh deploy/offline/make-wheelhouse.sh $(BIN)/python
+
 clean: ## remove what make made
-	rm -rf .venv demo-release build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo-release build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
