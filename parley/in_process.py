@@ -107,9 +107,20 @@ def run_study(
     Raises:
         RemoteProtocolError: the study failed; the message says why.
     """
-    log = _Log(report)
     curator = _curator(study, make_plan, source)
     parties = _parties(study, make_plan, tables, identities, source)
+    return run_roles(curator, parties, report=report)
+
+
+def run_roles(
+    curator: CuratorRole, parties: Mapping[str, PartyRole], *, report: Reporter = silent
+) -> Run:
+    """Carry messages between these roles until the curator can make the release.
+
+    Raises:
+        RemoteProtocolError: the study failed; the message says why.
+    """
+    log = _Log(report)
     charges: dict[str, list[ChargeBudget]] = {name: [] for name in parties}
     to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
     to_curator: deque[tuple[str, ToCurator]] = deque()

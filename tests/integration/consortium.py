@@ -15,12 +15,11 @@ from common.database import Database
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
 from common.rounds import needs_key
 from common.schema.codes import Codes
-from curator.effects import Send
 from curator.role import CuratorRole
 from curator.server.service import CuratorServer
 from curator.store import Store
 from curator.studies import Studies
-from parley.in_process import RowsInMemory
+from parley.in_process import RowsInMemory, run_roles
 from parley.keyring import init_curator, init_party
 from party.approvals import Approvals
 from party.client.attendance import Attendance, Household
@@ -120,6 +119,7 @@ class Party:
         self.identity = load_identity(ring.identity)
         self.keys = SeededRandomSource(name)
         self.policy = POLICY
+        self.make_plan = EveryKindOfStep
         self.forecast = forecast
         self.stopping = threading.Event()
         self.path = folder / f"{name}.db"
@@ -136,7 +136,7 @@ class Party:
                 journal=Journal(database, self.keys),
                 ledger=Ledger(database),
                 open_source=lambda study: Rows(self.table),
-                make_plan=EveryKindOfStep,
+                make_plan=self.make_plan,
                 forecast=self.forecast,
                 clock=clock,
                 blinder_of=PowerBlinder,
@@ -169,22 +169,29 @@ class Party:
             ).attend()
 
 
-class Consortium:
-    """Everybody, and the study they are about."""
+def random_tables(names):
+    rng = np.random.default_rng(7)
+    return {
+        name: Codes.from_columns([rng.integers(0, s, 40 + 10 * i) for s in SIZES], SIZES)
+        for i, name in enumerate(names)
+    }
 
-    def __init__(self, folder, names, **changes):
+
+class Consortium:
+    """Everybody, and the study they are about; `tables` by name, or small ones at random."""
+
+    def __init__(self, folder, names, *, tables=None, **changes):
         now = clock()
         ring = init_curator(folder / "curator", "hub", ("127.0.0.1",), now=now, external=False)
         self.curator = Curator(folder, ring)
-        rng = np.random.default_rng(7)
+        tables = random_tables(names) if tables is None else tables
         self.parties = {}
-        for i, name in enumerate(names):
+        for name in names:
             own = init_party(folder / name, name)
             _, path = ring.approve(own.read_request(), days=30, now=now)
             own.trust(ring.files.authority.read_bytes(), where=path)
             own.accept(path.read_bytes(), where=path, now=now)
-            table = Codes.from_columns([rng.integers(0, s, 40 + 10 * i) for s in SIZES], SIZES)
-            self.parties[name] = Party(folder, name, own, table, self.curator)
+            self.parties[name] = Party(folder, name, own, tables[name], self.curator)
         self.study = make_study(
             {name: party.identity for name, party in self.parties.items()},
             {name: party.table.rows for name, party in self.parties.items()},
@@ -206,18 +213,18 @@ class Consortium:
 
 
 def in_process(consortium, key):
-    """The results of the same roles with the same keys, in one loop without any network."""
-    study = consortium.study
+    """The same roles with the same keys, in one loop without any network."""
+    study, make_plan = consortium.study, consortium.curator.make_plan
     curator = CuratorRole(
         study=study,
-        plan=EveryKindOfStep(study),
+        plan=make_plan(study),
         private_key=key if needs_key(study) else None,
         source_of=sources(SeededRandomSource("curator")),
     )
     parties = {
         name: PartyRole(
             study=study,
-            plan=EveryKindOfStep(study),
+            plan=make_plan(study),
             name=name,
             identity=party.identity,
             data=Rows(party.table),
@@ -226,14 +233,7 @@ def in_process(consortium, key):
         )
         for name, party in consortium.parties.items()
     }
-    waiting = list(curator.start())
-    while waiting:
-        effect = waiting.pop(0)
-        if isinstance(effect, Send):
-            for answer in parties[effect.to].receive(effect.message):
-                if hasattr(answer, "message"):
-                    waiting += curator.receive(effect.to, answer.message)
-    return curator.model().results
+    return run_roles(curator, parties)
 
 
 def sources(keys):

@@ -83,7 +83,8 @@ def consortium(tmp_path):
 
 
 def check_release(consortium):
-    assert same_results(consortium.curator.outcomes[-1].model.results, in_process(consortium, None))
+    expected = in_process(consortium, None).model.results
+    assert same_results(consortium.curator.outcomes[-1].model.results, expected)
     assert len(consortium.curator.outcomes) == 1
 
 

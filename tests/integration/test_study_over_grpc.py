@@ -68,7 +68,7 @@ def check_release(consortium):
     record = consortium.curator.store.record(consortium.study.digest)
     assert (record.state, record.place, record.cause) == (CuratorState.DONE, "release", "")
     outcome = consortium.curator.outcomes[-1]
-    assert same_results(outcome.model.results, in_process(consortium, consortium.key))
+    assert same_results(outcome.model.results, in_process(consortium, consortium.key).model.results)
     assert len({step.name for step in outcome.steps}) == len(outcome.steps) == record.step
     for name, party in consortium.parties.items():
         expected = sum(step.costs.get(name, 0) for step in outcome.steps)

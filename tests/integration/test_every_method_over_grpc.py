@@ -1,0 +1,157 @@
+"""Every method, profile, noise, aggregation and number of parties, over gRPC and mutual TLS."""
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from itertools import product
+
+import pytest
+
+from common.crypto.sum_plan import Aggregation, Noise
+from common.errors import InputError
+from common.methods import plan_of
+from common.privacy.randomness import SeededRandomSource
+from common.rounds import needs_key
+from common.study import METHODS, PROFILES
+from curator.records import StudyState as CuratorState
+from curator.surroundings import Outcome
+from parley.publishing import fitted_study
+from party.journal import StudyState
+from party.rehearsal import rehearse
+from tests.integration.consortium import NAMES, Consortium, in_process
+from tests.study.conftest import paillier_key  # noqa: F401  # a fixture
+from tests.unit.subn.driving import chain_tables, schema_of, study_of
+
+ATTRIBUTES = 4
+ROWS = 360  # of all parties together: enough that structure is learnt
+EPSILON = Fraction(4)
+PARTIES = (1, 2, 3, 10)
+MODES = [
+    (noise, aggregation)
+    for noise, aggregation in product(Noise, Aggregation)
+    if noise is not Noise.NONE
+]
+MATRIX = list(product(METHODS, PROFILES, PARTIES, MODES))
+
+# By default: every method, every profile, every legal mode and every number of parties, once.
+USUAL = [
+    ("dp-subn", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("dp-subn", "paper", 3, (Noise.ONE_SHARE, Aggregation.PAILLIER)),
+    ("subn+", "sound", 2, (Noise.DISTRIBUTED, Aggregation.PAILLIER)),
+    ("subn+", "paper", 2, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("dp-ccbn", "sound", 1, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("dp-ccbn", "paper", 2, (Noise.DISTRIBUTED, Aggregation.PAILLIER)),
+    ("independent", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("floor", "sound", 10, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("floor", "paper", 1, (Noise.ONE_SHARE, Aggregation.CLEAR)),
+]
+
+
+def refusal(profile, noise, aggregation):
+    """Why a study cannot be of this kind; empty if it can."""
+    if noise is not Noise.ONE_SHARE:
+        return ""
+    if profile == "sound":
+        return "does not protect from the other parties"
+    return "cannot hide whose share" if aggregation is Aggregation.MASKED else ""
+
+
+def named(value):
+    if isinstance(value, tuple):
+        return "-".join(word.value for word in value)
+    return str(value)
+
+
+LEGAL = [cell for cell in MATRIX if not refusal(cell[1], *cell[3])]
+ILLEGAL = [cell for cell in MATRIX if refusal(cell[1], *cell[3])]
+
+
+def gather(folder, key, method, profile, parties, mode):
+    noise, aggregation = mode
+    rows = [ROWS // parties + i for i in range(parties)]
+    tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
+    consortium = Consortium(
+        folder, NAMES[:parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
+        epsilon=EPSILON, method=method, profile=profile, noise=noise, aggregation=aggregation,
+    )  # fmt: skip
+    consortium.curator.make_plan = plan_of
+    for party in consortium.parties.values():
+        party.policy = replace(party.policy, aggregations=tuple(a.value for a in Aggregation))
+        party.make_plan = plan_of
+        party.forecast = partial(rehearse, make_plan=plan_of)
+    consortium.curator.start()
+    consortium.curator.studies.propose(consortium.study)
+    if needs_key(consortium.study):
+        # One key for all tests saves their time; a study without one makes its own.
+        consortium.curator.store.keep_paillier_key(consortium.study.digest, key)
+    return consortium
+
+
+def release_of(study, model, steps):
+    """All that anybody is shown: the model, the statement, and rows that are drawn from it."""
+    outcome = Outcome(study=study, model=model, steps=steps, private=False)
+    fitted = fitted_study(outcome)
+    rows = fitted.draw(50, SeededRandomSource("rows"))
+    return fitted.to_json(), [column.tolist() for column in rows.columns]
+
+
+def check_same_release(consortium, key):
+    study, expected = consortium.study, in_process(consortium, key)
+    record = consortium.curator.store.record(study.digest)
+    assert (record.state, record.cause) == (CuratorState.DONE, "")
+    (outcome,) = consortium.curator.outcomes
+    assert [step.describe() for step in outcome.steps] == [s.describe() for s in expected.steps]
+    assert release_of(study, outcome.model, outcome.steps) == release_of(
+        study, expected.model, expected.steps
+    )
+    for name, party in consortium.parties.items():
+        with party.house() as house:
+            house.ledger.verify()
+            charged = [(e.charge.step, e.charge.epsilon) for e in house.ledger.entries()]
+        assert charged == [(c.step, c.epsilon) for c in expected.charges[name]]
+        if study.profile == "sound":
+            assert sum(epsilon for _, epsilon in charged) <= study.epsilon
+
+
+def run_and_compare(folder, key, *cell):
+    consortium = gather(folder, key, *cell)
+    try:
+        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+        check_same_release(consortium, key)
+    finally:
+        consortium.curator.stop()
+
+
+@pytest.mark.parametrize(("method", "profile", "parties", "mode"), USUAL, ids=named)
+def test_a_method_over_grpc_releases_what_it_does_in_process(
+    tmp_path, paillier_key, method, profile, parties, mode  # noqa: F811
+):  # fmt: skip
+    run_and_compare(tmp_path, paillier_key, method, profile, parties, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "profile", "parties", "mode"), LEGAL, ids=named)
+def test_the_whole_matrix_over_grpc_releases_what_it_does_in_process(
+    tmp_path, paillier_key, method, profile, parties, mode  # noqa: F811
+):  # fmt: skip
+    run_and_compare(tmp_path, paillier_key, method, profile, parties, mode)
+
+
+@pytest.mark.parametrize(("method", "profile", "parties", "mode"), ILLEGAL, ids=named)
+def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, parties, mode):
+    noise, aggregation = mode
+    with pytest.raises(InputError, match=refusal(profile, noise, aggregation)):
+        study_of(
+            chain_tables(ATTRIBUTES, [10] * parties), method=method, profile=profile,
+            noise=noise, aggregation=aggregation,
+        )  # fmt: skip
+
+
+def test_the_matrix_is_whole():
+    assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 5 * 2 * 4 * 2 * 3
+    assert set(USUAL) <= set(LEGAL)
+    for position, everything in enumerate((METHODS, PROFILES, PARTIES)):
+        assert {cell[position] for cell in USUAL} == set(everything)
+    assert {cell[3] for cell in USUAL} | {(Noise.DISTRIBUTED, Aggregation.CLEAR)} == {
+        cell[3] for cell in LEGAL
+    }
