@@ -3,13 +3,14 @@
 The plan is run once with parties that have no rows of their own: tables full of zeros in place of
 sums, and choices made on rows that are all alike. So an owner sees the steps before approving them,
 and nothing depends on the real rows. Which tables a later step asks for depends on what the earlier
-ones find; how many, and at what noise, hardly does.
+ones find; how many, and at what noise, hardly does. Where the cost itself depends on it, in the
+paper's noise replacement, the most that it can be is shown: what is approved is then enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from common.marginals import count
 from common.privacy.randomness import KeyedRandomSource, RandomSource
 from common.schema.codes import Codes
 from common.study import Study
-from common.subn.steps import ChoiceStep, Plan, Step, SumStep
+from common.subn.steps import ChoiceStep, Plan, ReplaceStep, Step, SumStep
 from party.review import PlannedStep, planned
 
 
@@ -45,9 +46,18 @@ def rehearse(study: Study, party: str, *, make_plan: Callable[[Study], Plan]) ->
     source = KeyedRandomSource(study.digest, private=False)  # the same study, the same rehearsal
     steps = []
     while (step := plan.step()) is not None:
-        steps.append(planned(step, party))
+        steps.append(_at_most(planned(step, party), step, party, list(rows)))
         plan.advance(_result(step, rows, study.schema.sizes, source))
     return steps
+
+
+def _at_most(shown: PlannedStep, step: Step, party: str, turns: Sequence[str]) -> PlannedStep:
+    """A replacement costs everybody who had a turn as if all its tables held their rows already."""
+    if not isinstance(step, ReplaceStep):
+        return shown
+    if turns.index(party) > turns.index(step.release.party):
+        return shown
+    return replace(shown, epsilon=2 * len(step.group.marginals) / step.release.noise_scale)
 
 
 def _result(
