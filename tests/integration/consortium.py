@@ -214,7 +214,18 @@ class Consortium:
 
 def in_process(consortium, key):
     """The same roles with the same keys, in one loop without any network."""
-    study, make_plan = consortium.study, consortium.curator.make_plan
+    parties = consortium.parties.items()
+    return replayed(
+        consortium.study,
+        consortium.curator.make_plan,
+        {name: party.identity for name, party in parties},
+        {name: party.table for name, party in parties},
+        key=key,
+    )
+
+
+def replayed(study, make_plan, identities, tables, *, key=None):
+    """A study in this process, everybody's keys drawn from a source seeded with their name."""
     curator = CuratorRole(
         study=study,
         plan=make_plan(study),
@@ -226,12 +237,12 @@ def in_process(consortium, key):
             study=study,
             plan=make_plan(study),
             name=name,
-            identity=party.identity,
-            data=Rows(party.table),
+            identity=identities[name],
+            data=Rows(table),
             source_of=sources(SeededRandomSource(name)),
             blinder_of=PowerBlinder,
         )
-        for name, party in consortium.parties.items()
+        for name, table in tables.items()
     }
     return run_roles(curator, parties)
 

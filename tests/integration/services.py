@@ -4,8 +4,10 @@ import json
 import os
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from common.privacy.randomness import SeededRandomSource
 from common.service import log_to, stopping_on_signals
 from common.settings import read_settings
 from curator import app as curator_app
@@ -27,7 +29,7 @@ def serve_curator(file):
         path = settings.releases / f"{outcome.study.digest.hex()[:16]}.json"
         steps = [[step.name, {k: str(v) for k, v in step.costs.items()}] for step in outcome.steps]
         scratch = path.with_suffix(".new")
-        scratch.write_text(json.dumps(steps))
+        scratch.write_text(json.dumps({"steps": steps, "model": outcome.model.as_json()}))
         scratch.replace(path)
         return path
 
@@ -61,7 +63,15 @@ def join_party(file):
             invitations.attend(once=True)
 
 
+def draw_keys_from(seed):
+    """As two runs must draw the same keys to be compared."""
+    for app in (curator_app, party_app):
+        app.OsRandomSource = partial(SeededRandomSource, seed)
+
+
 if __name__ == "__main__":
     log_to()
+    if seed := os.environ.pop("PARLEY_TEST_SEED", ""):
+        draw_keys_from(seed)
     role, path = sys.argv[1:]
     {"curator": serve_curator, "party": join_party}[role](Path(path))

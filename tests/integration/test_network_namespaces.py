@@ -1,0 +1,113 @@
+"""A curator and its parties in network namespaces of their own, under every kind of weather."""
+
+import time
+
+import pytest
+
+from tests.integration.links import CUT, FAIR, Forwarded, Netem, Weather, make_country
+from tests.integration.town import NAMES, Town
+
+KINDS = [Forwarded, Netem]
+STORM = Weather(delay_s=0.03, loss=0.05, duplicate=0.1, reorder=0.25)
+WEATHERS = {
+    "delay": Weather(delay_s=0.15),
+    "loss": Weather(delay_s=0.005, loss=0.15),
+    "duplicates": Weather(delay_s=0.005, duplicate=0.5),
+    "reordering": Weather(delay_s=0.02, reorder=0.5),
+    "rate limit": Weather(rate=8_000),
+}
+TRACES = {"loss": "lost", "duplicates": "doubled", "reordering": "reordered"}
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__.lower())
+def town(request, tmp_path):
+    """Everybody's processes in namespaces that are gone afterwards, whatever happens."""
+    country = make_country(request.param, NAMES)
+    try:
+        made = Town(tmp_path, country=country)
+        try:
+            yield made
+        finally:
+            made.stop()
+    finally:
+        country.close()
+
+
+def start(town):
+    for who in ("curator", *NAMES):
+        town.start(who)
+
+
+def check_traces(country, *kinds):
+    """The weather was what the test says; the kernel keeps no count of it for us."""
+    for link in country.links.values():
+        if link.seen is not None:
+            assert link.seen["carried"] > 20
+    for kind in kinds:
+        if next(iter(country.links.values())).seen is not None:
+            assert country.seen(kind) > 0, kind
+
+
+def cut_once_it_runs(town, link):
+    """Cut a link in the middle of the study."""
+    town.wait_for(lambda: town.record().step >= 1)
+    link.weather = CUT
+    assert town.record().place == "", "the study was not over yet"
+
+
+def test_a_storm_and_a_cut_in_the_middle_end_in_the_release_of_the_in_process_run(town):
+    town.country.all_under(STORM)
+    start(town)
+    link = town.country.links["east"]
+    cut_once_it_runs(town, link)
+    time.sleep(1.5)
+    link.weather = STORM
+    town.check_end()
+    check_traces(town.country, "lost", "doubled", "reordered")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weather", WEATHERS)
+def test_each_kind_of_bad_weather_ends_in_the_release_of_the_in_process_run(town, weather):
+    town.country.all_under(WEATHERS[weather])
+    start(town)
+    town.check_end()
+    check_traces(town.country, *filter(None, [TRACES.get(weather)]))
+
+
+@pytest.mark.slow
+def test_everybody_cut_off_again_and_again(town):
+    slow = Weather(delay_s=0.1)
+    town.country.all_under(slow)
+    start(town)
+    town.wait_for(lambda: town.record().step >= 1)
+    for _ in range(3):
+        for link in town.country.links.values():
+            link.weather = CUT
+            time.sleep(0.7)
+            link.weather = slow
+            time.sleep(0.7)
+    town.check_end()
+    check_traces(town.country, "lost")
+
+
+@pytest.mark.slow
+def test_a_cut_that_outlasts_every_connection_is_gone_back_from(town):
+    """Longer than gRPC's pings bear: the party loses its connection, dials, and is let in again."""
+    town.country.all_under(Weather(delay_s=0.1))
+    start(town)
+    link = town.country.links["north"]
+    cut_once_it_runs(town, link)
+    town.wait_for(lambda: "UNAVAILABLE" in town.log("north"), seconds=200)
+    link.weather = FAIR
+    town.check_end()
+
+
+@pytest.mark.slow
+def test_a_party_that_is_cut_off_before_the_study_begins_is_waited_for(town):
+    town.country.links["east"].weather = CUT
+    start(town)
+    town.wait_for(lambda: "refused" in town.log("east") or "UNAVAILABLE" in town.log("east"))
+    assert town.record().step == 0
+    town.country.links["east"].weather = FAIR
+    town.check_end()
