@@ -15,6 +15,7 @@ from common.database import Database
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
 from common.rounds import needs_key
 from common.schema.codes import Codes
+from curator.records import StudyState as CuratorState
 from curator.role import CuratorRole
 from curator.server.service import CuratorServer
 from curator.store import Store
@@ -25,7 +26,7 @@ from party.approvals import Approvals
 from party.client.attendance import Attendance, Household
 from party.client.connection import Address, Lines
 from party.client.patience import Patience
-from party.journal import Journal
+from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.policy import Policy
 from party.review import PlannedStep
@@ -67,6 +68,7 @@ class Curator:
         self.keys = SeededRandomSource("curator")  # outlives, so that two runs draw the same keys
         self.outcomes = []
         self.make_plan = EveryKindOfStep
+        self.clock = clock
         self.port = 0
         self.running = False
 
@@ -82,7 +84,7 @@ class Curator:
             self.store,
             make_plan=self.make_plan,
             publish=self.publish,
-            clock=clock,
+            clock=self.clock,
             later=self.background.submit,
         )
         self.studies.open()
@@ -91,7 +93,7 @@ class Curator:
             files=self.ring.files,
             revoked=self.ring.revoked,
             listen=f"127.0.0.1:{self.port}",
-            clock=clock,
+            clock=self.clock,
             software="test",
             most_streams=30,
         )
@@ -120,6 +122,7 @@ class Party:
         self.keys = SeededRandomSource(name)
         self.policy = POLICY
         self.make_plan = EveryKindOfStep
+        self.clock = clock
         self.forecast = forecast
         self.stopping = threading.Event()
         self.path = folder / f"{name}.db"
@@ -138,7 +141,7 @@ class Party:
                 open_source=lambda study: Rows(self.table),
                 make_plan=self.make_plan,
                 forecast=self.forecast,
-                clock=clock,
+                clock=self.clock,
                 blinder_of=PowerBlinder,
             )
         finally:
@@ -147,7 +150,7 @@ class Party:
     def lines(self, *, port=None, proxy=None):
         target = f"127.0.0.1:{port or self.curator.port}"
         address = Address(target=target, proxy=proxy, files=self.ring.files, software="test")
-        return Lines(address, clock)
+        return Lines(address, self.clock)
 
     def dial(self, **changes):
         return self.lines(**changes).dial()
@@ -222,6 +225,25 @@ def in_process(consortium, key):
         {name: party.table for name, party in parties},
         key=key,
     )
+
+
+def check_release(consortium):
+    """One release, that of the in-process run; every party is charged for it once."""
+    record = consortium.curator.store.record(consortium.study.digest)
+    assert (record.state, record.place, record.cause) == (CuratorState.DONE, "release", "")
+    outcome = consortium.curator.outcomes[-1]
+    assert same_results(outcome.model.results, in_process(consortium, consortium.key).model.results)
+    assert len({step.name for step in outcome.steps}) == len(outcome.steps) == record.step
+    for name, party in consortium.parties.items():
+        expected = sum(step.costs.get(name, 0) for step in outcome.steps)
+        with party.house() as house:
+            assert house.ledger.spent() == expected
+            assert house.journal.outbox(consortium.study.digest) == []
+
+
+def finish(consortium):
+    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    check_release(consortium)
 
 
 def replayed(study, make_plan, identities, tables, *, key=None):

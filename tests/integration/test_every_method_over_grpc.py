@@ -19,7 +19,6 @@ from parley.publishing import fitted_study
 from party.journal import StudyState
 from party.rehearsal import rehearse
 from tests.integration.consortium import NAMES, Consortium, in_process
-from tests.study.conftest import paillier_key  # noqa: F401  # a fixture
 from tests.unit.subn.driving import chain_tables, schema_of, study_of
 
 ATTRIBUTES = 4
@@ -124,7 +123,7 @@ def run_and_compare(folder, key, *cell):
 
 @pytest.mark.parametrize(("method", "profile", "parties", "mode"), USUAL, ids=named)
 def test_a_method_over_grpc_releases_what_it_does_in_process(
-    tmp_path, paillier_key, method, profile, parties, mode  # noqa: F811
+    tmp_path, paillier_key, method, profile, parties, mode
 ):  # fmt: skip
     run_and_compare(tmp_path, paillier_key, method, profile, parties, mode)
 
@@ -132,7 +131,7 @@ def test_a_method_over_grpc_releases_what_it_does_in_process(
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "profile", "parties", "mode"), LEGAL, ids=named)
 def test_the_whole_matrix_over_grpc_releases_what_it_does_in_process(
-    tmp_path, paillier_key, method, profile, parties, mode  # noqa: F811
+    tmp_path, paillier_key, method, profile, parties, mode
 ):  # fmt: skip
     run_and_compare(tmp_path, paillier_key, method, profile, parties, mode)
 

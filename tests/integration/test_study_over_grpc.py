@@ -22,64 +22,20 @@ from party.approvals import Decision
 from party.client.connection import Address, Lines
 from party.journal import Outgoing, StudyState
 from tests.integration.consortium import (
-    NAMES,
-    Consortium,
     Crash,
     Doubling,
     Mortal,
     Party,
     Wrapped,
+    check_release,
     clock,
-    in_process,
-    same_results,
+    finish,
     wrapping,
 )
-from tests.study.conftest import SIZES, EveryKindOfStep, paillier_key  # noqa: F401  # a fixture
+from tests.study.conftest import SIZES, EveryKindOfStep
 
 PAILLIER = {"aggregation": Aggregation.PAILLIER}
 PAPER = {**PAILLIER, "noise": Noise.ONE_SHARE, "profile": "paper"}
-
-
-@pytest.fixture
-def gathering(tmp_path, paillier_key):  # noqa: F811
-    """Makes consortia, and stops their curators in the end."""
-    made = []
-
-    def make(parties=3, **changes):
-        folder = tmp_path / f"consortium {len(made)}"
-        folder.mkdir()
-        made.append(Consortium(folder, NAMES[:parties], **changes))
-        made[-1].curator.start()
-        made[-1].node = made[-1].curator.studies.propose(made[-1].study)
-        made[-1].key = None
-        if made[-1].study.aggregation is Aggregation.PAILLIER:
-            # One key for all tests saves their time; a study without one makes its own.
-            made[-1].key = paillier_key
-            made[-1].curator.store.keep_paillier_key(made[-1].study.digest, paillier_key)
-        return made[-1]
-
-    yield make
-    for consortium in made:
-        consortium.curator.stop()
-
-
-def check_release(consortium):
-    """One release, that of the in-process run; every party is charged for it once."""
-    record = consortium.curator.store.record(consortium.study.digest)
-    assert (record.state, record.place, record.cause) == (CuratorState.DONE, "release", "")
-    outcome = consortium.curator.outcomes[-1]
-    assert same_results(outcome.model.results, in_process(consortium, consortium.key).model.results)
-    assert len({step.name for step in outcome.steps}) == len(outcome.steps) == record.step
-    for name, party in consortium.parties.items():
-        expected = sum(step.costs.get(name, 0) for step in outcome.steps)
-        with party.house() as house:
-            assert house.ledger.spent() == expected
-            assert house.journal.outbox(consortium.study.digest) == []
-
-
-def finish(consortium):
-    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
-    check_release(consortium)
 
 
 @pytest.mark.parametrize(
