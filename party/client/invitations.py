@@ -77,7 +77,10 @@ class Invitations:
         ).attend()
 
     def _invited(self, patience: Patience) -> list[bytes]:
-        """The open studies that list us; none if the curator is out of reach for now."""
+        """The open studies that list us; none if the curator is out of reach for now.
+
+        A study that ended while we were away is open for us: its secrets go when we hear how.
+        """
         identity = self._house.identity.public.encoded
         try:
             with self._lines.dial() as connection:
@@ -87,7 +90,10 @@ class Invitations:
             patience.wait_after(error)
             return []
         patience.progressed()
-        return [each.study for each in invited if each.state in _OPEN]
+        begun = {
+            each.study for each in self._house.journal.studies() if each.state is StudyState.RUNNING
+        }
+        return [each.study for each in invited if each.state in _OPEN or each.study in begun]
 
 
 def _ending(done: Future[StudyState | None]) -> Ending:

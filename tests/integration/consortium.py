@@ -72,13 +72,17 @@ class Curator:
         self.port = 0
         self.running = False
 
+    def keys_on(self, database):
+        """Where the keys of steps are drawn from."""
+        return self.keys
+
     def publish(self, outcome):
         self.outcomes.append(outcome)
         return Path("release")
 
     def start(self):
         self.database = Database(self.folder / "curator.db")
-        self.store = Store(self.database, self.keys)
+        self.store = Store(self.database, self.keys_on(self.database))
         self.background = ThreadPoolExecutor(1)
         self.studies = Studies(
             self.store,
@@ -127,6 +131,10 @@ class Party:
         self.stopping = threading.Event()
         self.path = folder / f"{name}.db"
 
+    def keys_on(self, database):
+        """Where the keys of steps are drawn from."""
+        return self.keys
+
     @contextlib.contextmanager
     def house(self):
         database = Database(self.path)
@@ -136,7 +144,7 @@ class Party:
                 identity=self.identity,
                 policy=self.policy,
                 approvals=Approvals(database),
-                journal=Journal(database, self.keys),
+                journal=Journal(database, self.keys_on(database)),
                 ledger=Ledger(database),
                 open_source=lambda study: Rows(self.table),
                 make_plan=self.make_plan,

@@ -4,18 +4,25 @@ import contextlib
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
+from common.database import Database
+from common.messages import StudyFinished
+from common.wire import codec
 from common.wire.catalogue import WireError
 from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import (
     NAMES,
     Consortium,
+    Crash,
+    Wrapped,
     in_process,
     same_results,
+    wrapping,
 )
 from tests.integration.test_tls import proxy
 
@@ -137,6 +144,35 @@ def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consort
         north.stopping.set()
         attending.join(timeout=60)
     assert endings == [{consortium.study.digest: StudyState.FINISHED}]
+    check_release(consortium)
+
+
+class DyingLast(Wrapped):
+    """Dies of the last message, before it is on disk."""
+
+    def work(self, study, *, received):
+        for whole in self.connection.work(study, received=received):
+            if isinstance(codec.decode_to_party(whole.data), StudyFinished):
+                raise Crash
+            yield whole
+
+
+def test_a_party_that_was_away_when_the_study_ended_hears_of_it_and_wipes_its_keys(consortium):
+    north = consortium.parties["north"]
+    with ThreadPoolExecutor(1) as threads:
+        others = threads.submit(consortium.parties["east"].attend, consortium.study)
+        with pytest.raises(Crash):
+            north.attend(consortium.study, dial=wrapping(north, DyingLast))
+        assert others.result(timeout=60) is StudyState.FINISHED
+    with north.house() as house:
+        assert house.journal.state(consortium.study.digest) is StudyState.RUNNING
+        invitations = Invitations(
+            house, lines=north.lines(), patience=north.patience, look_again_s=0.02
+        )
+        assert invitations.attend(once=True) == {consortium.study.digest: StudyState.FINISHED}
+    database = Database(north.path)
+    assert database.rows("SELECT COUNT(*) FROM step_key") == [(0,)]
+    database.close()
     check_release(consortium)
 
 

@@ -32,12 +32,12 @@ from tests.integration.consortium import replayed
 SEED = "PARLEY_TEST_SEED"
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("north", "east")
-ROWS = 60
+ROWS = 300  # enough for a structure to be learnt, in several steps
 SCHEMA = "".join(f'[[attribute]]\nname = "a{i}"\nkind = "boolean"\n' for i in range(4))
 POLICY = """
 [budget]
-epsilon_per_study = "2"
-epsilon_in_total = "4"
+epsilon_per_study = "8"
+epsilon_in_total = "9"
 [approval]
 automatic = true
 """
@@ -71,7 +71,7 @@ class Town:
             name="processes",
             schema=Schema.from_toml(SCHEMA),
             members=tuple(members),
-            epsilon=Fraction(2),
+            epsilon=Fraction(8),
             method="dp-subn",
             aggregation=Aggregation.MASKED,
         )
@@ -155,6 +155,9 @@ class Town:
         After a restart a seeded source begins anew, so the release is then one of its kind.
         """
         for name in NAMES:
+            if restarted:  # after its study was over it waits for another
+                self.wait_for(lambda name=name: self.state_of(name) is StudyState.FINISHED)
+                self.processes[name].terminate()
             assert self.processes.pop(name).wait(timeout=120) == 0, self.log(name)
         assert self.record().state is CuratorState.DONE
         released = json.loads(Path(self.record().place).read_text())
@@ -163,6 +166,13 @@ class Town:
             assert released["model"] == json.loads(json.dumps(expected))
         for name in NAMES:
             self._check_party(name, released["steps"])
+
+    def state_of(self, name):
+        database = Database(self.folder / name / "party.db")
+        try:
+            return Journal(database, OsRandomSource()).state(self.study.digest)
+        finally:
+            database.close()
 
     def _check_party(self, name, steps):
         database = Database(self.folder / name / "party.db")
