@@ -1,0 +1,29 @@
+"""Kill -9 of the curator and of every party, at every point where one of them writes anything."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.integration.town import ROOT
+
+
+def kill_everybody(folder, stride):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.integration.mortals", str(folder / "study"), str(stride)],
+        cwd=ROOT, capture_output=True, text=True, timeout=3600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_some_points_of_everybody(tmp_path):
+    points = kill_everybody(tmp_path, stride=60)
+    assert set(points) == {"curator", "north", "east"}
+
+
+@pytest.mark.slow
+def test_every_point_of_everybody(tmp_path):
+    points = kill_everybody(tmp_path, stride=1)
+    assert min(points.values()) > 50, points
