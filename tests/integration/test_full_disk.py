@@ -1,0 +1,101 @@
+"""A file system that is really full, under the party's ledger and under the curator's store."""
+
+import subprocess
+
+import pytest
+
+from common.errors import LocalError
+from curator.records import StudyState as CuratorState
+from tests.integration.consortium import Crash, Wrapped, finish, wrapping
+
+_KIB = 1024
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own that a test can fill; skipped, visibly, where none may be made."""
+    place = tmp_path / "small disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(place):
+    """Leave no room for anything; the file to remove."""
+    ballast = place / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (64 * _KIB, _KIB, 1):
+            try:
+                while file.write(bytes(size)):
+                    pass
+            except OSError:
+                continue
+    return ballast
+
+
+class Filling(Wrapped):
+    """The disk becomes full when the first step was answered."""
+
+    def submit(self, study, messages):
+        newest = self.connection.submit(study, messages)
+        if not self.filled:
+            self.filled.append(fill(self.place))
+        return newest
+
+
+def test_a_full_disk_under_the_ledger_charges_and_sends_nothing_until_there_is_room(
+    gathering, small_disk
+):
+    consortium = gathering(1)
+    north = consortium.parties["north"]
+    north.path = small_disk / "north.db"
+    ballast = []
+
+    class FillingThis(Filling):
+        filled, place = ballast, small_disk
+
+    living, north.dial = north.dial, wrapping(north, FillingThis)
+    with pytest.raises(LocalError, match=r"full.*nothing was charged and nothing was sent"):
+        north.attend(consortium.study)
+    north.dial = living
+    for _ in range(2):  # however often it is tried
+        with pytest.raises(LocalError, match="nothing was charged"):
+            north.attend(consortium.study)
+    ballast[0].unlink()
+    with north.house() as house:
+        assert [entry.charge.step for entry in house.ledger.entries()] == ["tables"]
+        assert len(house.journal.transcript()) == 1
+    finish(consortium)
+
+
+def test_a_full_disk_under_the_store_takes_nothing_in_until_there_is_room(gathering, small_disk):
+    consortium = gathering(1)
+    curator, north = consortium.curator, consortium.parties["north"]
+    curator.stop()
+    curator.folder = small_disk
+    curator.start()
+    curator.studies.propose(consortium.study)
+    ballast = []
+
+    class FillingThat(Wrapped):
+        def submit(self, study, messages):
+            if not ballast:
+                ballast.append(fill(small_disk))
+                with pytest.raises(Exception, match="INTERNAL"):
+                    self.connection.submit(study, messages)
+                raise Crash
+            return self.connection.submit(study, messages)
+
+    north.dial = wrapping(north, FillingThat)
+    with pytest.raises(Crash):
+        north.attend(consortium.study)
+    record = curator.store.record(consortium.study.digest)
+    assert (record.state, record.step) == (CuratorState.RUNNING, 0)
+    ballast[0].unlink()
+    finish(consortium)
