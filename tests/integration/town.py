@@ -155,10 +155,12 @@ class Town:
         After a restart a seeded source begins anew, so the release is then one of its kind.
         """
         for name in NAMES:
-            if restarted:  # after its study was over it waits for another
+            codes = {0}
+            if restarted:  # started again after its study was over, it waits for another
                 self.wait_for(lambda name=name: self.state_of(name) is StudyState.FINISHED)
                 self.processes[name].terminate()
-            assert self.processes.pop(name).wait(timeout=120) == 0, self.log(name)
+                codes.add(-signal.SIGTERM)  # it may be on its way out, and heed no signal any more
+            assert self.processes.pop(name).wait(timeout=120) in codes, self.log(name)
         assert self.record().state is CuratorState.DONE
         released = json.loads(Path(self.record().place).read_text())
         if not restarted:
