@@ -131,7 +131,7 @@ FORBIDDEN = re.compile(
         [
             "index" + "[-_]url",
             "(?i:pip_" + "index)",
-            "find" + "-links",
+            "find" + r"-links[=\s]+\S*://",  # a folder is no address
             "trusted" + "-host",
             "/simple" + "(?:/|$)",
             "files[.]python" + "hosted",
@@ -157,6 +157,7 @@ def test_no_committed_file_holds_an_index_address_or_a_machine_path():
         "--" + "index" + "-url https://example.org",
         "registry = https://example.org/" + "simple/",
         "PIP_" + "INDEX=here",
+        "--find" + "-links https://example.org/wheels",
         "cd /" + "work/main",
         "see /" + "home/someone/data.csv",
     ],
