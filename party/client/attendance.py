@@ -194,6 +194,8 @@ class Attendance:
         try:
             node.receive(whole.sequence, whole.data)
         except (RemoteProtocolError, PolicyError) as error:
+            if whole.sequence > node.newest_received + 1:
+                raise  # a gap, which another connection closes, and nothing that was asked of us
             logger.error("study %s is refused: %s", self._digest.hex()[:16], error)
             node.refuse(error)
             self._hand_in(connection, node)
