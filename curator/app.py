@@ -24,6 +24,8 @@ from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
 from common.wire.credentials import CredentialFiles, read_private
+from curator.dashboard.serving import Place, serving_dashboard
+from curator.dashboard.site import Service
 from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
 from curator.store import Store
@@ -33,6 +35,7 @@ from curator.surroundings import Outcome
 logger = logging.getLogger(__name__)
 
 PREFIX = "PARLEY_CURATOR_"
+STORE = "curator.db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,11 @@ class CuratorSettings:
         grace_s: how long calls under way may take when the curator is stopped.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
+        dashboard: whether to serve a page for the operator, too.
+        dashboard_listen: its address and port; TLS is spoken unless the address is loopback.
+        dashboard_actions: whether a study can be given up there; otherwise it only shows.
+        dashboard_operators: a list of fingerprints of client certificates that may log in without
+            the token, in the form of the revocation list.
     """
 
     folder: Path
@@ -61,6 +69,23 @@ class CuratorSettings:
     grace_s: float = 20.0
     log_level: str = "info"
     metrics: str = ""
+    dashboard: bool = False
+    dashboard_listen: str = "127.0.0.1:7444"
+    dashboard_actions: bool = False
+    dashboard_operators: Path | None = None
+
+    @property
+    def dashboard_place(self) -> Place | None:
+        """Where the dashboard is; None if there is none."""
+        if not self.dashboard:
+            return None
+        return Place(
+            listen=self.dashboard_listen,
+            token=self.folder / "dashboard.token",
+            store=self.folder / STORE,
+            operators=self.dashboard_operators,
+            revoked=self.keys / "revoked.txt",
+        )
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
@@ -76,7 +101,7 @@ def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
     if settings.passphrase_file is not None:
         lines = read_private(settings.passphrase_file).decode().splitlines()
         passphrase = lines[0] if lines else ""
-    database = Database(settings.folder / "curator.db")
+    database = Database(settings.folder / STORE)
     return database, Store(database, OsRandomSource(), passphrase=passphrase)
 
 
@@ -136,11 +161,25 @@ def serve(
                 most_streams=settings.most_streams,
             )
             started(server.start())
-            with serving_metrics(
-                settings.metrics, lambda: curator_samples(store, server.calls, files)
-            ):
-                stopping.wait()
-            server.stop(grace_s=settings.grace_s)
+            watched = Service(
+                studies=studies,
+                presence=server.presence,
+                calls=server.calls,
+                files=files,
+                clock=clock,
+                software=software,
+                actions=settings.dashboard_actions,
+            )
+            try:
+                with (
+                    serving_metrics(
+                        settings.metrics, lambda: curator_samples(store, server.calls, files)
+                    ),
+                    serving_dashboard(settings.dashboard_place, watched),
+                ):
+                    stopping.wait()
+            finally:
+                server.stop(grace_s=settings.grace_s)
     finally:
         database.close()
 

@@ -25,6 +25,7 @@ from common.errors import InputError, LocalError
 from common.privacy.randomness import KEY_BYTES, RandomSource
 from common.study import Study
 from common.wire.strict import MOST_STUDY_BYTES
+from curator.progress import Links, StepRecord
 from curator.records import Incoming, Queued, Record, StudyState
 from curator.tables import TABLES
 
@@ -118,6 +119,24 @@ class Store:
             (state.value, step, phase, study),
         )
 
+    def note_step(self, study: bytes, step: StepRecord) -> None:
+        """Note what was opened, in the caller's transaction; again is harmless."""
+        costs = json.dumps({party: str(cost) for party, cost in step.costs.items()})
+        self._file.write(
+            "INSERT OR IGNORE INTO step VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                study, step.number, step.name, step.phase, step.opened_at, costs,
+                json.dumps(step.links),
+            ),
+        )  # fmt: skip
+
+    def note_links(self, study: bytes, number: int, links: Links) -> None:
+        """Note which attributes a published choice puts together, in the caller's transaction."""
+        self._file.write(
+            "UPDATE step SET links = ? WHERE study = ? AND number = ?",
+            (json.dumps(links), study, number),
+        )
+
     def note_cause(self, study: bytes, cause: str) -> None:
         """Why a study does not go on."""
         with self._file.transaction():
@@ -154,6 +173,7 @@ class Store:
             "WHERE study = ?), ?, ?, ?, ?, ?, ?)",
             (study, study, sender, sequence, _sha256(body), body, json.dumps(list(effects)), at),
         )
+        self._count_bytes(study, sender, received=len(body), queued=0)
 
     def incoming(self, study: bytes) -> Iterator[Incoming]:
         """The accepted messages of a study under way, in order, one at a time."""
@@ -190,6 +210,15 @@ class Store:
         self._file.write(
             "INSERT INTO outgoing VALUES (?, ?, ?, ?, 0)",
             (study, party, self.newest_queued(study, party) + 1, digest),
+        )
+        self._count_bytes(study, party, received=0, queued=len(body))
+
+    def _count_bytes(self, study: bytes, party: str, *, received: int, queued: int) -> None:
+        self._file.write(
+            "INSERT INTO traffic SELECT study, ?, step, ?, ? FROM study WHERE study = ? "
+            "ON CONFLICT DO UPDATE SET received = received + excluded.received, "
+            "queued = queued + excluded.queued",
+            (party, received, queued, study),
         )
 
     def newest_queued(self, study: bytes, party: str) -> int:
