@@ -72,11 +72,15 @@ def table(
     caption: str, headings: Sequence[str], rows: Sequence[Sequence[str | int | Markup]]
 ) -> Markup:
     """A table that scrolls by itself where it is too wide; numbers stand right."""
-    head = "".join(f'<th scope="col">{escape(words)}</th>' for words in headings)
-    lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    numeric = [isinstance(value, int) for value in rows[0]] if rows else [False] * len(headings)
+    head = "".join(
+        f'<th scope="col"{_class("n" if right else "")}>{escape(words)}</th>'
+        for words, right in zip(headings, numeric, strict=True)
+    )
+    lines = "".join(f"<tr>{''.join(map(_cell, headings, row))}</tr>" for row in rows)
     label = escape(caption, quote=True)
     return Markup(
-        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table>'
+        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table class="stack">'
         f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{lines}</tbody></table></div>"
     )
@@ -113,12 +117,24 @@ def page(title: str, lead: str, *content: Markup, csrf: str, script: str = "") -
     )
 
 
-def _cell(value: str | int | Markup) -> str:
+def moment(at: str) -> Markup:
+    """A time of a record, as people read it; records are in UTC."""
+    words = at.replace("T", " ").removesuffix("+00:00")
+    return Markup(f'<time datetime="{escape(at, quote=True)}">{escape(words)} UTC</time>')
+
+
+def many(number: int, word: str) -> str:
+    """A number of things."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _cell(heading: str, value: str | int | Markup) -> str:
+    label = f' data-label="{escape(heading, quote=True)}"'
     if isinstance(value, Markup):
-        return f"<td>{value.html}</td>"
+        return f"<td{label}><span>{value.html}</span></td>"
     if isinstance(value, int):
-        return f'<td class="n">{value:,}</td>'
-    return f"<td>{escape(value)}</td>"
+        return f'<td{label} class="n"><span>{value:,}</span></td>'
+    return f"<td{label}><span>{escape(value)}</span></td>"
 
 
 def _class(kind: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 
+from common.web.pages import many
 from curator.dashboard.advice import advice
 from curator.dashboard.reader import StudyView
 from curator.progress import StepRecord
@@ -135,7 +136,7 @@ def _phase(view: StudyView, name: str, steps: Sequence[StepRecord]) -> Document:
     running = done < len(steps)
     return {
         "name": name,
-        "detail": f"{done} of {len(steps)} steps" if running else f"{done} steps",
+        "detail": f"step {done + 1}" if running else many(done, "step"),
         "bytes": moved,
         "since": steps[0].opened_at,
         "status": _halted(view, "open") if running else "done",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +50,7 @@ def ui(
             asking = threading.Thread(target=desk.ask, name="ask", daemon=True)
             asking.start()
             console.result(printed)
+            sys.stdout.flush()  # it may be read by a script that waits for it
             stopping.wait()
         lines.hang_up()
         asking.join()

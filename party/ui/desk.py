@@ -83,7 +83,7 @@ class Desk:
                 continue
             with self._lock:
                 self._studies[study.digest] = study
-        self.answer = f"The curator was asked at {self.house.now()}."
+        self.answer = f"The curator was asked at {self.house.clock():%H:%M:%S} UTC."
 
     def review(self, study: Study) -> Review:
         """A study through the owner's eyes; reads the owner's table."""

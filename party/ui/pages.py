@@ -7,7 +7,17 @@ from fractions import Fraction
 from html import escape
 
 from common.study import Study
-from common.web.pages import Markup, badge, bullets, code, paragraph, section, table
+from common.web.pages import (
+    Markup,
+    badge,
+    bullets,
+    code,
+    many,
+    moment,
+    paragraph,
+    section,
+    table,
+)
 from party.approvals import Decision
 from party.decisions import in_words
 from party.journal import Departure, StudyRecord
@@ -126,7 +136,7 @@ def ledger_section(
     rows: list[Sequence[str | int | Markup]] = [
         (
             entry.number,
-            entry.charged_at,
+            moment(entry.charged_at),
             entry.charge.study_name,
             entry.charge.step,
             str(entry.charge.epsilon),
@@ -134,7 +144,7 @@ def ledger_section(
         )
         for entry in reversed(entries[-MOST_LINES:])
     ]
-    caption = f"{len(entries):,} charges, newest first" + _cut(len(entries))
+    caption = f"{many(len(entries), 'charge')}, newest first" + _cut(len(entries))
     return section(
         "Ledger",
         paragraph(f"epsilon {shown(spent)} spent of {shown(cap)}", "big"),
@@ -151,7 +161,7 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
     total = sum(each.size for each in departures)
     rows: list[Sequence[str | int | Markup]] = [
         (
-            each.released_at,
+            moment(each.released_at),
             each.study_name,
             each.number,
             each.kind,
@@ -161,7 +171,7 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
         )
         for each in reversed(departures[-MOST_LINES:])
     ]
-    caption = f"{len(departures):,} messages, {total:,} bytes, newest first"
+    caption = f"{many(len(departures), 'message')}, {many(total, 'byte')}, newest first"
     headings = ["When", "Study", "No.", "Kind", "For", "Bytes", "SHA-256"]
     return section(
         "What left the building",
@@ -179,8 +189,8 @@ def attended_section(records: Sequence[StudyRecord]) -> Markup:
         (
             each.name,
             badge(each.state.value, kinds.get(each.state.value, "bad")),
-            each.began_at,
-            each.ended_at or "not yet",
+            moment(each.began_at),
+            "not yet" if each.ended_at is None else moment(each.ended_at),
             each.reason,
         )
         for each in reversed(records[-MOST_LINES:])

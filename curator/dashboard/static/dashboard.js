@@ -35,12 +35,12 @@ const badge = (words, kind) => make("span", { class: `badge ${kind}` }, words);
 const plural = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
 
 function bytes(number) {
-  if (number < 1000) return `${number} B`;
+  if (number < 1000) return `${number}\u00a0B`;
   const units = ["kB", "MB", "GB", "TB"];
   let step = -1;
   let value = number;
   while (value >= 1000 && step < units.length - 1) { value /= 1000; step += 1; }
-  return `${value.toPrecision(3)} ${units[step]}`;
+  return `${value.toPrecision(3)}\u00a0${units[step]}`;
 }
 
 function when(text) {
@@ -78,7 +78,7 @@ function phases(study) {
 
 function budget(sum) {
   if (!sum.terms.length) return "0";
-  const terms = sum.terms.join(" + ");
+  const terms = sum.terms.join(" + ").replaceAll("*", "×");
   return terms === sum.sum ? sum.sum : [`${terms} = `, make("strong", {}, sum.sum)];
 }
 
@@ -100,9 +100,13 @@ function network(study) {
   const { names, links, phase } = study.network;
   if (study.picture) {
     return make("figure", {},
-      make("img", { src: `/studies/${study.digest}/network.svg`, class: "picture",
-        alt: `The released network of ${plural(names.length, "attribute")}` }),
-      make("figcaption", {}, "The network of the release."));
+      make("div", { class: "scroll", role: "region", "aria-label": "Network", tabindex: "0" },
+        make("img", { src: `/studies/${study.digest}/network.svg`, class: "picture",
+          alt: `The released network of ${plural(names.length, "attribute")}` })),
+      make("figcaption", {}, "The network of the release, or its strongest dependences."));
+  }
+  if (!links.length) {
+    return make("p", { class: "quiet" }, "The network: no links yet, or every pair is looked at.");
   }
   const size = 440, centre = size / 2, radius = size / 2 - 86;
   const angle = (index) => (2 * Math.PI * index) / names.length - Math.PI / 2;
@@ -126,10 +130,8 @@ function network(study) {
         transform: `rotate(${left ? turn + 180 : turn} ${tx} ${ty})` },
         name.length > 13 ? `${name.slice(0, 12)}…` : name));
   });
-  const words = links.length
-    ? `Attributes joined by a line are counted together (phase ${phase}); new lines are thick.`
-    : "No links yet, or every pair is looked at.";
-  return make("figure", {}, picture, make("figcaption", {}, words));
+  return make("figure", {}, picture, make("figcaption", {}, "Attributes joined by a line are " +
+    `chosen or counted together (phase ${phase}); new lines are thick.`));
 }
 
 function trouble(study) {
@@ -160,7 +162,7 @@ function drawStudy(study, actions, first) {
     phases(study),
     study.release ? make("p", {}, make("a", { class: "button", download: "",
       href: `/studies/${study.digest}/release.zip` }, "Download the release")) : null,
-    make("div", { class: "columns" },
+    make("div", { class: study.network.links.length && !study.picture ? "columns" : "" },
       make("div", {}, partiesOf(study),
         facts([
           ["Method", `${study.method}, profile ${study.profile}, ${study.aggregation}`],
