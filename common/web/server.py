@@ -75,7 +75,7 @@ class WebServer:
             raise InputError(f"{name}: cannot listen on {listen!r}: {error}") from error
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name=name
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name=name
         )
 
     def start(self) -> int:

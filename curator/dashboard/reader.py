@@ -68,9 +68,10 @@ class StoreReader:
         self._lock = threading.Lock()
         self._studies: dict[bytes, Study] = {}
         try:
+            # Without transactions of its own: each read lets go of the file when it is done.
             self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False,
-                timeout=_WAIT_S,
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None,
+                check_same_thread=False, timeout=_WAIT_S,
             )  # fmt: skip
         except sqlite3.Error as error:
             raise LocalError(f"{path} cannot be read: {error}") from error
