@@ -6,6 +6,7 @@ import logging
 import re
 import shutil
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -150,6 +151,12 @@ class Consortium:
             threading.Event().wait(0.05)
         self.token = (self.settings.folder / "dashboard.token").read_text().strip()
 
+    def again(self, **settings):
+        """A new process on the same files."""
+        self.settings = replace(self.settings, **settings)
+        self.stopping, self.threads, self.log = threading.Event(), [], io.StringIO()
+        self.start_curator()
+
     def party_settings(self, name):
         here = self.parties[name]
         return PartySettings(
@@ -189,6 +196,7 @@ class Consortium:
         for thread in self.threads:
             thread.join(60)
         logging.getLogger("curator").handlers.clear()
+        logging.getLogger("curator").setLevel(logging.NOTSET)
 
 
 @pytest.fixture

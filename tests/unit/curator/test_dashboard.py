@@ -75,7 +75,8 @@ def document(page, state=None):
     with socket.create_connection(("127.0.0.1", page.port), timeout=30) as line:
         line.sendall(f"{request}\r\n\r\n".encode())
         with line.makefile("rb") as stream:
-            assert b"Content-Type: text/event-stream\r\n" in list(iter(stream.readline, b"\r\n"))
+            head = b"".join(iter(stream.readline, b"\r\n"))
+            assert b"Content-Type: text/event-stream" in head
             for event in stream:
                 if event.startswith(b"data: "):
                     found = json.loads(event.removeprefix(b"data: "))
@@ -230,7 +231,7 @@ def test_without_a_session_nothing_is_told(stage, shown):
 def test_the_reader_cannot_write_and_says_when_it_cannot_read(stage, tmp_path):
     stage.studies()
     reader = StoreReader(stage.path)
-    with pytest.raises(LocalError, match="readonly|read-only"):
+    with pytest.raises(LocalError, match="readonly"):
         reader._rows("DELETE FROM study")
     version = reader.version()
     assert reader.version() == version
@@ -316,7 +317,7 @@ def test_a_release_leads_nowhere_else(tmp_path):
 
 @pytest.mark.parametrize(
     ("host", "local"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("hub", False)],
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("192.0.2.1", False), ("hub", False)],
 )
 def test_plain_http_is_for_loopback_only(host, local):
     assert is_loopback(host) is local
@@ -381,7 +382,7 @@ def test_tls_older_than_1_3_is_refused(shown, operator, tmp_path):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    old = Client(page.port, scheme="https", wrap=lambda plain: context.wrap_socket(plain))
+    old = Client(page.port, scheme="https", wrap=context.wrap_socket)
     with pytest.raises((ssl.SSLError, ConnectionError)):
         old.ask("GET", "/login")
 

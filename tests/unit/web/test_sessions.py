@@ -92,7 +92,7 @@ def test_a_file_that_is_no_token_is_refused(tmp_path, content):
     path = tmp_path / "token"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(InputError, match="token|read"):
+    with pytest.raises(InputError, match=r"token|read"):
         token_in(path)
 
 
