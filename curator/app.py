@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,26 +163,27 @@ def serve(
             )
             started(server.start())
             watched = Service(
-                studies=studies,
-                presence=server.presence,
-                calls=server.calls,
-                files=files,
-                clock=clock,
-                software=software,
-                actions=settings.dashboard_actions,
-            )
+                studies=studies, presence=server.presence, calls=server.calls, files=files,
+                clock=clock, software=software, actions=settings.dashboard_actions,
+            )  # fmt: skip
             try:
-                with (
-                    serving_metrics(
-                        settings.metrics, lambda: curator_samples(store, server.calls, files)
-                    ),
-                    serving_dashboard(settings.dashboard_place, watched),
-                ):
+                with _watched(settings, watched):
                     stopping.wait()
             finally:
                 server.stop(grace_s=settings.grace_s)
     finally:
         database.close()
+
+
+@contextmanager
+def _watched(settings: CuratorSettings, service: Service) -> Iterator[None]:
+    """With the metrics and the dashboard that the settings ask for."""
+    store, calls, files = service.studies.store, service.calls, service.files
+    with (
+        serving_metrics(settings.metrics, lambda: curator_samples(store, calls, files)),
+        serving_dashboard(settings.dashboard_place, service),
+    ):
+        yield
 
 
 def _log_failure(done: Future[None]) -> None:

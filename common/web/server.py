@@ -155,8 +155,10 @@ class _Bounded(io.RawIOBase):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server_version, sys_version = "parley", ""
     server: _Server
+
+    def version_string(self) -> str:
+        return "parley"
 
     def setup(self) -> None:
         super().setup()
@@ -204,8 +206,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(response.status)
         for name, value in (*SECURITY_HEADERS, *response.headers):
             self.send_header(name, value)
-        if isinstance(self.connection, ssl.SSLSocket):
-            self.send_header("Strict-Transport-Security", "max-age=31536000")
         self.send_header("Content-Type", response.kind)
         self.send_header("Connection", "close")
         if isinstance(response.body, bytes):

@@ -24,7 +24,7 @@ from common.web.sessions import Session
 from common.web.site import Route
 from common.wire.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
-from curator.dashboard.archive import files_of, zipped
+from curator.dashboard.archive import zipped
 from curator.dashboard.reader import StoreReader, StudyView
 from curator.dashboard.snapshot import spent_by_party, study_document
 from curator.metrics import CallCounter
@@ -136,12 +136,16 @@ class Dashboard:
         ]
 
     def _study(self, view: StudyView, online: frozenset[str]) -> dict[str, object]:
-        node = self._service.studies.known(view.study.digest)
+        if view.state is StudyState.WAITING:  # perhaps added by a command, and not taken up yet
+            awaited = [m.name for m in view.study.members if m.name not in view.approvals]
+        else:
+            node = self._service.studies.known(view.study.digest)
+            awaited = [] if node is None else list(node.waiting_for)
         place = _place(view)
         return study_document(
             view,
             online=online,
-            awaited=() if node is None else node.waiting_for,
+            awaited=awaited,
             has_release=place is not None,
             has_picture=place is not None and (place / _PICTURE).is_file(),
         )
@@ -179,6 +183,7 @@ class Dashboard:
         return Response(kind="image/svg+xml", body=(place / _PICTURE).read_bytes())
 
     def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        self._service.studies.open()  # takes up what a command added
         node = self._service.studies.known(bytes.fromhex(match["digest"]))
         if node is None:
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
@@ -192,4 +197,4 @@ def _place(view: StudyView) -> Path | None:
     if view.state is not StudyState.DONE or not view.place:
         return None
     place = Path(view.place)
-    return place if files_of(place) else None
+    return place if place.exists() and not place.is_symlink() else None

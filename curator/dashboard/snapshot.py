@@ -124,7 +124,8 @@ def _phases(view: StudyView) -> list[Document]:
     ]
     for phase, run in groupby(view.steps, key=lambda step: step.phase):
         phases.append(_phase(view, phase, list(run)))
-    status = {StudyState.DONE: "done", StudyState.PUBLISHING: "open"}.get(view.state, "later")
+    known = {StudyState.DONE: "done", StudyState.PUBLISHING: "open"}
+    status = known.get(view.state, _halted(view, "later"))
     phases.append({"name": "release", "detail": "", "status": status})
     return phases
 

@@ -54,7 +54,7 @@ def driver(tmp_path_factory):
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
         "--disable-dev-shm-usage", "--no-proxy-server", f"--user-data-dir={folder / 'profile'}",
-        "--window-size=1200,900", "--ignore-certificate-errors",
+        "--window-size=1200,900",
     ):  # fmt: skip
         options.add_argument(flag)
     downloads = folder / "downloads"
