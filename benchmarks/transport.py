@@ -10,25 +10,28 @@ share a table of blinding factors, over the network each makes its own.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
-from common.crypto.identity import Identity
+from benchmarks.subn_data import IN_BITS, settings
 from common.crypto.identity_file import load_identity
 from common.crypto.sum_plan import Aggregation
 from common.database import Database
 from common.methods import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
+from common.schema.attribute import Attribute, Listed
 from common.study import Member, Study
 from curator.app import CuratorSettings, propose, serve
 from parley.in_process import RowsInMemory, run_study
@@ -45,6 +48,7 @@ from party.review import PlannedStep
 from party.sources.source import Snapshot
 
 RESULTS = Path(__file__).parent / "results" / "transport.json"
+WIDTHS = (12, 10, 6, 12, 12, 7)
 NAMES = ("north", "east", "south")
 POLICY = Policy(
     epsilon_per_study=Fraction(10), epsilon_in_total=Fraction(10), min_parties=1, automatic=True
@@ -142,50 +146,107 @@ def over_grpc(
             serving.result()
 
 
-def timed(call: Callable[[], object]) -> float:
-    """Seconds of a call."""
-    begun = time.perf_counter()
-    call()
-    return time.perf_counter() - begun
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """A study both ways, as often as asked for."""
+
+    method: str
+    aggregation: str
+    rows: int
+    steps: int
+    local_s: list[float]
+    grpc_s: list[float]
+
+    @property
+    def ratio(self) -> float:
+        """Of the medians."""
+        return median(self.grpc_s) / median(self.local_s)
+
+
+def flat_schema(sizes: Sequence[int]) -> Schema:
+    """Values named by their codes, without hierarchies, which no method needs in bits."""
+    return Schema(
+        tuple(
+            Attribute(f"c{place}", "categorical", Listed(tuple(map(str, range(size)))))
+            for place, size in enumerate(sizes)
+        )
+    )
+
+
+def rows_of(table: str, rows: int) -> tuple[Schema, Codes, str]:
+    """The schema, the rows and the encoding: Adult in bits, or made-up people where it is not."""
+    found, _ = settings()
+    if table in found:
+        codes = found[table].dataset.codes
+        return flat_schema(codes.sizes), codes, found[table].encoding
+    print(f"{table} is not on this machine: made-up people in its place")
+    schema = Schema.from_toml(demo_schema_toml())
+    return schema, schema.encode(make_population(rows, seed=1)), "binary"
+
+
+def compare(options: argparse.Namespace, method: str, aggregation: str) -> Comparison:
+    """Both ways in turn, again and again; a first in-process run warms up and is not counted."""
+    schema, codes, encoding = rows_of(options.table, options.rows)
+    parts = np.array_split(np.random.default_rng(0).permutation(codes.rows), len(NAMES))
+    tables = {name: codes.take(np.sort(part)) for name, part in zip(NAMES, parts, strict=True)}
+    local, network, steps = list[float](), list[float](), 0
+    with tempfile.TemporaryDirectory() as scratch:
+        ring, rings = make_rings(Path(scratch))
+        identities = {name: load_identity(ring.identity) for name, ring in rings.items()}
+        for repetition in range(options.repetitions + 1):
+            folder = Path(scratch) / f"run {repetition}"
+            folder.mkdir()
+            study = Study(
+                name=f"transport {repetition}",
+                schema=schema,
+                members=tuple(
+                    Member(name=name, rows=tables[name].rows, identity=identities[name].public)
+                    for name in NAMES
+                ),
+                epsilon=Fraction(1),
+                method=method,
+                aggregation=Aggregation(aggregation),
+                encoding="own" if method == "subn+" else encoding,
+            )
+
+            def in_process(study: Study = study) -> int:
+                run = run_study(study, plan_of, tables, identities, source=OsRandomSource())
+                return len(run.steps)
+
+            begun = time.perf_counter()
+            steps = in_process()
+            took = time.perf_counter() - begun
+            if repetition == 0:
+                continue
+            local.append(took)
+            network.append(over_grpc(folder, ring, rings, study, tables))
+    return Comparison(method, aggregation, codes.rows, steps, local, network)
 
 
 def main() -> None:
-    """Run both, print the ratio, and keep it."""
+    """Run both for every method and aggregation, print the ratios, and keep them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=30_000)
-    parser.add_argument("--method", default="subn+")
-    parser.add_argument("--aggregation", default="paillier")
+    parser.add_argument("--table", default=IN_BITS, help="of benchmarks.subn_data")
+    parser.add_argument("--rows", type=int, default=30_000, help="of made-up people")
+    parser.add_argument("--methods", nargs="+", default=["subn+", "dp-subn"])
+    parser.add_argument("--aggregations", nargs="+", default=["paillier", "masked"])
+    parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
-    schema = Schema.from_toml(demo_schema_toml())
-    codes = schema.encode(make_population(options.rows, seed=1))
-    parts = np.array_split(np.arange(codes.rows), len(NAMES))
-    tables = {name: codes.take(part) for name, part in zip(NAMES, parts, strict=True)}
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        ring, rings = make_rings(folder)
-        identities: dict[str, Identity] = {n: load_identity(r.identity) for n, r in rings.items()}
-        study = Study(
-            name="transport",
-            schema=schema,
-            members=tuple(
-                Member(name=name, rows=tables[name].rows, identity=identities[name].public)
-                for name in NAMES
-            ),
-            epsilon=Fraction(1),
-            method=options.method,
-            aggregation=Aggregation(options.aggregation),
-        )
-        run = run_study(study, plan_of, tables, identities, source=OsRandomSource())  # warms up
-        local = timed(
-            lambda: run_study(study, plan_of, tables, identities, source=OsRandomSource())
-        )
-        network = over_grpc(folder, ring, rings, study, tables)
-    print(f"{options.method}, {options.aggregation}, {codes.rows:,} rows, K = {len(NAMES)}")
-    print(f"{'steps':>10} {'in process':>12} {'over gRPC':>12} {'ratio':>8}")
-    print(f"{len(run.steps):>10} {local:>10.2f} s {network:>10.2f} s {network / local:>8.2f}")
+    print(f"{options.table}, K = {len(NAMES)}, 2048-bit keys, median of {options.repetitions}")
+    titles = ("method", "sums", "steps", "in process", "over gRPC", "ratio")
+    print(" ".join(f"{title:>{width}}" for title, width in zip(titles, WIDTHS, strict=True)))
+    results = []
+    for method in options.methods:
+        for aggregation in options.aggregations:
+            found = compare(options, method, aggregation)
+            results.append(dataclasses.asdict(found) | {"ratio": found.ratio})
+            print(
+                f"{method:>12} {aggregation:>10} {found.steps:>6} {median(found.local_s):>10.2f} s "
+                f"{median(found.grpc_s):>10.2f} s {found.ratio:>7.2f}",
+                flush=True,
+            )
     RESULTS.parent.mkdir(exist_ok=True)
-    result = {**vars(options), "steps": len(run.steps), "local_s": local, "grpc_s": network}
-    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

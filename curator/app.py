@@ -18,12 +18,13 @@ from common.database import Database
 from common.errors import InputError
 from common.methods import plan_of
 from common.metrics import serving_metrics
+from common.passphrase import given_passphrase
 from common.privacy.randomness import OsRandomSource
 from common.service import check_level
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
-from common.wire.credentials import CredentialFiles, read_private
+from common.wire.credentials import CredentialFiles
 from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
 from curator.store import Store
@@ -45,7 +46,7 @@ class CuratorSettings:
         releases: where finished releases go.
         listen: address and port.
         passphrase_file: a file whose first line protects Paillier keys in the state, on top of its
-            mode; only the owner may be able to read it.
+            mode, and opens the identity that signs studies; only the owner may be able to read it.
         most_streams: how many parties may wait for work at a time, over all studies.
         grace_s: how long calls under way may take when the curator is stopped.
         log_level: debug, info, warning or error.
@@ -72,10 +73,7 @@ class CuratorSettings:
 def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
     """The curator's state; the caller closes the database."""
     settings.folder.mkdir(parents=True, exist_ok=True)
-    passphrase = None
-    if settings.passphrase_file is not None:
-        lines = read_private(settings.passphrase_file).decode().splitlines()
-        passphrase = lines[0] if lines else ""
+    passphrase = given_passphrase(settings.passphrase_file, {})
     database = Database(settings.folder / "curator.db")
     return database, Store(database, OsRandomSource(), passphrase=passphrase)
 

@@ -67,7 +67,7 @@ class Store:
         return dict(self._file.rows("SELECT name, identity FROM party ORDER BY name"))
 
     def propose(self, study: Study, *, at: str) -> None:
-        """Take in a study; again is harmless.
+        """Take in a study; again is harmless, and brings its signature up to date.
 
         Raises:
             InputError: it is too long for the parties to fetch.
@@ -82,7 +82,8 @@ class Store:
             raise LocalError(f"study {study.name!r} does not survive being written down")
         with self._file.transaction():
             self._file.write(
-                "INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL)",
+                "INSERT INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL) "
+                "ON CONFLICT (study) DO UPDATE SET document = excluded.document",
                 (study.digest, study.name, document, StudyState.WAITING.value, at),
             )
 
@@ -92,6 +93,11 @@ class Store:
             "SELECT document FROM study ORDER BY rowid LIMIT -1 OFFSET ?", (skip,)
         )
         return [document for (document,) in rows]
+
+    def document(self, study: bytes) -> str:
+        """The text of a study, with the signature under it if it has one."""
+        ((document,),) = self._file.rows("SELECT document FROM study WHERE study = ?", (study,))
+        return str(document)
 
     def record(self, study: bytes) -> Record:
         """Where a study stands."""

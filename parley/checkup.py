@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from common.crypto.identity_file import load_identity
+from common.crypto.identity_file import AskPassphrase, load_identity, load_public_identity
 from common.database import Database
 from common.errors import InputError, ParleyError
 from common.schema import Schema
@@ -57,6 +57,7 @@ def examine_party(
     *,
     environment: Mapping[str, str],
     clock: Callable[[], datetime],
+    passphrase: AskPassphrase,
 ) -> Iterator[Finding]:
     """Everything a party's node needs.
 
@@ -66,20 +67,19 @@ def examine_party(
         wanted: the study to come, or its schema; None if there is none yet.
         environment: the process's.
         clock: the time.
+        passphrase: of the identity, if it is under one.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     yield _found("version", _version)
     yield _found("clock", lambda: _clock(files, settings.folder / "party.db", clock()))
     yield _found("certificate", lambda: _certificate(files, Role.PARTY, clock()))
-    yield _found(
-        "identity", lambda: load_identity(settings.keys / "identity.key").public.fingerprint
-    )
+    yield _found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
     yield _found("policy", lambda: _policy(settings.policy))
     yield _found("disk", lambda: _disk(settings.folder))
     yield _found("ledger", lambda: _ledger(settings.folder / "party.db"))
     yield _found("data source", lambda: _rows(source, wanted, files))
     if isinstance(wanted, Study):
-        yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.key"))
+        yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
     yield _found("curator", lambda: _reached(settings, environment, clock))
 
 
@@ -146,6 +146,10 @@ def _certificate(files: CredentialFiles, role: Role, now: datetime) -> str:
     return f"{subject_of(certificate).name!r}, {until}" if warning is None else f"soon: {warning}"
 
 
+def _identity(path: Path, passphrase: AskPassphrase) -> str:
+    return load_identity(path, passphrase=passphrase).public.fingerprint
+
+
 def _policy(path: Path) -> str:
     policy = Policy.load(path)
     return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total"
@@ -201,13 +205,13 @@ def _member(study: Study, files: CredentialFiles) -> Member:
 
 
 def _listed(study: Study, files: CredentialFiles, identity: Path) -> str:
-    ours = load_identity(identity).public
+    ours = load_public_identity(identity)
     if _member(study, files).identity.encoded != ours.encoded:
         raise InputError(
             f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
             "our identity.pub to the curator's operator and ask for a new study"
         )
-    return f"{study.name!r} lists us with our identity"
+    return f"{study.name!r} lists us with our identity; signed by {study.signer or 'nobody'}"
 
 
 def _reached(
@@ -215,7 +219,7 @@ def _reached(
 ) -> str:
     address = party_app.address_of(settings, environment=environment, software=software())
     name = subject_of(address.files.load().certificate).name
-    identity = load_identity(settings.keys / "identity.key").public.encoded
+    identity = load_public_identity(settings.keys / "identity.pub").encoded
     with Lines(address, clock).dial() as connection:
         invited = connection.enrol(name, identity)
     way = "" if address.proxy is None else " through the proxy"

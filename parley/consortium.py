@@ -89,7 +89,8 @@ class Consortium:
         self._curator = self._add_curator()
         self._parties: dict[str, Path] = {}
         members = [self._add_party(name, table, ring) for name, table in tables.items()]
-        self.study = options.study(schema, members)
+        signer = load_identity(ring.identity)
+        self.study = options.study(schema, members).signed_by(signer)
         plan_of(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
@@ -250,6 +251,7 @@ def _policy(study: Study) -> str:
         f"[study]\nmin_parties = 1\nmin_key_bits = {study.key_bits}\n"
         f"methods = {json.dumps([study.method])}\nprofiles = {json.dumps([study.profile])}\n"
         f"aggregations = {json.dumps([study.aggregation.value])}\n"
+        f"signers = {json.dumps([study.signer])}\n"
         "[approval]\nautomatic = true\n"
     )
 

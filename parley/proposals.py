@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from pathlib import Path
 
-from common.crypto.identity import PublicIdentity
+from common.crypto.identity_file import load_public_identity
 from common.errors import InputError
 from common.study import Member, Study
 from curator.app import CuratorSettings, open_store
@@ -23,14 +21,7 @@ def member_of(written: str) -> Member:
     if len(parts) != 3 or not parts[1].isdecimal():
         raise InputError(f"--party {written!r}: expected NAME:ROWS:FILE, as north:10000:north.pub")
     name, rows, path = parts
-    try:
-        encoded = base64.b64decode(Path(path).read_text("ascii").strip(), validate=True)
-        identity = PublicIdentity(encoded)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, binascii.Error, ValueError, InputError):
-        raise InputError(f"{path}: not the identity.pub of a party") from None
-    return Member(name=name, rows=int(rows), identity=identity)
+    return Member(name=name, rows=int(rows), identity=load_public_identity(Path(path)))
 
 
 def records(settings: CuratorSettings) -> list[tuple[Record, tuple[str, ...]]]:

@@ -130,7 +130,7 @@ class CuratorServicer(CuratorServiceServicer):
     ) -> pb.FetchStudyResponse:
         """The text of a study."""
         node, _ = self._node(request, context)
-        return pb.FetchStudyResponse(document=node.study.to_toml())
+        return pb.FetchStudyResponse(document=self._studies.store.document(node.study.digest))
 
     @_refusing
     def Approve(

@@ -9,6 +9,9 @@ from typing import Annotated
 
 import typer
 
+from common.crypto.identity import Identity
+from common.crypto.identity_file import load_identity
+from common.errors import InputError
 from common.methods import plan_of
 from common.schema import Schema
 from common.service import log_to, stopping_on_signals
@@ -20,9 +23,18 @@ from parley.atomic import replace, write_new
 from parley.commands import new_app
 from parley.commands.options import AsJson, Config, Format, SchemaFile
 from parley.configuration import curator_settings, software
+from parley.passphrases import passphrase_in
 from parley.proposals import find_record, member_of, records
 from parley.publishing import publish
 from parley.study_options import DEFAULT_METHOD, StudyOptions
+
+Signer = Annotated[
+    Path | None,
+    typer.Option(
+        help="The identity.key to sign with. [default: the curator's]", show_default=False
+    ),
+]
+Unsigned = Annotated[bool, typer.Option("--unsigned", help="Do not sign it.")]
 
 app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
 study_app = new_app("Studies: write one down, offer it, and see how it is getting on.")
@@ -101,10 +113,15 @@ def new(
     rows: Annotated[
         int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
     ] = None,
+    config: Config = None,
+    signer: Signer = None,
+    unsigned: Unsigned = False,
 ) -> None:
     """Write a study down: schema, budget, and who takes part with which identity and how many rows.
 
-    Send the file to every owner; they review it with `parley party review`.
+    It is signed with the curator's identity (the settings say where its keys are) or with --signer,
+    so that owners know who proposes it. Send the file to every owner; they review it with `parley
+    party review`.
     """
     options = StudyOptions(
         epsilon=epsilon,
@@ -121,9 +138,11 @@ def new(
     )
     study = options.study(Schema.load(schema), [member_of(written) for written in party])
     plan_of(study)  # refuses a study that could never be run
+    if not unsigned:
+        study = study.signed_by(_signing_identity(config, signer))
     write_new(out, study.to_toml().encode())
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
-    console.result(f"digest {study.digest.hex()}")
+    _tell_offered(study)
 
 
 @study_app.command()
@@ -131,12 +150,20 @@ def add(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
     config: Config = None,
+    signer: Signer = None,
+    unsigned: Unsigned = False,
 ) -> None:
-    """Offer a study to its parties; a running curator takes it up by itself."""
+    """Offer a study to its parties; a running curator takes it up by itself.
+
+    One that nobody signed is signed on the way, as in `study new`.
+    """
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)
+    if proposed.signature is None and not unsigned:
+        proposed = proposed.signed_by(_signing_identity(config, signer))
+        console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
     curator_app.propose(settings, proposed, clock=_now)
-    console.result(f"digest {proposed.digest.hex()}")
+    _tell_offered(proposed)
 
 
 @study_app.command(name="list")
@@ -171,6 +198,26 @@ def status(
         console.result(f"cause    {record.cause}")
     if record.place:
         console.result(f"release  {record.place}")
+
+
+def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
+    """Whoever proposes: the identity that was named, or else the curator's."""
+    passphrase_file = None
+    if signer is None:
+        try:
+            settings = curator_settings(config, os.environ).values
+        except InputError as error:
+            raise InputError(
+                f"who signs the study? Name the curator's settings (--config) or an identity.key "
+                f"(--signer); --unsigned leaves it unsigned ({error})"
+            ) from None
+        signer, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
+    return load_identity(signer, passphrase=passphrase_in(passphrase_file))
+
+
+def _tell_offered(study: Study) -> None:
+    console.result(f"digest {study.digest.hex()}")
+    console.result(f"signer {study.signer or 'nobody'}")
 
 
 def _standing(record: Record) -> str:

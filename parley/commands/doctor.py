@@ -18,6 +18,7 @@ from parley.checkup import examine_curator, examine_party
 from parley.commands import new_app
 from parley.commands.options import AsJson, Config
 from parley.configuration import curator_settings, party_settings, source_settings
+from parley.passphrases import passphrase_in
 
 app = new_app()
 NOT_READY = 3
@@ -51,6 +52,7 @@ def doctor(
                 wanted,
                 environment=os.environ,
                 clock=_now,
+                passphrase=passphrase_in(settings.values.passphrase_file),
             )
         )
     ready = all(finding.ok for finding in found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +22,7 @@ from parley.commands import new_app
 from parley.commands.options import AsJson, Config
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.configuration import party_settings, software, source_settings
+from parley.passphrases import passphrase_in
 from party import app as party_app
 from party.app import PartySettings
 from party.approvals import Approvals, Decision
@@ -29,6 +30,7 @@ from party.client.attendance import Household
 from party.client.connection import Lines, Summary
 from party.journal import StudyState
 from party.review import Review
+from party.sources.settings import SourceSettings
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
@@ -62,7 +64,7 @@ def join(
     source = source_settings(settings, config, os.environ)
     with (
         stopping_on_signals() as stopping,
-        party_app.household(settings.values, source, clock=_now) as house,
+        _opened(settings.values, source) as house,
         party_app.metrics(settings.values, house),
     ):
         endings = party_app.invitations(
@@ -231,8 +233,13 @@ def _settings(config: Path | None) -> PartySettings:
 def _house(config: Path | None) -> Iterator[Household]:
     settings = party_settings(config, os.environ)
     source = source_settings(settings, config, os.environ)
-    with party_app.household(settings.values, source, clock=_now) as house:
+    with _opened(settings.values, source) as house:
         yield house
+
+
+def _opened(settings: PartySettings, source: SourceSettings) -> AbstractContextManager[Household]:
+    passphrase = passphrase_in(settings.passphrase_file)
+    return party_app.household(settings, source, clock=_now, passphrase=passphrase)
 
 
 def _now() -> datetime:

@@ -91,7 +91,7 @@ class Household:
             data_as_of=source.snapshot.as_of,
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
-            signer=None,
+            signer=study.signer,
             curator=self.authority,
         )
         return review(study, self.policy, circumstances, steps)
