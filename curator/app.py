@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.database import Database
-from common.errors import InputError
+from common.errors import InputError, ParleyError
 from common.methods import plan_of
 from common.metrics import serving_metrics
 from common.passphrase import given_passphrase
@@ -34,6 +34,7 @@ from curator.surroundings import Outcome
 logger = logging.getLogger(__name__)
 
 PREFIX = "PARLEY_CURATOR_"
+_LOOK_EVERY_S = 1.0  # for what `parley curator study` writes into the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class CuratorSettings:
         grace_s: how long calls under way may take when the curator is stopped.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
+        reflection: whether callers with a certificate may list the calls there are, as gRPC tools
+            do; for development.
     """
 
     folder: Path
@@ -62,6 +65,7 @@ class CuratorSettings:
     grace_s: float = 20.0
     log_level: str = "info"
     metrics: str = ""
+    reflection: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
@@ -132,15 +136,25 @@ def serve(
                 clock=clock,
                 software=software,
                 most_streams=settings.most_streams,
+                reflection=settings.reflection,
             )
             started(server.start())
             with serving_metrics(
                 settings.metrics, lambda: curator_samples(store, server.calls, files)
             ):
-                stopping.wait()
+                while not stopping.wait(_LOOK_EVERY_S):
+                    _look(studies)
             server.stop(grace_s=settings.grace_s)
     finally:
         database.close()
+
+
+def _look(studies: Studies) -> None:
+    """What a command wrote into the file meanwhile; one that cannot be used stops nobody."""
+    try:
+        studies.open()
+    except ParleyError as error:
+        logger.error("looking for new studies: %s", error)
 
 
 def _log_failure(done: Future[None]) -> None:

@@ -24,6 +24,7 @@ from common.database import Database
 from common.errors import InputError, LocalError
 from common.privacy.randomness import KEY_BYTES, RandomSource
 from common.study import Study
+from common.traffic import Traffic
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.records import Incoming, Queued, Record, StudyState
 from curator.tables import TABLES
@@ -44,6 +45,7 @@ class Store:
         self._file = database
         self._source = source
         self._passphrase = passphrase
+        self.traffic = Traffic(database)
         database.add_tables(TABLES)
 
     @property
@@ -65,6 +67,10 @@ class Store:
     def identities(self) -> Mapping[str, bytes]:
         """The identity that every party offered last; empty if it withheld it."""
         return dict(self._file.rows("SELECT name, identity FROM party ORDER BY name"))
+
+    def parties(self) -> Mapping[str, str]:
+        """The software that every party called with last."""
+        return dict(self._file.rows("SELECT name, software FROM party ORDER BY name"))
 
     def propose(self, study: Study, *, at: str) -> None:
         """Take in a study; again is harmless, and brings its signature up to date.
@@ -102,14 +108,16 @@ class Store:
     def record(self, study: bytes) -> Record:
         """Where a study stands."""
         rows = self._file.rows(
-            "SELECT name, state, step, phase, cause, place FROM study WHERE study = ?", (study,)
+            "SELECT name, state, step, phase, cause, place, COALESCE(reason, '') "
+            "FROM study LEFT JOIN abort_request USING (study) WHERE study = ?",
+            (study,),
         )
         if not rows:
             raise InputError(f"there is no study {study.hex()[:16]} here")
-        name, state, step, phase, cause, place = rows[0]
+        name, state, step, phase, cause, place, abort_asked = rows[0]
         return Record(
             study=study, name=name, state=StudyState(state), step=step, phase=phase, cause=cause,
-            place=place,
+            place=place, abort_asked=abort_asked,
         )  # fmt: skip
 
     def count_by_state(self) -> Mapping[StudyState, int]:
@@ -137,6 +145,17 @@ class Store:
         )
         self._file.write("DELETE FROM secret WHERE study = ?", (study,))
         self._file.write("UPDATE incoming SET body = NULL WHERE study = ?", (study,))
+
+    def ask_to_abort(self, study: bytes, reason: str, *, at: str) -> None:
+        """Have the curator that runs on this file, now or later, end a study; the first counts."""
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR IGNORE INTO abort_request VALUES (?, ?, ?)", (study, reason, at)
+            )
+
+    def abort_requests(self) -> Mapping[bytes, str]:
+        """The reasons to end the studies that somebody wants ended."""
+        return dict(self._file.rows("SELECT study, reason FROM abort_request"))
 
     def approve(self, study: bytes, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction; again is harmless."""

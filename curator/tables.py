@@ -23,6 +23,11 @@ CREATE TABLE IF NOT EXISTS study (
     proposed_at TEXT NOT NULL,
     ended_at TEXT
 ) STRICT;
+CREATE TABLE IF NOT EXISTS abort_request (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    reason TEXT NOT NULL,
+    asked_at TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS approval (
     study BLOB NOT NULL REFERENCES study (study),
     party TEXT NOT NULL,

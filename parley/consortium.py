@@ -6,7 +6,9 @@ with the command a deployment uses, and they meet on loopback over mTLS:
     with Consortium(folder, tables, schema, options) as consortium:
         release = consortium.run(timeout_s=600, tell=tell)
 
-Processes are ended by their own process ids when the block ends, however it ends.
+Processes are ended by their own process ids when the block ends, however it ends. Each also has the
+reading end of a pipe from this one as its standard input, and stops when that ends: so nobody is
+left behind even where this process is killed and no block ends.
 """
 
 from __future__ import annotations
@@ -138,6 +140,8 @@ class Consortium:
             except subprocess.TimeoutExpired:
                 child.process.kill()
                 child.process.wait()
+            if child.process.stdin is not None:
+                child.process.stdin.close()
 
     def run(self, *, timeout_s: float, tell: Reporter = silent) -> Path:
         """Run the study to its end; where its release is.
@@ -180,9 +184,9 @@ class Consortium:
         log = home / "log.jsonl"
         with log.open("ab") as stream:
             process = subprocess.Popen(  # noqa: S603  (our own command, no shell)
-                [sys.executable, "-P", "-m", "parley", *words],
+                [sys.executable, "-P", "-m", "parley", *words, "--stop-with-stdin"],
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=stream,
                 stderr=stream,
             )

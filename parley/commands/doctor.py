@@ -38,7 +38,8 @@ def doctor(
 ) -> None:
     """Check everything that can stop a study, before it does. A line per check.
 
-    Exit code 0: ready. 3: something is wrong, and its line says what to do.
+    Exit code 0: ready, though lines with `warn` are worth a look. 3: something is wrong, and its
+    line says what to do.
     """
     wanted = _wanted(study, schema)
     if role is Role.CURATOR:
@@ -57,11 +58,13 @@ def doctor(
         )
     ready = all(finding.ok for finding in found)
     if json:
-        checks = [{"check": f.check, "ok": f.ok, "words": f.words} for f in found]
+        checks = [
+            {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words} for f in found
+        ]
         console.result_json({"ready": ready, "checks": checks})
     else:
         for finding in found:
-            word = "ok" if finding.ok else "FAIL"
+            word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
             console.result(f"{word:<5} {finding.check:<12} {finding.words}")
     if not ready:
         raise typer.Exit(NOT_READY)

@@ -14,6 +14,7 @@ from common.methods import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.study import Study
 from curator.app import open_store
+from curator.studies import Studies
 from curator.surroundings import Outcome
 from parley import release
 from parley.configuration import curator_settings
@@ -308,7 +309,7 @@ def outcome_of(study):
     while (step := plan.step()) is not None:
         steps.append(step)
         plan.advance(np.zeros(step.request.cells, np.int64))
-    return Outcome(study=study, model=plan.model(), steps=steps, private=True)
+    return Outcome(study=study, model=plan.model(), steps=steps, private=True, traffic={})
 
 
 def test_a_release_is_made_once_and_has_the_study(parley, place, written, tmp_path):
@@ -352,9 +353,8 @@ def test_a_study_signed_by_somebody_else_or_by_nobody_is_refused_with_the_reason
 
 def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
     assert parley(*place.words(), "--unsigned").code == 0
-    assert (
-        "signer nobody" in parley("curator", "study", "add", "study.toml", "--unsigned", *HUB).out
-    )
+    offer = ("curator", "study", "add", "study.toml", *HUB)
+    assert "signer nobody" in parley(*offer, "--unsigned").out
     done = parley(*offer)
     signer = load_identity(place.ring.identity).public.fingerprint
     assert f"signer {signer}" in done.out
@@ -420,3 +420,27 @@ def test_a_passphrase_is_changed_and_removed(parley, place, monkeypatch):
     assert parley(*change, "--passphrase-file", "old", "--new-passphrase-file", "new").code == 0
     assert parley(*change, "--passphrase-file", "new", "--remove").code == 0
     assert "mode 0600 only" in parley(*change, "--remove").out
+
+
+def test_an_abort_without_a_running_curator_is_remembered_and_shown(
+    parley, place, written, monkeypatch
+):
+    monkeypatch.setattr("parley.commands.curator._ABORT_S", 0.0)
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    abort = ("curator", "study", "abort", "regional", *HUB, "--reason")
+    assert "one line" in parley(*abort, "two\nlines").err
+    done = parley(*abort, "the schema was wrong")
+    assert done.code == 0
+    assert "no curator runs" in done.err
+    told = parley("curator", "study", "status", "regional", *HUB).out
+    assert "to end   the schema was wrong" in told
+    settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
+    database, store = open_store(settings)
+    Studies(
+        store, make_plan=plan_of, publish=None, clock=lambda: datetime.now(UTC), later=None
+    ).open()
+    database.close()
+    told = parley("curator", "study", "status", "regional", *HUB).out
+    assert "state    failed" in told
+    assert "ended by the curator's operator: the schema was wrong" in told
+    assert "is over: failed" in parley(*abort, "again").err
