@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.database import Database
-from common.errors import InputError
+from common.errors import InputError, ParleyError
 from common.methods import plan_of
 from common.metrics import serving_metrics
+from common.passphrase import given_passphrase
 from common.privacy.randomness import OsRandomSource
 from common.service import check_level
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
-from common.wire.credentials import CredentialFiles, read_private
+from common.wire.credentials import CredentialFiles
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import curator_samples
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "PARLEY_CURATOR_"
 STORE = "curator.db"
+_LOOK_EVERY_S = 1.0  # for what `parley curator study` writes into the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +51,13 @@ class CuratorSettings:
         releases: where finished releases go.
         listen: address and port.
         passphrase_file: a file whose first line protects Paillier keys in the state, on top of its
-            mode; only the owner may be able to read it.
+            mode, and opens the identity that signs studies; only the owner may be able to read it.
         most_streams: how many parties may wait for work at a time, over all studies.
         grace_s: how long calls under way may take when the curator is stopped.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
+        reflection: whether callers with a certificate may list the calls there are, as gRPC tools
+            do; for development.
         dashboard: whether to serve a page for the operator, too.
         dashboard_listen: its address and port; TLS is spoken unless the address is loopback.
         dashboard_actions: whether a study can be given up there; otherwise it only shows.
@@ -70,6 +74,7 @@ class CuratorSettings:
     grace_s: float = 20.0
     log_level: str = "info"
     metrics: str = ""
+    reflection: bool = False
     dashboard: bool = False
     dashboard_listen: str = "127.0.0.1:7444"
     dashboard_actions: bool = False
@@ -98,10 +103,7 @@ class CuratorSettings:
 def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
     """The curator's state; the caller closes the database."""
     settings.folder.mkdir(parents=True, exist_ok=True)
-    passphrase = None
-    if settings.passphrase_file is not None:
-        lines = read_private(settings.passphrase_file).decode().splitlines()
-        passphrase = lines[0] if lines else ""
+    passphrase = given_passphrase(settings.passphrase_file, {})
     database = Database(settings.folder / STORE)
     return database, Store(database, OsRandomSource(), passphrase=passphrase)
 
@@ -160,6 +162,7 @@ def serve(
                 clock=clock,
                 software=software,
                 most_streams=settings.most_streams,
+                reflection=settings.reflection,
             )
             started(server.start())
             watched = Service(
@@ -168,7 +171,8 @@ def serve(
             )  # fmt: skip
             try:
                 with _watched(settings, watched):
-                    stopping.wait()
+                    while not stopping.wait(_LOOK_EVERY_S):
+                        _look(studies)
             finally:
                 server.stop(grace_s=settings.grace_s)
     finally:
@@ -184,6 +188,14 @@ def _watched(settings: CuratorSettings, service: Service) -> Iterator[None]:
         serving_dashboard(settings.dashboard_place, service),
     ):
         yield
+
+
+def _look(studies: Studies) -> None:
+    """What a command wrote into the file meanwhile; one that cannot be used stops nobody."""
+    try:
+        studies.open()
+    except ParleyError as error:
+        logger.error("looking for new studies: %s", error)
 
 
 def _log_failure(done: Future[None]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common.study import Study
 from common.subn.steps import Model, Plan, Step
+from common.traffic import Phases
 from curator.store import Store
 
 
@@ -21,12 +22,14 @@ class Outcome:
         model: what was learnt.
         steps: every step that was made, in order: what the privacy statement adds up.
         private: whether the curator's randomness came from a private source.
+        traffic: what it took, phase by phase.
     """
 
     study: Study
     model: Model
     steps: Sequence[Step]
     private: bool
+    traffic: Phases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

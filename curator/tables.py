@@ -1,8 +1,8 @@
 """The tables of the curator's store.
 
 `content` holds what is queued for parties, once for all recipients; `secret` holds keys, and is
-emptied when a study ends. `step` and `traffic` are for people who watch: what was opened when and
-at what cost, and how many bytes went which way; they stay.
+emptied when a study ends. `step` is for people who watch: what was opened when and at what cost;
+it stays.
 """
 
 TABLES = """
@@ -23,6 +23,11 @@ CREATE TABLE IF NOT EXISTS study (
     place TEXT NOT NULL,
     proposed_at TEXT NOT NULL,
     ended_at TEXT
+) STRICT;
+CREATE TABLE IF NOT EXISTS abort_request (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    reason TEXT NOT NULL,
+    asked_at TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS approval (
     study BLOB NOT NULL REFERENCES study (study),
@@ -66,14 +71,6 @@ CREATE TABLE IF NOT EXISTS step (
     costs TEXT NOT NULL,
     links TEXT NOT NULL,
     PRIMARY KEY (study, number)
-) STRICT;
-CREATE TABLE IF NOT EXISTS traffic (
-    study BLOB NOT NULL REFERENCES study (study),
-    party TEXT NOT NULL,
-    step INTEGER NOT NULL,
-    received INTEGER NOT NULL,
-    queued INTEGER NOT NULL,
-    PRIMARY KEY (study, party, step)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS secret (
     study BLOB NOT NULL REFERENCES study (study),

@@ -61,6 +61,7 @@ class Review:
         study: its name.
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
+        signer: fingerprint of who signed it; None if nobody did.
         claimed: the epsilon that the study's method is run with.
         cost: what it charges our rows.
         spent: what other studies charged before.
@@ -74,6 +75,7 @@ class Review:
     study: str
     digest: str
     party: str
+    signer: str | None
     claimed: Fraction
     cost: Fraction
     spent: Fraction
@@ -97,6 +99,7 @@ class Review:
         lines = [
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
+            f"  signed by {self.signer}" if self.signer else "  signed by nobody",
             "",
             "What it costs",
             f"  epsilon {shown(self.cost)} for each of our rows"
@@ -136,6 +139,7 @@ def review(
         study=study.name,
         digest=study.digest.hex(),
         party=circumstances.party,
+        signer=circumstances.signer,
         claimed=study.epsilon,
         cost=circumstances.cost,
         spent=circumstances.spent_in_total,

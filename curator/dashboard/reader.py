@@ -34,13 +34,13 @@ class PartyRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """Bytes of one party in one step: what it sent, and what was put into its queue."""
+class StepTraffic:
+    """Bytes of one party in one step: what it sent, and what it was sent; see `common.traffic`."""
 
     party: str
     step: int
+    sent: int
     received: int
-    queued: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class StudyView:
     ended_at: str | None
     approvals: Mapping[str, str]
     steps: Sequence[StepRecord]
-    traffic: Sequence[Traffic]
+    traffic: Sequence[StepTraffic]
 
 
 class StoreReader:
@@ -150,11 +150,11 @@ class StoreReader:
             for number, name, phase, opened_at, costs, links in rows
         ]
 
-    def _traffic(self, digest: bytes) -> list[Traffic]:
+    def _traffic(self, digest: bytes) -> list[StepTraffic]:
         rows = self._rows(
-            "SELECT party, step, received, queued FROM traffic WHERE study = ?", (digest,)
+            "SELECT party, step, sent, received FROM traffic WHERE study = ?", (digest,)
         )
-        return [Traffic(party=p, step=s, received=r, queued=q) for p, s, r, q in rows]
+        return [StepTraffic(party=p, step=s, sent=o, received=i) for p, s, o, i in rows]
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         try:

@@ -183,12 +183,13 @@ class Dashboard:
         return Response(kind="image/svg+xml", body=(place / _PICTURE).read_bytes())
 
     def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        self._service.studies.open()  # takes up what a command added
-        node = self._service.studies.known(bytes.fromhex(match["digest"]))
-        if node is None:
+        """As `parley curator study abort` does: asked for durably, then done."""
+        study, studies = bytes.fromhex(match["digest"]), self._service.studies
+        if self._reader.study(study) is None:
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
         logger.warning("study %s is given up at the dashboard", match["digest"][:16])
-        node.abort("given up by the curator's operator")
+        studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.around.now())
+        studies.open()
         return see_other("/")
 
 

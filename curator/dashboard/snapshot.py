@@ -97,8 +97,8 @@ def _party(
         "approved_at": view.approvals.get(name),
         "online": name in online,
         "awaited": name in awaited and not view.state.over,
-        "received": sum(each.received for each in traffic),
-        "queued": sum(each.queued for each in traffic),
+        "bytes_in": sum(each.sent for each in traffic),
+        "bytes_out": sum(each.received for each in traffic),
         "budget": _budget(own, name),
     }
 
@@ -133,7 +133,7 @@ def _phases(view: StudyView) -> list[Document]:
 def _phase(view: StudyView, name: str, steps: Sequence[StepRecord]) -> Document:
     done = sum(step.number < view.step for step in steps)
     numbers = {step.number for step in steps}
-    moved = sum(each.received + each.queued for each in view.traffic if each.step in numbers)
+    moved = sum(each.sent + each.received for each in view.traffic if each.step in numbers)
     running = done < len(steps)
     return {
         "name": name,

@@ -113,7 +113,12 @@ class CuratorServicer(CuratorServiceServicer):
             at=self._studies.around.now(),
         )
         studies = [self._summary(node, peer.name) for node in self._studies.of(peer.name)]
-        return pb.EnrolResponse(protocol=PROTOCOL, software=self._software, studies=studies[:1000])
+        return pb.EnrolResponse(
+            protocol=PROTOCOL,
+            software=self._software,
+            studies=studies[:1000],
+            time_ms=round(self._clock().timestamp() * 1000),
+        )
 
     def _summary(self, node: StudyNode, party: str) -> pb.StudySummary:
         store, digest = self._studies.store, node.study.digest
@@ -132,7 +137,7 @@ class CuratorServicer(CuratorServiceServicer):
     ) -> pb.FetchStudyResponse:
         """The text of a study."""
         node, _ = self._node(request, context)
-        return pb.FetchStudyResponse(document=node.study.to_toml())
+        return pb.FetchStudyResponse(document=self._studies.store.document(node.study.digest))
 
     @_refusing
     def Approve(

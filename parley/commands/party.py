@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,10 +18,11 @@ from common.wire.catalogue import WireError
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
-from parley.commands.options import AsJson, Config
+from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
 from parley.configuration import party_settings, software, source_settings
+from parley.passphrases import passphrase_in
 from party import app as party_app
 from party import decisions
 from party.app import PartySettings
@@ -30,6 +31,7 @@ from party.client.attendance import Household
 from party.client.connection import Lines, Summary
 from party.journal import StudyState
 from party.review import Review
+from party.sources.settings import SourceSettings
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
@@ -53,6 +55,7 @@ def join(
     once: Annotated[
         bool, typer.Option("--once", help="Stop when the studies there are have ended.")
     ] = False,
+    stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
 
@@ -63,8 +66,8 @@ def join(
     log_to(level=settings.values.log_level)
     source = source_settings(settings, config, os.environ)
     with (
-        stopping_on_signals() as stopping,
-        party_app.household(settings.values, source, clock=_now) as house,
+        stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
+        _opened(settings.values, source) as house,
         party_app.metrics(settings.values, house),
     ):
         endings = party_app.invitations(
@@ -135,7 +138,7 @@ def status(
     with _house(config) as house:
         own = {record.study: record for record in house.journal.studies()}
         invited = {} if offline else _invited(settings, house)
-        lines = []
+        lines: list[dict[str, Any]] = []
         for study in [*own, *(each for each in invited if each not in own)]:
             decision = house.approvals.decision(study)
             lines.append(
@@ -146,6 +149,11 @@ def status(
                     "here": own[study].state.value if study in own else "not begun",
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
+                    "epsilon_spent": str(house.ledger.spent(study.hex())),
+                    "phases": {
+                        phase: traffic.as_json()
+                        for phase, traffic in house.journal.traffic.phases(study).items()
+                    },
                 }
             )
     if json:
@@ -154,8 +162,10 @@ def status(
     for line in lines:
         console.result(
             f"{line['study'][:16]}  {line['name']}: {line['decision']}; here {line['here']}; "
-            f"at the curator {line['at_the_curator']}"
+            f"at the curator {line['at_the_curator']}; epsilon {line['epsilon_spent']} spent"
         )
+        if line["reason"]:
+            console.result(f"{'':>18}{line['reason']}")
     if not lines:
         console.result("no studies")
 
@@ -206,8 +216,13 @@ def _settings(config: Path | None) -> PartySettings:
 def _house(config: Path | None) -> Iterator[Household]:
     settings = party_settings(config, os.environ)
     source = source_settings(settings, config, os.environ)
-    with party_app.household(settings.values, source, clock=_now) as house:
+    with _opened(settings.values, source) as house:
         yield house
+
+
+def _opened(settings: PartySettings, source: SourceSettings) -> AbstractContextManager[Household]:
+    passphrase = passphrase_in(settings.passphrase_file)
+    return party_app.household(settings, source, clock=_now, passphrase=passphrase)
 
 
 def _now() -> datetime:

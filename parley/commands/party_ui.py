@@ -16,6 +16,7 @@ from common.study import Study
 from parley import console
 from parley.commands.options import Config
 from parley.configuration import party_settings, software, source_settings
+from parley.passphrases import passphrase_in
 from party import app as party_app
 from party.client.connection import Lines
 from party.ui.desk import Desk
@@ -41,7 +42,12 @@ def ui(
     log_to(level=settings.values.log_level)
     with (
         stopping_on_signals() as stopping,
-        party_app.household(settings.values, source, clock=_now) as house,
+        party_app.household(
+            settings.values,
+            source,
+            clock=_now,
+            passphrase=passphrase_in(settings.values.passphrase_file),
+        ) as house,
     ):
         address = party_app.address_of(settings.values, environment=os.environ, software=software())
         lines = Lines(address, _now)

@@ -9,13 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from common.errors import ParleyError
 from common.wire.catalogue import WireError
 from party.client.attendance import Attendance, Household
-from party.client.connection import Lines
+from party.client.connection import OPEN, Lines
 from party.client.patience import Patience
 from party.journal import StudyState
 
 logger = logging.getLogger(__name__)
 
-_OPEN = ("waiting for parties", "running")
 _MOST_AT_A_TIME = 16
 
 Ending = StudyState | ParleyError | None
@@ -87,7 +86,7 @@ class Invitations:
             patience.wait_after(error)
             return []
         patience.progressed()
-        return [each.study for each in invited if each.state in _OPEN]
+        return [each.study for each in invited if each.state in OPEN]
 
 
 def _ending(done: Future[StudyState | None]) -> Ending:

@@ -89,7 +89,7 @@ function partiesOf(study) {
     [party.online ? badge("online", "good") : badge("offline", "quiet"),
       party.awaited ? " " : "", party.awaited ? badge("awaited", "busy") : ""],
     party.rows.toLocaleString("en"),
-    `${bytes(party.received)} / ${bytes(party.queued)}`,
+    `${bytes(party.bytes_in)} / ${bytes(party.bytes_out)}`,
     budget(party.budget),
   ]);
   return table(`Parties; epsilon is exact, and at most ${study.epsilon} was agreed on`,

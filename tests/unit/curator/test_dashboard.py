@@ -150,8 +150,8 @@ def test_bytes_are_those_of_the_messages(stage, tables, shown):
     said = Parties(stage.study, stage.identities, tables, node, stage.store).run()
     for party in document(page)["studies"][0]["parties"]:
         own = [len(body) for name, _, body in said if name == party["name"]]
-        assert party["received"] == sum(own)
-        assert party["queued"] > 0
+        assert party["bytes_in"] == sum(own)
+        assert party["bytes_out"] > 0
 
 
 def test_nothing_secret_is_in_the_document(stage, tables, shown):
@@ -207,7 +207,7 @@ def test_an_operator_may_give_a_study_up_where_that_is_allowed(stage, shown):
     assert page.client.ask("POST", path, body=form(page)).status == 303
     assert node.record.state is StudyState.FAILED
     (study,) = document(page, "failed")["studies"]
-    assert study["cause"] == "given up by the curator's operator"
+    assert study["cause"] == "ended by the curator's operator: given up at the dashboard"
     assert study["phases"][1]["status"] == "stopped"
 
 
