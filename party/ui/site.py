@@ -88,6 +88,9 @@ class OwnerPages:
             f"As {seen.party} sees it. Nothing in this review comes from the curator.",
             _BACK,
             Markup(f"<p>Digest {code(seen.digest).html}</p>"),
+            Markup(f"<p>Signed by {code(seen.signer).html}</p>")
+            if seen.signer
+            else paragraph("Signed by nobody."),
             *pages.review_sections(seen),
             pages.decision_section(
                 seen, self._desk.house.approvals.decision(study.digest), session.csrf
