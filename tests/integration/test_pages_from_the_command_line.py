@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from common.schema import Schema
 from parley.cli import main
 from parley.keyring import Keyring, init_party
 from parley.population import demo_schema_toml, make_population
+from parley.proposals import member_of
+from parley.study_options import StudyOptions
 from tests.integration.consortium import clock
 from tests.unit.web.conftest import Client
 
@@ -61,7 +64,7 @@ def test_the_dashboard_is_served_beside_the_service(parley, tmp_path):
     assert b"Parley curator" in client.ask("GET", "/").body
 
 
-def test_the_owners_page_is_at_the_printed_address(parley, tmp_path, capsys):
+def test_the_owners_page_is_at_the_printed_address(parley, tmp_path):
     ring = init_party(tmp_path / "keys", "north")
     curator = tmp_path / "hub"
     assert main(["keys", "init", "curator", "hub", "--host", "localhost", "--folder",
@@ -81,11 +84,15 @@ def test_the_owners_page_is_at_the_printed_address(parley, tmp_path, capsys):
         'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\ncurator = "localhost:1"\n'
         '[source]\nkind = "csv"\npath = "rows.csv"\n'
     )
-    assert main(["curator", "study", "new", "--name", "alone", "--epsilon", "1",
-                 "--schema", str(tmp_path / "schema.toml"), "--out", str(tmp_path / "study.toml"),
-                 "--colluders", "0",
-                 "--party", f"north:60:{tmp_path / 'keys' / 'identity.pub'}"]) == 0  # fmt: skip
-    digest = re.search(r"digest (\w+)", capsys.readouterr().out)[1]
+    options = StudyOptions(
+        epsilon="1", name="alone", method="subn+", profile="sound", noise=None,
+        aggregation="paillier", colluders=0, cohorts=1, key_bits=2048, encoding="own",
+        output_rows=None,
+    )  # fmt: skip
+    member = member_of(f"north:60:{tmp_path / 'keys' / 'identity.pub'}")
+    study = options.study(Schema.load(tmp_path / "schema.toml"), [member])
+    (tmp_path / "study.toml").write_text(study.to_toml())
+    digest = study.digest.hex()
     process = parley("party", "ui", "--config", "party.toml", "--study", "study.toml", "--offline")
     port, token = re.fullmatch(
         r"http://127\.0\.0\.1:(\d+)/login#token=(\S+)\n", process.stdout.readline()
