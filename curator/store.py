@@ -173,8 +173,13 @@ class Store:
             )
 
     def abort_requests(self) -> Mapping[bytes, str]:
-        """The reasons to end the studies that somebody wants ended."""
-        return dict(self._file.rows("SELECT study, reason FROM abort_request"))
+        """The reasons to end the studies that the operator wants ended and that are not over."""
+        return dict(
+            self._file.rows(
+                "SELECT study, reason FROM abort_request JOIN study USING (study) "
+                "WHERE ended_at IS NULL"
+            )
+        )
 
     def approve(self, study: bytes, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction; again is harmless."""
