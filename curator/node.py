@@ -40,6 +40,7 @@ from common.study import Study
 from common.wire import approval, codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.effects import Effect, Fail, Finish, Send
+from curator.progress import chosen_links, step_record
 from curator.records import Record, StudyState
 from curator.surroundings import Outcome, Surroundings
 from curator.work import Work, effect_name
@@ -155,6 +156,7 @@ class StudyNode:
     def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> None:
         work = self._current()
         drawn = work.drawn
+        number, step = work.role.step_number, work.role.current_step
         try:
             effects = work.role.receive(party, message)
             with self._store.transaction():
@@ -162,6 +164,8 @@ class StudyNode:
                     self.study.digest, party, sequence, body,
                     effects=[effect_name(effect) for effect in effects], at=self._around.now(),
                 )  # fmt: skip
+                if links := chosen_links(self.study, step, message) if effects else ():
+                    self._store.note_links(self.study.digest, number, links)
                 self._note(message, len(body), party, sent=True)
                 refused = isinstance(message, PartyRefused)
                 self._execute(work, effects, StudyState.REFUSED if refused else StudyState.FAILED)
@@ -204,6 +208,9 @@ class StudyNode:
         phase = step.phase if step else ""
         if effects:
             self._store.move(digest, StudyState.RUNNING, step=work.role.step_number, phase=phase)
+            if step is not None:
+                opened = step_record(self.study, work.role.step_number, step, at=self._around.now())
+                self._store.note_step(digest, opened)
         for effect in effects:
             match effect:
                 case Send(message=StudyFinished()):

@@ -56,6 +56,13 @@ def serve(
         str | None, typer.Option(help="Address and port; port 0 takes a free one.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    dashboard: Annotated[
+        bool | None, typer.Option(help="Serve a page for the operator, too.")
+    ] = None,
+    dashboard_listen: Annotated[
+        str | None,
+        typer.Option(help="Its address and port; TLS unless it is loopback. [127.0.0.1:7444]"),
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
     format: Annotated[Format, typer.Option(help="Of the synthetic rows.")] = Format.CSV,  # noqa: A002
     port_file: Annotated[
@@ -69,7 +76,8 @@ def serve(
     """
     flags = {
         "folder": folder, "keys": keys, "releases": releases, "listen": listen,
-        "metrics": metrics, "log_level": log_level,
+        "metrics": metrics, "log_level": log_level, "dashboard": dashboard,
+        "dashboard_listen": dashboard_listen,
     }  # fmt: skip
     settings = curator_settings(config, os.environ, flags).values
     log_to(level=settings.log_level)
