@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
     "query": ("parley.commands.query", "Ask a release how many rows satisfy a condition."),
     "simulate": ("parley.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.commands.evaluate", "Compare a synthetic table with the real one."),
+    "verify": ("parley.commands.verify", "Is a release what its makers signed?"),
+    "bundle": ("parley.commands.bundle", "A release folder in one .zip."),
     "curator": ("parley.commands.curator", "Run a consortium's coordinator; offer studies."),
     "party": ("parley.commands.party", "Run an owner's node; review and approve studies."),
     "keys": ("parley.commands.keys", "Keys and certificates of a consortium."),

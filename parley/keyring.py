@@ -5,8 +5,10 @@ At the curator:                          At a party:
     authority.pem   its certificate          party.csr       the request for the curator
     curator.key     the server's key         party.pem       the certificate, once approved
     curator.pem     its certificate          authority.pem   the consortium's authority
-    revoked.txt     fingerprints             identity.key    what signs, opens and masks in studies
-    issued/         every certificate        identity.pub    its public half, for the study
+    identity.key    what signs releases      identity.key    what signs, opens and masks in studies
+    identity.pub    its public half          identity.pub    its public half, for the study
+    revoked.txt     fingerprints
+    issued/         every certificate
 
 Private keys are made where they are used, have mode 0600, and leave the folder in no operation. No
 file is overwritten but by a rotation, and each is written whole or not at all. A rotation puts the
@@ -25,7 +27,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from common.crypto.identity import Identity
+from common.crypto.identity import Identity, PublicIdentity
 from common.crypto.identity_file import save_identity
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
@@ -76,7 +78,7 @@ class Keyring:
 
     @property
     def identity(self) -> Path:
-        """The party's identity."""
+        """What signs: releases at the curator, and everything in studies at a party."""
         return self.folder / "identity.key"
 
     @property
@@ -209,6 +211,7 @@ def init_curator(
 ) -> Keyring:
     """Make the curator's keys: with an authority of its own, or for an existing one to certify."""
     ring = _new_ring(folder, Subject(role=Role.CURATOR, name=name, hosts=hosts))
+    init_identity(folder)
     write_new(ring.revoked, peers.HEADER.encode())
     if external:
         return ring
@@ -229,10 +232,16 @@ def init_curator(
 def init_party(folder: Path, name: str) -> Keyring:
     """Make a party's keys, its identity, and the request for the curator."""
     ring = _new_ring(folder, Subject(role=Role.PARTY, name=name))
-    identity = Identity.generate(OsRandomSource())
-    save_identity(ring.identity, identity)
-    write_new(folder / "identity.pub", base64.b64encode(identity.public.encoded) + b"\n")
+    init_identity(folder)
     return ring
+
+
+def init_identity(folder: Path) -> PublicIdentity:
+    """Make an identity in a folder; its public half is written beside it."""
+    identity = Identity.generate(OsRandomSource())
+    save_identity(folder / "identity.key", identity)
+    write_new(folder / "identity.pub", base64.b64encode(identity.public.encoded) + b"\n")
+    return identity.public
 
 
 def _new_ring(folder: Path, subject: Subject) -> Keyring:

@@ -21,7 +21,7 @@ from parley.commands import new_app
 from parley.commands.options import AsJson, Config, Format, SchemaFile
 from parley.configuration import curator_settings, software
 from parley.proposals import find_record, member_of, records
-from parley.publishing import publish
+from parley.publishing import curator_signer, publish
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 
 app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
@@ -57,6 +57,7 @@ def serve(
     settings = curator_settings(config, os.environ, flags).values
     log_to(level=settings.log_level)
     place = settings.releases.absolute()  # `study status` may be asked from another folder
+    signer = curator_signer(settings.keys)
 
     def started(port: int) -> None:
         if port_file is not None:
@@ -65,7 +66,9 @@ def serve(
     with stopping_on_signals() as stopping:
         curator_app.serve(
             settings,
-            publish=lambda outcome: publish(outcome, place, file_format=format.value),
+            publish=lambda outcome: publish(
+                outcome, place, file_format=format.value, signer=signer
+            ),
             stopping=stopping,
             clock=_now,
             software=software(),

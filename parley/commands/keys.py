@@ -18,7 +18,7 @@ from common.wire.credentials import parse_certificates, parse_request, read
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
-from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_identity, init_party
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
 
@@ -137,6 +137,17 @@ def show(folder: Folder = _FOLDER) -> None:
         console.result(f"identity     {load_identity(ring.identity).public.fingerprint}")
     for one in ring.issued():
         _show_certificate("issued", one)
+
+
+@app.command()
+def identity(folder: Folder = _FOLDER) -> None:
+    """Make an identity by itself: for an owner who signs releases, or a curator that has none."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = init_identity(folder)
+    console.note(
+        f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
+    )
+    console.result(f"identity     {made.fingerprint}")
 
 
 @app.command()

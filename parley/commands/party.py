@@ -19,6 +19,7 @@ from common.wire.catalogue import WireError
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
+from parley.commands.countersign import countersign
 from parley.commands.options import AsJson, Config
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.configuration import party_settings, software, source_settings
@@ -32,6 +33,7 @@ from party.review import Review
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
+app.command()(countersign)
 app.command()(ledger)
 app.command()(transcript)
 
