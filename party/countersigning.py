@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from common.messages import ResultPublished
@@ -56,7 +55,7 @@ def reasons_against(
         reasons.append("the results in it are not those that were published to us")
     paid = ledger.spent(study.digest.hex())
     stated = privacy.get("exact", {}).get("parties", {}).get(party)
-    if not isinstance(stated, str) or Fraction(stated) != paid:
+    if stated != str(paid):
         reasons.append(f"our ledger has epsilon {paid} for it, its statement says {stated}")
     return reasons
 

@@ -44,7 +44,7 @@ class Checked:
     Attributes:
         manifest: what should be there.
         manifest_bytes: what was signed.
-        signatures: those that are right.
+        signatures: those that are right, the maker's first.
         problems: empty if every file is what the manifest says, and every signature right.
     """
 
@@ -120,6 +120,7 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
             problems.append(Problem(file, Kind.SIGNATURE, f"the signature is wrong: {detail}"))
         else:
             found.append(signature)
+    found.sort(key=lambda each: (each.role is SignerRole.PARTY, each.name))
     makers = [each for each in found if each.role is not SignerRole.PARTY]
     problems += [
         Problem(each.file, Kind.SIGNATURE, "is a second maker's signature; a release has one maker")

@@ -154,8 +154,8 @@ class ZipContents:
             if name != f"{FOLDER}/" or entry.file_size:
                 raise self._refusal(entry, "is a folder that no release has")
             return
-        first, _, last = name.rpartition("/")
-        if first not in ("", FOLDER) or not is_plain_name(last):
+        *above, last = name.split("/")
+        if above not in ([], [FOLDER]) or not is_plain_name(last):
             raise self._refusal(entry, "is not a name for a file of a release")
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if kind not in (0, stat.S_IFREG):

@@ -62,6 +62,8 @@ def test_the_demonstration_runs_twice_from_a_path_with_a_space(tmp_path):
     study = Study.load(release / "study.toml")
     assert len(study.members) == 3
     assert study.rows == 600
+    assert main(["verify", str(release), "--all-parties"]) == 0, "all four have signed it"
+    assert (folder / "my release-evaluation.html").exists()
     assert running_on(folder) == []
 
 
