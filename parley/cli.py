@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
     "schema": ("parley.commands.schema", "Propose a schema from a table, or check one."),
     "synthesize": ("parley.commands.synthesize", "Publish a synthetic table of one owner's rows."),
     "query": ("parley.commands.query", "Ask a release how many rows satisfy a condition."),
+    "plan": ("parley.commands.plan", "What a study would measure, cost and take, forecast."),
     "simulate": ("parley.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.commands.evaluate", "Compare a synthetic table with the real one."),
     "verify": ("parley.commands.verify", "Is a release what its makers signed?"),
