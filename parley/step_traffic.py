@@ -18,8 +18,6 @@ from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from parley.unit_costs import UnitCosts
 
-_RESULT_BYTES = 8  # of a cell that is published
-_SEED_BYTES = 32
 _WORDS_OF_A_STEP = 2 * DIGEST_BYTES  # the study's digest and the step's
 
 
@@ -55,9 +53,8 @@ def traffic_of(
         traffic.received[name] += 2 * DIGEST_BYTES + key_bytes  # the study opens, and ends
     if needs_key(study) and study.noise is Noise.ONE_SHARE:
         for other in names[1:]:
-            envelope = DIGEST_BYTES + _SEED_BYTES + costs.envelope_bytes
-            traffic.sent[names[0]] += envelope + len(other)
-            traffic.received[other] += envelope + len(names[0])
+            traffic.sent[names[0]] += DIGEST_BYTES + costs.seed_bytes + len(other)
+            traffic.received[other] += DIGEST_BYTES + costs.seed_bytes + len(names[0])
     for number, (step, result) in enumerate(zip(steps, results, strict=True)):
         _add_step(traffic, study, number, step, len(result), costs)
     return traffic

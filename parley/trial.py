@@ -25,7 +25,7 @@ from parley.evaluation import marginal_sets, total_variation
 from parley.in_process import Run, run_study
 
 ORDERS = (2, 3)
-WITHOUT_NOISE = Fraction(1000)  # an epsilon at which noise is less than a row
+_QUIET = 10  # of epsilon, for each attribute: the noise of a count is less than a row
 _MOST_SYNTHETIC = 300_000
 
 Distances: TypeAlias = Mapping[int, float]
@@ -60,9 +60,14 @@ class Trial:
         """Rows of the owners for each of the stand-in."""
         return Fraction(self.study.rows, self._whole.rows)
 
+    @property
+    def _quiet(self) -> Fraction:
+        """An epsilon that adds no noise to speak of."""
+        return Fraction(_QUIET * self._whole.width)
+
     def scaled(self, epsilon: Fraction) -> Fraction:
         """How many times less noise the stand-in gets than the owners' rows would."""
-        return min(epsilon * self.ratio, max(epsilon, WITHOUT_NOISE)) / epsilon
+        return min(epsilon * self.ratio, max(epsilon, self._quiet)) / epsilon
 
     def run(self, method: str, epsilon: Fraction, number: int = 0) -> Run:
         """One run, with noise that is to the stand-in what the study's is to the owners' rows."""
@@ -93,7 +98,7 @@ class Trial:
 
     def without_noise(self, method: str) -> Distances:
         """What is left of the distance when there is no noise."""
-        return self.distances([self.run(method, WITHOUT_NOISE / self.ratio)])
+        return self.distances([self.run(method, self._quiet / self.ratio)])
 
 
 def _dealt_out(study: Study, rows: Codes, seed: int) -> dict[str, Codes]:

@@ -7,14 +7,15 @@ tell how many bytes a chunk is wrapped in; its time tells what a unit takes. No 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from common.crypto.blinding import FixedBaseBlinder
-from common.crypto.identity import Identity
+from common.crypto.identity import Identity, Member
+from common.crypto.one_share import propose_seed
 from common.crypto.paillier import PrivateKey, PublicKey, generate_key_pair
 from common.crypto.secure_sum import SumCurator, run_secure_sum
 from common.crypto.sum_plan import (
@@ -43,6 +44,7 @@ class UnitCosts:
         unit_bytes: of a unit on its way.
         chunk_bytes: around the units of a chunk for the curator.
         envelope_bytes: around a chunk for another party, on top of those.
+        seed_bytes: of the envelope in which a party is told the permutation of one-share noise.
         opening_bytes: what the curator sends a party to open a sum, for each party in it.
         setup_s: once, for the curator's key.
         party_unit_s: a party's work on a unit.
@@ -53,6 +55,7 @@ class UnitCosts:
     unit_bytes: int
     chunk_bytes: int
     envelope_bytes: int
+    seed_bytes: int
     opening_bytes: int
     setup_s: float
     party_unit_s: float
@@ -97,6 +100,7 @@ def measure(study: Study) -> UnitCosts:
         unit_bytes=unit_bytes,
         chunk_bytes=round(chunk - unit_bytes * units / plan.chunks),
         envelope_bytes=_envelope_bytes(forwarded, chunk),
+        seed_bytes=_seed_bytes(plan, identities, source),
         opening_bytes=-(-len(selector) // len(plan.parties)),
         setup_s=setup_s,
         party_unit_s=max(0.0, whole_s - curator_s) / (units * len(plan.parties)),
@@ -109,6 +113,14 @@ def _envelope_bytes(forwarded: Sequence[PartialForwarded], chunk: float) -> int:
     if not forwarded:
         return 0
     return round(sum(len(each.envelope) for each in forwarded) / len(forwarded) - chunk)
+
+
+def _seed_bytes(plan: SumPlan, identities: Mapping[str, Identity], source: RandomSource) -> int:
+    first = plan.parties[0]
+    roster = {name: identity.public for name, identity in identities.items()}
+    member = Member(name=first, identity=identities[first], roster=roster)
+    _, envelopes = propose_seed(member, study=plan.study, parties=plan.parties, source=source)
+    return max((len(envelope) for envelope in envelopes.values()), default=0)
 
 
 def _plan(study: Study, key: PublicKey | None) -> SumPlan:
