@@ -27,7 +27,7 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     yield ""
     yield f"What it measures at its own epsilon, {shown(own.epsilon):g}"
     yield from _table(
-        ["phase", "steps", "tables", "cells", "largest table", "sensitivity", "noise scale",
+        ["phase", "steps", "tables", "cells", "size of a table", "sensitivity", "noise scale",
          "noise per cell", "of the rows", "epsilon"],
         [_phase_words(phase, study.rows) for phase in own.phases],
     )  # fmt: skip
@@ -121,9 +121,11 @@ def _distance_json(distances: Distances) -> dict[str, float]:
 
 
 def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
-    largest = ""
+    size = ""
     if phase.largest is not None:
-        largest = f"{phase.largest:,} cells, {phase.widest} wide"
+        size = f"up to {phase.largest:,} cells, {phase.widest} wide"
+    elif phase.tables:
+        size = f"about {phase.cells / phase.tables:,.0f} cells"
     noise = ["", "", "", ""]
     if phase.sensitivity is not None and phase.scale is not None and phase.noise is not None:
         noise = [
@@ -132,7 +134,7 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
         ]  # fmt: skip
     tables = f"{phase.tables:,}" if phase.tables else f"{phase.choices} choices"
     return [
-        phase.phase, str(phase.steps), tables, f"{phase.cells:,}", largest, *noise,
+        phase.phase, str(phase.steps), tables, f"{phase.cells:,}", size, *noise,
         f"{shown(phase.epsilon):.4g}",
     ]  # fmt: skip
 
