@@ -239,6 +239,7 @@ class StudyNode:
                 study=self.study,
                 model=work.role.model(),
                 steps=tuple(work.steps.values()),
+                results=work.role.results,
                 private=self._store.private,
                 traffic=self._store.traffic.phases(self.study.digest),
             )

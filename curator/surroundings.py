@@ -21,6 +21,7 @@ class Outcome:
         study: what was agreed.
         model: what was learnt.
         steps: every step that was made, in order: what the privacy statement adds up.
+        results: what was published in each of them.
         private: whether the curator's randomness came from a private source.
         traffic: what it took, phase by phase.
     """
@@ -28,6 +29,7 @@ class Outcome:
     study: Study
     model: Model
     steps: Sequence[Step]
+    results: Sequence[bytes]
     private: bool
     traffic: Phases
 

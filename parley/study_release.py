@@ -34,6 +34,7 @@ class FittedStudy:
         study: what was agreed.
         model: what the curator learnt.
         steps: every step that was made.
+        results: what was published in each of them.
         privacy: the privacy statement, as in privacy.json.
         columns: the columns of the owners' tables.
         transcript: bytes, rounds and seconds by phase and party.
@@ -43,6 +44,7 @@ class FittedStudy:
     study: Study
     model: Model
     steps: tuple[Step, ...]
+    results: tuple[bytes, ...]
     privacy: dict[str, object]
     columns: Columns
     transcript: Mapping[str, object]

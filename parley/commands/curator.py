@@ -14,6 +14,7 @@ from common.crypto.identity import Identity
 from common.crypto.identity_file import load_identity
 from common.errors import InputError
 from common.methods import plan_of
+from common.passphrase import asking
 from common.schema import Schema
 from common.service import log_to, stopping_on_signals
 from common.study import Study
@@ -27,7 +28,7 @@ from parley.configuration import curator_settings, software
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
 from parley.proposals import find_record, member_of, phases_of, records
-from parley.publishing import publish
+from parley.publishing import curator_signer, publish
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
@@ -82,6 +83,7 @@ def serve(
     settings = curator_settings(config, os.environ, flags).values
     log_to(level=settings.log_level)
     place = settings.releases.absolute()  # `study status` may be asked from another folder
+    signer = curator_signer(settings.keys, asking(settings.passphrase_file, {}))
 
     def started(port: int) -> None:
         if port_file is not None:
@@ -90,7 +92,9 @@ def serve(
     with stopping_on_signals(with_stdin=stop_with_stdin) as stopping:
         curator_app.serve(
             settings,
-            publish=lambda outcome: publish(outcome, place, file_format=format.value),
+            publish=lambda outcome: publish(
+                outcome, place, file_format=format.value, signer=signer
+            ),
             stopping=stopping,
             clock=_now,
             software=software(),

@@ -28,7 +28,7 @@ app = new_app()
 _SEED = 2024  # of the made-up people, not of the noise
 _HOSPITALS = ("harbour hospital", "hill hospital", "market hospital")
 _TIMEOUT_S = 900.0
-EVALUATION = "evaluation.html"
+EVALUATION = "{}-evaluation.html"
 
 
 @app.command()
@@ -46,8 +46,8 @@ def demo(
     """Three hospitals publish ONE synthetic table of the made-up people they each have some of.
 
     A curator and three party nodes run as processes of their own on this machine, with real
-    certificates. The comparison with the population is in the folder only because nobody real is
-    in it.
+    certificates; all four sign the release. The comparison with the population is written beside it
+    only because nobody real is in it.
     """
     release.check_target(out, overwrite=True)
     started = time.monotonic()
@@ -62,7 +62,9 @@ def demo(
         synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
         with console.progress("comparing with the population"):
             found = evaluate(people, synthetic, schema)
-        (folder / EVALUATION).write_text(evaluation_page(found), encoding="utf-8")
+    # Beside the release, not in it: a release is what the curator and the owners signed.
+    comparison = out.parent / EVALUATION.format(out.name)
+    release.write_file(comparison, evaluation_page(found))
     privacy = release.read_json(out, release.STATEMENT)
     if json:
         console.result_json({"out": str(out), "privacy": privacy} | found.as_json())
@@ -75,7 +77,7 @@ def demo(
         console.result(f"average distance of {one.order}-way marginals: {one.average:.4f}")
     console.result(f"synthetic table: {out / release.table_name('csv')}")
     console.result(f"report: {out / release.REPORT}")
-    console.result(f"comparison with the population: {out / EVALUATION}")
+    console.result(f"comparison with the population: {comparison}")
 
 
 def _run_study(people: pd.DataFrame, schema: Schema, options: StudyOptions, folder: Path) -> None:

@@ -18,7 +18,7 @@ from common.wire.credentials import parse_certificates, parse_request, read
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
-from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_identity, init_party
 from parley.passphrases import chosen_passphrase, new_passphrase, passphrase_in
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
@@ -27,6 +27,9 @@ Folder = Annotated[Path, typer.Option("--folder", help="The folder with the keys
 Fingerprint = Annotated[
     str | None,
     typer.Option(help="The fingerprint you were told; without it you are asked to compare."),
+]
+AskPassphraseFlag = Annotated[
+    bool, typer.Option("--ask-passphrase", help="Ask for a passphrase to put the keys under.")
 ]
 PassphraseFile = Annotated[
     Path | None,
@@ -52,9 +55,7 @@ def init(
         bool, typer.Option(help="Curator: an existing authority will certify the server's key.")
     ] = False,
     passphrase_file: PassphraseFile = None,
-    ask_passphrase: Annotated[  # noqa: FBT002
-        bool, typer.Option("--ask-passphrase", help="Ask for a passphrase to put the keys under.")
-    ] = False,
+    ask_passphrase: AskPassphraseFlag = False,  # noqa: FBT002
 ) -> None:
     """Make keys: at the curator the consortium's authority, at a party its key and a request.
 
@@ -160,6 +161,22 @@ def show(folder: Folder = _FOLDER) -> None:
         console.result(f"identity     {public.fingerprint}")
     for one in ring.issued():
         _show_certificate("issued", one)
+
+
+@app.command()
+def identity(
+    folder: Folder = _FOLDER,
+    *,
+    ask_passphrase: AskPassphraseFlag = False,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Make an identity by itself: for an owner who signs releases, or a curator that has none."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = init_identity(folder, passphrase=new_passphrase(passphrase_file, ask=ask_passphrase))
+    console.note(
+        f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
+    )
+    console.result(f"identity     {made.fingerprint}")
 
 
 @app.command()

@@ -18,6 +18,7 @@ from common.wire.catalogue import WireError
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
+from parley.commands.countersign import countersign
 from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
@@ -35,6 +36,7 @@ from party.sources.settings import SourceSettings
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
+app.command()(countersign)
 app.command()(ledger)
 app.command()(transcript)
 app.command()(ui)

@@ -1,0 +1,55 @@
+"""A release in one file: the same release always gives the same .zip, byte for byte.
+
+Names in order, a fixed time, fixed modes. The bytes of a deflated entry depend on the library that
+deflates, so two machines with different ones may differ; what is signed is the manifest, which does
+not. Files that are compressed already are stored.
+
+    with release.new_file(target) as scratch, scratch.open("wb") as stream:
+        write_zip(FolderContents(folder), stream)
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import stat
+import zipfile
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import BinaryIO
+
+from common.bundle.contents import Contents
+
+_TIME = (1980, 1, 1, 0, 0, 0)  # the first that the format knows
+_UNIX = 3
+_COMPRESSED = (".parquet", ".zip", ".gz")
+_PIECE = 1 << 20
+
+
+def write_zip(
+    contents: Contents, stream: BinaryIO, *, added: Mapping[str, bytes] | None = None
+) -> None:
+    """Write a release to a file, in constant memory.
+
+    Args:
+        contents: the release, a folder or another .zip.
+        stream: a file that is open for writing, and empty.
+        added: further small files by name; they take the place of files of the same name.
+    """
+    extra = {} if added is None else added
+    sizes = contents.sizes() | {name: len(data) for name, data in extra.items()}
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, size in sorted(sizes.items()):
+            source = io.BytesIO(extra[name]) if name in extra else contents.open(name)
+            with source, archive.open(_entry(name, size), "w") as target:
+                shutil.copyfileobj(source, target, _PIECE)
+
+
+def _entry(name: str, size: int) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _TIME)
+    stored = PurePath(name).suffix in _COMPRESSED
+    entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+    entry.create_system = _UNIX
+    entry.external_attr = (stat.S_IFREG | 0o644) << 16
+    entry.file_size = size  # decides on the 64-bit format before the first byte
+    return entry
