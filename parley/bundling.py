@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from common.bundle.archive import write_zip
+from common.bundle.archive import zip_pieces
 from common.bundle.contents import Contents, FolderContents, open_release
 from common.bundle.signatures import FOLDER, Signature
 from common.errors import InputError
@@ -42,4 +42,4 @@ def add_signature(path: Path, signature: Signature) -> None:
 
 def _write(contents: Contents, target: Path, added: dict[str, bytes]) -> None:
     with release.new_file(target) as scratch, scratch.open("wb") as stream:
-        write_zip(contents, stream, added=added)
+        stream.writelines(zip_pieces(contents, added=added))

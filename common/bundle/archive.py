@@ -2,21 +2,21 @@
 
 Names in order, a fixed time, fixed modes. The bytes of a deflated entry depend on the library that
 deflates, so two machines with different ones may differ; what is signed is the manifest, which does
-not. Files that are compressed already are stored.
+not. Files that are compressed already are stored. It is made piece by piece, while it is written or
+sent: no second copy on disk, none in memory.
 
     with release.new_file(target) as scratch, scratch.open("wb") as stream:
-        write_zip(FolderContents(folder), stream)
+        stream.writelines(zip_pieces(FolderContents(folder)))
 """
 
 from __future__ import annotations
 
 import io
-import shutil
 import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import BinaryIO
+from typing import IO, cast
 
 from common.bundle.contents import Contents
 
@@ -26,23 +26,24 @@ _COMPRESSED = (".parquet", ".zip", ".gz")
 _PIECE = 1 << 20
 
 
-def write_zip(
-    contents: Contents, stream: BinaryIO, *, added: Mapping[str, bytes] | None = None
-) -> None:
-    """Write a release to a file, in constant memory.
+def zip_pieces(contents: Contents, *, added: Mapping[str, bytes] | None = None) -> Iterator[bytes]:
+    """The bytes of the .zip of a release, in constant memory.
 
     Args:
         contents: the release, a folder or another .zip.
-        stream: a file that is open for writing, and empty.
         added: further small files by name; they take the place of files of the same name.
     """
     extra = {} if added is None else added
     sizes = contents.sizes() | {name: len(data) for name, data in extra.items()}
-    with zipfile.ZipFile(stream, "w") as archive:
+    sink = _Sink()
+    with zipfile.ZipFile(cast(IO[bytes], sink), "w") as archive:
         for name, size in sorted(sizes.items()):
             source = io.BytesIO(extra[name]) if name in extra else contents.open(name)
             with source, archive.open(_entry(name, size), "w") as target:
-                shutil.copyfileobj(source, target, _PIECE)
+                while piece := source.read(_PIECE):
+                    target.write(piece)
+                    yield sink.take()
+    yield sink.take()
 
 
 def _entry(name: str, size: int) -> zipfile.ZipInfo:
@@ -53,3 +54,24 @@ def _entry(name: str, size: int) -> zipfile.ZipInfo:
     entry.external_attr = (stat.S_IFREG | 0o644) << 16
     entry.file_size = size  # decides on the 64-bit format before the first byte
     return entry
+
+
+class _Sink:
+    """Keeps what the archive writes until it is taken."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """There is nothing to flush."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def take(self) -> bytes:
+        whole, self._pieces = b"".join(self._pieces), []
+        return whole

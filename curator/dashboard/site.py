@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
+from common.bundle.archive import zip_pieces
+from common.bundle.contents import FolderContents
+from common.errors import InputError
 from common.web.exchange import Request, Response, see_other, text
 from common.web.feed import Feed
 from common.web.pages import Asset, Markup, asset, page
@@ -24,7 +27,6 @@ from common.web.sessions import Session
 from common.web.site import Route
 from common.wire.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
-from curator.dashboard.archive import zipped
 from curator.dashboard.reader import StoreReader, StudyView
 from curator.dashboard.snapshot import spent_by_party, study_document
 from curator.metrics import CallCounter
@@ -168,10 +170,14 @@ class Dashboard:
         place = None if view is None else _place(view)
         if place is None:
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
+        try:
+            release = FolderContents(place)
+        except InputError as error:  # somebody put something else there
+            return text(HTTPStatus.CONFLICT, f"The release cannot be sent: {error}")
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", place.name)
         return Response(
             kind="application/zip",
-            body=zipped(place),
+            body=zip_pieces(release),
             headers=(("Content-Disposition", f'attachment; filename="{name}.zip"'),),
         )
 
@@ -198,4 +204,4 @@ def _place(view: StudyView) -> Path | None:
     if view.state is not StudyState.DONE or not view.place:
         return None
     place = Path(view.place)
-    return place if place.exists() and not place.is_symlink() else None
+    return place if place.is_dir() and not place.is_symlink() else None

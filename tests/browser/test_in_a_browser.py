@@ -1,11 +1,10 @@
 """The two sites in a real browser: a study is watched, decided, and downloaded."""
 
-import io
-import zipfile
 from datetime import UTC, datetime
 
 import pytest
 
+from parley.verification import verify
 from party import app as party_app
 from party.client.connection import Lines
 from party.ui.desk import Desk
@@ -121,10 +120,7 @@ def check_the_finished_study(browser, consortium, study):
     browser.find_element(By.LINK_TEXT, "Download the release").click()
     wait(browser, lambda b: list(b.downloads.glob("*.zip")))
     (downloaded,) = browser.downloads.glob("*.zip")
-    with zipfile.ZipFile(io.BytesIO(downloaded.read_bytes())) as content:
-        assert content.testzip() is None
-        names = {name.rpartition("/")[2] for name in content.namelist()}
-    assert {"synthetic.csv", "privacy.json", "report.html", "study.toml"} <= names
+    verify(downloaded).require()
     browser.find_element(By.XPATH, "//button[text()='Log out']").click()
     wait(browser, lambda b: b.current_url.endswith("/login"))
     assert no_complaints(browser) == []

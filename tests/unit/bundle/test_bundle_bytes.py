@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.bundle.archive import write_zip
+from common.bundle.archive import zip_pieces
 from common.bundle.checking import Kind, check_bytes
 from common.bundle.contents import FolderContents, open_release
 from common.bundle.manifest import MANIFEST, FileEntry, Manifest, sha256_of, strict_json
@@ -46,7 +46,7 @@ def folder(tmp_path):
 def zipped(folder, target=None, added=None):
     target = folder.parent / "release.zip" if target is None else target
     with target.open("wb") as stream:
-        write_zip(FolderContents(folder), stream, added=added)
+        stream.writelines(zip_pieces(FolderContents(folder), added=added))
     return target
 
 
@@ -75,7 +75,7 @@ def test_the_same_release_gives_the_same_zip(folder, tmp_path):
     assert zipped(folder, tmp_path / "again.zip").read_bytes() == first
     with open_release(folder.parent / "release.zip") as contents:
         copied = io.BytesIO()
-        write_zip(contents, copied)
+        copied.writelines(zip_pieces(contents))
     assert copied.getvalue() == first, "a .zip of a .zip is that .zip"
 
 
