@@ -35,9 +35,10 @@ from common.subn.correlation import onto_simplex
 from common.subn.dependence import DependenceScores, group_weights
 from common.subn.grouped_network import GroupedNetwork
 from common.subn.grouping import GroupedTables, balanced_groups
-from common.subn.latent import LatentModel, Measurement, estimated_margins, fit
+from common.subn.latent import LatentModel, estimated_margins, fit
 from common.subn.nocd import optimal_design
 from common.subn.steps import Attributes, Counts, Request, SumStep
+from common.subn.table_loss import Measurement
 
 BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
