@@ -76,3 +76,8 @@ bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; ag
 	$(BIN)/python -m benchmarks.subn
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
+.PHONY: bench-wide bench-parties
+bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor
+	$(BIN)/python -m benchmarks.wide
+bench-parties: .venv/.dev ## cost per party from 3 to 1,000, and the ring over slow links
+	$(BIN)/python -m benchmarks.parties

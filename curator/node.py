@@ -148,12 +148,13 @@ class StudyNode:
                 raise WireError(ErrorCode.OUT_OF_TURN, "the study has not begun")
             if state is not StudyState.RUNNING:
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
-            self._take_in(party, sequence, body, codec.decode_to_curator(body))
+            effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._around.later(self._publish)
-        self._around.changed()
+        # Only whoever is sent something is woken: with K parties most messages cause none.
+        self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
-    def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> None:
+    def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> list[Effect]:
         work = self._current()
         drawn = work.drawn
         number, step = work.role.step_number, work.role.current_step
@@ -176,6 +177,7 @@ class StudyNode:
                 self._work = None
             raise
         self._waiting_for = work.note_step()
+        return effects
 
     def _start_when_all_approved(self) -> None:
         if self.record.state is not StudyState.WAITING:
@@ -191,7 +193,7 @@ class StudyNode:
         self._work = work
         self._waiting_for = work.note_step()
         logger.info("study %s: every party approved, it begins", self.study.digest.hex()[:16])
-        self._around.changed()
+        self._around.changed(self.study.digest, self.names)
 
     def _make_key(self) -> None:
         if needs_key(self.study) and self._store.paillier_key(self.study.digest) is None:
@@ -270,7 +272,7 @@ class StudyNode:
             )
         self._work, self._waiting_for = None, ()
         logger.info("study %s: %s", self.study.digest.hex()[:16], state.value)
-        self._around.changed()
+        self._around.changed(self.study.digest, self.names)
 
     def _note(
         self, message: Message, size: int, party: str, *, sent: bool, phase: str = ""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.subn.chosen_families import Family
-from common.subn.latent import Floats, systematic
+from common.subn.latent import systematic
+from common.subn.table_loss import Floats
 
 _FORMAT = "parley network of groups 1"
 _ROUNDS = 30

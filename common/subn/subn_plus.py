@@ -20,9 +20,11 @@ to the same steps; the fit, which is floating point, decides nothing but the mod
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, isqrt, sqrt
+from itertools import combinations
+from math import comb, isqrt, pi, sqrt
 
 import numpy as np
 
@@ -35,18 +37,21 @@ from common.subn.correlation import onto_simplex
 from common.subn.dependence import DependenceScores, group_weights
 from common.subn.grouped_network import GroupedNetwork
 from common.subn.grouping import GroupedTables, balanced_groups
-from common.subn.latent import LatentModel, Measurement, estimated_margins, fit
+from common.subn.latent import LatentModel, estimated_margins, fit
 from common.subn.nocd import optimal_design
 from common.subn.steps import Attributes, Counts, Request, SumStep
+from common.subn.table_loss import Measurement
 
 BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
 # Forecast noise of a margin (mean total variation distance) -> most groups of a domain.
 GROUPS = ((0.01, 4), (0.0015, 5), (0.0, 6))
 MARGINS_ONLY_ABOVE = 0.0205
+PAIRS_DROWN_ABOVE = 0.4  # forecast noise of a pair in the views; docs/scale.md has the figures
 PENALTY_PER_GROUP = 40.0
 _FEWEST_SHARE, _MOST_SHARE = Fraction(1, 2), Fraction(13, 20)
 _MORE_SHARE_ABOVE = 0.01
+_MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 _SCORES_SHARE = Fraction(1, 10)
 _LEAST_SHARE, _LEAST_SHARE_BELOW = Fraction(2, 5), 0.0042  # of the margins, beside scores
 _SCORE_GROUPS = 6
@@ -115,7 +120,7 @@ def decide_budget(facts: PublicFacts) -> Budget:
     if noise > MARGINS_ONLY_ABOVE or len(facts.sizes) < 2:
         share, groups = Fraction(1), 0
     elif max(facts.sizes) <= groups:
-        share = Fraction(0)
+        share = Fraction(0) if _views_show_margins(facts, blocks) else _FEWEST_SHARE
     elif noise > _MORE_SHARE_ABOVE:
         share = _MOST_SHARE
     elif _scores_pay(facts):
@@ -123,6 +128,9 @@ def decide_budget(facts: PublicFacts) -> Budget:
         scores = _SCORES_SHARE
     else:
         share = _FEWEST_SHARE
+    if share < 1 and not scores:
+        drowned = pair_noise(facts, groups, facts.epsilon * (1 - share)) > PAIRS_DROWN_ABOVE
+        share, groups = (Fraction(1), 0) if drowned else (share, groups)
     return Budget(
         blocks=blocks,
         margin_noise=noise,
@@ -131,6 +139,41 @@ def decide_budget(facts: PublicFacts) -> Budget:
         scores=facts.epsilon * scores,
         tables=facts.epsilon * (1 - share - scores),
     )
+
+
+def pair_noise(facts: PublicFacts, groups: int, epsilon: Fraction) -> float:
+    """The forecast mean total variation distance that noise adds to a pair read off the views.
+
+    A pair of c cells in a view of C has noise of the variance of C / c cells in each, and V views
+    together have the sensitivity 2V. Half the L1 norm of normal noise is sqrt(1 / (2 pi)) of its
+    deviation per cell.
+    """
+    sizes = [min(size, groups) for size in facts.sizes]
+    design = optimal_design(sizes, cell_limit=VIEW_CELLS)
+    roots = sum(
+        sqrt(sizes[a] * sizes[b] * design.cells(view))
+        for view in design.views
+        for a, b in combinations(view, 2)
+    )
+    deviation = len(design.views) * sqrt(8 * facts.noise_shares) / float(epsilon)
+    return deviation * roots / (comb(len(sizes), 2) * facts.rows * sqrt(2 * pi))
+
+
+def _views_show_margins(facts: PublicFacts, blocks: Sequence[Attributes]) -> bool:
+    """Whether the views alone show the margins not much worse than the blocks would.
+
+    Up to some forty columns they do. The views of two hundred are so many that a margin read off
+    all of them has eight times the noise it has in a block, and worse margins than histograms give
+    spoil every table.
+    """
+    design = optimal_design(facts.sizes, cell_limit=VIEW_CELLS)
+    weights = [0.0] * len(facts.sizes)
+    for view in design.views:
+        for attribute in view:
+            weights[attribute] += 1 / design.cells(view)
+    of_views = sum(sqrt(size / w) for size, w in zip(facts.sizes, weights, strict=True))
+    most = _MARGINS_WORSE_BY * margin_error(facts.sizes, blocks)
+    return len(design.views) * of_views <= most
 
 
 def _scores_pay(facts: PublicFacts) -> bool:

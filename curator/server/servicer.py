@@ -177,8 +177,9 @@ class CuratorServicer(CuratorServiceServicer):
             raise WireError(ErrorCode.UNAVAILABLE, "too many parties are waiting for work")
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
         self._streams[place] = me
-        self._studies.wake()
-        context.add_callback(self._studies.wake)
+        wake = functools.partial(self._studies.wake, node.study.digest, [peer.name])
+        wake()
+        context.add_callback(wake)
 
         def gone() -> bool:
             return not context.is_active() or self._streams.get(place) is not me

@@ -21,7 +21,14 @@ from common.schema.codes import Codes
 from common.study import Member, Study
 from common.subn.correlation import onto_simplex
 from common.subn.dependence import DependenceScores
-from common.subn.subn_plus import PublicFacts, SubnPlusPlan, decide_budget
+from common.subn.nocd import optimal_design
+from common.subn.subn_plus import (
+    VIEW_CELLS,
+    PublicFacts,
+    SubnPlusPlan,
+    decide_budget,
+    pair_noise,
+)
 from parley.in_process import RowsInMemory, run_study
 
 
@@ -249,3 +256,38 @@ def test_scores_that_drown_in_their_noise_are_not_asked_for():
     assert decide_budget(facts(sizes, rows=200_000)).scores == Fraction(1, 10)
     assert decide_budget(facts(sizes, rows=52_000)).scores == Fraction(1, 10)
     assert decide_budget(facts(sizes, rows=51_999)).scores == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "margins", "groups"),
+    [
+        (23, 47_461, 0, 6),  # the views show everything
+        (200, 100_000, 1, 0),  # 1,686 views would drown every pair
+        (200, 1_000_000, Fraction(1, 2), 6),  # now they are worth it, but show margins badly
+    ],
+)
+def test_wide_tables_ask_for_what_can_be_seen(columns, rows, margins, groups):
+    facts = PublicFacts(
+        sizes=(2,) * columns, parties=("a", "b"), rows=rows, epsilon=Fraction(1),
+        noise_shares=Fraction(2),
+    )  # fmt: skip
+    budget = decide_budget(facts)
+    assert (budget.margins, budget.groups) == (margins, groups)
+    assert budget.margins + budget.scores + budget.tables == 1
+
+
+def test_the_forecast_of_a_pairs_noise_is_that_of_the_views():
+    """Against sums of real draws, over every pair of a small design."""
+    facts = PublicFacts(sizes=(2, 3, 2, 4, 2), parties=("a",), rows=1000, epsilon=Fraction(1, 2))
+    design = optimal_design(facts.sizes, cell_limit=VIEW_CELLS)
+    source = SeededRandomSource("pairs")
+    scale = 2 * len(design.views) / facts.epsilon
+    seen = []
+    for view in design.views:
+        shape = [facts.sizes[a] for a in view]
+        noise = discrete_laplace(scale, 400 * design.cells(view), source).reshape(400, *shape)
+        for i, j in combinations(range(1, len(view) + 1), 2):
+            others = tuple(axis for axis in range(1, len(view) + 1) if axis not in (i, j))
+            pair = noise.sum(axis=others)
+            seen.append(np.abs(pair).sum(axis=(1, 2)).mean() / (2 * facts.rows))
+    assert np.mean(seen) == pytest.approx(pair_noise(facts, 6, facts.epsilon), rel=0.1)
