@@ -40,24 +40,40 @@ REFERENCE = ROOT / "docs" / "reference"
 NOTICE = "<!-- Made by `make docs` from the code. Do not edit: the next run replaces it. -->\n"
 _WIDTH = "80"  # of the help texts, whatever terminal this is run in
 
+_COMMANDS = """\
+`parley COMMAND --help` prints the same. Results go to standard output, everything else to standard
+error. Options that several commands share mean the same everywhere.
+"""
+_COMPLETION = """\
+`parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
+commands, options and their values; `parley --show-completion` only prints what it would install.
+"""
+_CONFIGURATION = """\
+Defaults, then the settings file (TOML), then the environment, then flags: the later one wins, and
+`parley config show curator` (or `party`) says where each value came from. A key that is not known
+is an error. Paths in a file are relative to it. Complete samples:
+[deploy/samples](../../deploy/samples).
+"""
+_STUDY = """\
+Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of the ring, and the
+schema's `[[attribute]]`s.
+"""
+_REFUSALS = """\
+A service that refuses a call sends a code and no details; the details are in its own log. The words
+come from the receiver's copy of this table.
+"""
+
 
 def cli_page() -> str:
     """Every command's own help, heading by heading, and the exit codes."""
     parts = [
         NOTICE,
         "# Commands\n",
-        (
-            "`parley COMMAND --help` prints the same. Results go to standard output, everything else "
-            "to standard error. Options that several commands share mean the same everywhere.\n"
-        ),
+        _COMMANDS,
         "## Exit codes\n",
         table(["code", "meaning"], [[str(int(code)), words] for code, words in MEANINGS.items()]),
         "## Completion\n",
-        (
-            "`parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) "
-            "to complete commands, options and their values; `parley --show-completion` only prints "
-            "what it would install.\n"
-        ),
+        _COMPLETION,
         f"## parley\n\n{help_text([])}",
     ]
     for heading, names in cli.by_heading().items():
@@ -99,12 +115,7 @@ def configuration_page() -> str:
     parts = [
         NOTICE,
         "# Configuration\n",
-        (
-            "Defaults, then the settings file (TOML), then the environment, then flags: the later one "
-            "wins, and `parley config show curator` (or `party`) says where each value came from. A "
-            "key that is not known is an error. Paths in a file are relative to it. Complete samples: "
-            "[deploy/samples](../../deploy/samples).\n"
-        ),
+        _CONFIGURATION,
     ]
     for role, kind, prefix in services:
         parts += [
@@ -134,10 +145,7 @@ def configuration_page() -> str:
                 if field.name not in ("schema", "members")
             ],
         ),
-        (
-            "Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of the "
-            "ring, and the schema's `[[attribute]]`s.\n"
-        ),
+        _STUDY,
     ]
     return "\n".join(parts)
 
@@ -149,10 +157,7 @@ def errors_page() -> str:
         [
             NOTICE,
             "# Refusals between services\n",
-            (
-                "A service that refuses a call sends a code and no details; the details are in its own "
-                "log. The words come from the receiver's copy of this table.\n"
-            ),
+            _REFUSALS,
             table(["code", "what happened", "what to do"], lines),
         ]
     )
