@@ -228,6 +228,7 @@ class StudyNode:
                 study=self.study,
                 model=work.role.model(),
                 steps=tuple(work.steps.values()),
+                results=work.role.results,
                 private=self._store.private,
             )
             try:

@@ -20,12 +20,14 @@ class Outcome:
         study: what was agreed.
         model: what was learnt.
         steps: every step that was made, in order: what the privacy statement adds up.
+        results: what was published in each of them.
         private: whether the curator's randomness came from a private source.
     """
 
     study: Study
     model: Model
     steps: Sequence[Step]
+    results: Sequence[bytes]
     private: bool
 
 

@@ -61,6 +61,7 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
         study=study,
         model=outcome.model,
         steps=tuple(outcome.steps),
+        results=tuple(outcome.results),
         privacy=statement.as_dict(),
         columns=Columns.by_schema(study.schema),
         transcript=transcript,
