@@ -25,7 +25,7 @@ code{background:var(--soft);padding:.1rem .3rem;border-radius:3px}
 @media(prefers-color-scheme:dark){:root{--link:#56b4e9;--warn:#e69f00;--paper:#16181c;--ink:#e8e8e8}}
 @media print{@page{margin:16mm}:root{color-scheme:light;--paper:#fff;--ink:#000}
 body{max-width:none;padding:0;font-size:10.5pt}.screen{display:none}
-figure,table,tr{break-inside:avoid}h1,h2,h3{break-after:avoid}p{orphans:3;widows:3}
+figure,tr{break-inside:avoid}h1,h2,h3{break-after:avoid}p{orphans:3;widows:3}
 .grid{display:block}.grid figure{display:inline-block;margin:0 4mm 4mm 0;vertical-align:top}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
