@@ -157,6 +157,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ParleyError as error:
         console.fail(str(error))
         return exit_code_of(error)
+    except MemoryError:
+        console.fail("not enough memory: use fewer rows or attributes, or a smaller epsilon")
+        return ExitCode.INPUT
     return ExitCode.DONE
 
 

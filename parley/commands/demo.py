@@ -38,7 +38,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="The folder; an earlier release there is replaced.")
     ] = Path("demo-release"),
-    rows: Annotated[int, typer.Option(help="How many people to make up.")] = 30_000,
+    rows: Annotated[int, typer.Option(min=30, help="How many people to make up.")] = 30_000,
     epsilon: Annotated[str, typer.Option(help="The privacy budget.")] = "1",
     method: Annotated[str, typer.Option(help="Of the study.")] = DEFAULT_METHOD,
     aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",

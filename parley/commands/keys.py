@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 from cryptography import x509
 
+from common.crypto.identity import PublicIdentity
 from common.crypto.identity_file import load_identity
 from common.errors import InputError
 from common.wire import certificates
@@ -18,6 +20,7 @@ from common.wire.credentials import parse_certificates, parse_request, read
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
+from parley.commands.options import AsJson
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
@@ -126,9 +129,12 @@ def accept(
 
 
 @app.command()
-def show(folder: Folder = _FOLDER) -> None:
+def show(folder: Folder = _FOLDER, json: AsJson = False) -> None:  # noqa: FBT002
     """Show fingerprints and dates of everything in the folder. Nothing secret is shown."""
     ring = Keyring.open(folder)
+    if json:
+        console.result_json(_as_json(ring))
+        return
     _show_certificate("authority", ring.authority())
     _show_certificate("certificate", ring.certificate())
     if ring.request.exists():
@@ -188,6 +194,41 @@ def _compare(what: str, actual: str, told: str | None) -> None:
         raise InputError("not confirmed; nothing was changed")
 
 
+def _as_json(ring: Keyring) -> dict[str, object]:
+    """What `show` shows; None for what is not there."""
+    public = ring.folder / "identity.pub"
+    identity = None
+    if public.exists():
+        identity = PublicIdentity(base64.b64decode(read(public))).fingerprint
+    request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
+    return {
+        "role": ring.role.value,
+        "authority": _described(ring.authority()),
+        "certificate": _described(ring.certificate()),
+        "request": request,
+        "identity": identity,
+        "issued": [_described(each) for each in ring.issued()],
+    }
+
+
+def _described(certificate: x509.Certificate | None) -> dict[str, str] | None:
+    if certificate is None:
+        return None
+    return {
+        "fingerprint": certificates.fingerprint(certificate),
+        "name": _name(certificate),
+        "from": certificate.not_valid_before_utc.isoformat(),
+        "until": certificate.not_valid_after_utc.isoformat(),
+    }
+
+
+def _name(certificate: x509.Certificate) -> str:
+    try:
+        return certificates.subject_of(certificate).name
+    except InputError:  # the authority itself
+        return certificate.subject.rfc4514_string()
+
+
 def _show_request(ring: Keyring) -> None:
     waiting = ring.read_request()
     console.note(f"send {ring.request} to the authority's operator and tell them this fingerprint:")
@@ -198,12 +239,8 @@ def _show_certificate(what: str, certificate: x509.Certificate | None) -> None:
     if certificate is None:
         console.result(f"{what:<12} none yet")
         return
-    try:
-        name = certificates.subject_of(certificate).name
-    except InputError:  # the authority itself
-        name = certificate.subject.rfc4514_string()
     console.result(
-        f"{what:<12} {certificates.fingerprint(certificate)}  {name}, "
+        f"{what:<12} {certificates.fingerprint(certificate)}  {_name(certificate)}, "
         f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
     )
     warning = certificates.expiry_warning(certificate, at=_now())
