@@ -18,7 +18,7 @@ from common.wire import certificates
 from common.wire.certificates import Role
 from common.wire.credentials import parse_certificates, parse_request, read
 from parley import console
-from parley.atomic import write_new
+from parley.atomic import whole_folder, write_new
 from parley.commands import new_app
 from parley.commands.options import AsJson
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
@@ -54,9 +54,11 @@ def init(
     if role is Role.PARTY:
         if hosts or external_authority:
             raise InputError("--host and --external-authority are for the curator")
-        ring = init_party(folder, name)
+        with whole_folder(folder):
+            ring = init_party(folder, name)
     else:
-        ring = init_curator(folder, name, hosts, now=_now(), external=external_authority)
+        with whole_folder(folder):
+            ring = init_curator(folder, name, hosts, now=_now(), external=external_authority)
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")

@@ -160,3 +160,33 @@ def test_keys_are_shown_to_scripts(parley, place):
     assert north["certificate"] is None
     assert north["request"] in parley("keys", "request", "--folder", "n").out
     assert f"identity     {north['identity']}\n" in parley("keys", "show", "--folder", "n").out
+
+
+class Interrupting:
+    """os.fsync, with a Ctrl-C at the call of a certain number."""
+
+    def __init__(self, at):
+        self.left = at
+        self.sync = os.fsync
+
+    def __call__(self, descriptor):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        self.sync(descriptor)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("command", WRITERS.values(), ids=WRITERS)
+def test_an_interrupt_while_writing_leaves_nothing(parley, place, monkeypatch, command, at):
+    before = sorted(place.rglob("*"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", Interrupting(at))
+        done = parley(*command, "target")
+    if done.code == ExitCode.DONE:  # it writes fewer files
+        assert at > 0
+        return
+    assert done.code == ExitCode.INTERRUPTED
+    assert "nothing was left half-written" in done.err
+    assert sorted(place.rglob("*")) == before
+    assert parley(*command, "target").code == ExitCode.DONE
