@@ -152,7 +152,7 @@ def between_markers(page: str, text: str) -> str:
     marked = re.compile(r"(<!-- forecast -->\n).*?(\n<!-- end of forecast -->)", re.DOTALL)
     if not marked.search(page):
         raise InputError("the page has no <!-- forecast --> ... <!-- end of forecast -->")
-    return marked.sub(lambda found: found.group(1) + text + found.group(2), page)
+    return marked.sub(lambda found: f"{found.group(1)}\n{text}\n{found.group(2)}", page)
 
 
 if __name__ == "__main__":
