@@ -73,7 +73,10 @@ def blocks(page, text=None):
 
 
 def script(page, port):
-    lines = ["set -eu", "trap 'code=$?; kill $(jobs -p) 2>/dev/null || true; wait; exit $code' EXIT"]
+    lines = [
+        "set -eu",
+        "trap 'code=$?; kill $(jobs -p) 2>/dev/null || true; wait; exit $code' EXIT",
+    ]
     for block in blocks(page):
         if block.reason is None:
             python = f"python - <<'END_OF_BLOCK'\n{block.code}END_OF_BLOCK\n"
