@@ -32,8 +32,8 @@ from common.study import Study
 from common.subn.families import frontier_limit, network_limit
 from common.subn.nocd import optimal_design
 from common.subn.variables import Variables
+from common.traffic import transcript_of
 from parley.in_process import run_study
-from parley.simulation import transcript_of
 
 PARTIES = 3
 EPSILON = Fraction(4, 5)
@@ -86,7 +86,7 @@ def measure(setting: Setting, label: str, *, profiled: bool = False) -> Measured
     return Measured(
         method=label,
         formula_bytes=formula_bytes(study),
-        transcript=transcript_of(study, run),
+        transcript=transcript_of(study, run.traffic),
         seconds=time.perf_counter() - start,
         processor_seconds=time.process_time() - spent,
         rooms=_by_room(profile) if profiled else {},

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import json
 import logging
+import os
 import signal
 import sys
 import threading
@@ -57,9 +58,16 @@ def log_to(stream: TextIO = sys.stderr, *, level: str = "INFO") -> None:
 
 
 @contextlib.contextmanager
-def stopping_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set, for the length of a block; in the main thread only."""
+def stopping_on_signals(*, with_stdin: bool = False) -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set, for the length of a block; in the main thread only.
+
+    Args:
+        with_stdin: set it as well when standard input ends: so a process that is not to outlive its
+            parent, however that dies, is given the reading end of a pipe from it.
+    """
     stopping = threading.Event()
+    if with_stdin:
+        threading.Thread(target=_wait_for_end_of_input, args=(stopping,), daemon=True).start()
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
@@ -70,3 +78,11 @@ def stopping_on_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _wait_for_end_of_input(ended: threading.Event) -> None:
+    # Not through sys.stdin: its lock would be held when the interpreter shuts down.
+    with contextlib.suppress(OSError):
+        while os.read(0, 1 << 12):
+            pass
+    ended.set()

@@ -26,19 +26,20 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identity import PublicIdentity
+from common.crypto.identity import Identity, PublicIdentity
 from common.crypto.paillier import KEY_BITS
 from common.crypto.sum_plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.schema import Schema
+from common.study_signature import StudySignature
 
 METHODS = ("subn+", "dp-subn", "dp-ccbn", "independent", "floor")
 PROFILES = ("sound", "paper")
@@ -84,6 +85,7 @@ class Study:
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
         output_rows: how many synthetic rows; as many as there are real ones when 0.
+        signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Study:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
+    signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
         """Refuse contradictions, naming the key and what would do."""
@@ -128,6 +131,8 @@ class Study:
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         self._check_noise()
+        if self.signature is not None:
+            self.signature.require(self.digest)
 
     def _check_noise(self) -> None:
         if self.noise is Noise.NONE:
@@ -145,6 +150,15 @@ class Study:
                 "noise: masked aggregation cannot hide whose share is used; "
                 'use noise = "distributed"'
             )
+
+    def signed_by(self, identity: Identity) -> Study:
+        """The same study, with this identity's signature in place of any other."""
+        return replace(self, signature=StudySignature.make(self.digest, identity))
+
+    @property
+    def signer(self) -> str | None:
+        """The fingerprint of whoever signed it; None if nobody did."""
+        return None if self.signature is None else self.signature.identity.fingerprint
 
     @property
     def rows(self) -> int:
@@ -210,7 +224,8 @@ class Study:
                 f'identity = "{encoded}"  # {member.identity.fingerprint}',
             ]
         schema = Schema(self.schema.attributes)
-        return "\n".join(lines) + "\n\n" + schema.to_toml()
+        text = "\n".join(lines) + "\n\n" + schema.to_toml()
+        return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
 
     @classmethod
     def load(cls, path: Path) -> Study:
@@ -241,7 +256,7 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
     }  # fmt: skip
-    unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute"}
+    unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute", "signature"}
     if unknown:
         raise InputError(f"unknown key {', '.join(sorted(unknown))}; known: {', '.join(kinds)}")
     fields: dict[str, Any] = {}
@@ -260,6 +275,8 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
     fields["epsilon"] = parse_epsilon(document["epsilon"])
     fields["members"] = tuple(_member(entry) for entry in document["party"])
     fields["schema"] = Schema.from_document({"attribute": attributes})
+    if "signature" in document:
+        fields["signature"] = StudySignature.from_table(document["signature"])
     return fields
 
 

@@ -27,6 +27,7 @@ from common.crypto.paillier import generate_key_pair
 from common.errors import ParleyError, RemoteProtocolError
 from common.messages import (
     MOST_TEXT,
+    Message,
     PartyRefused,
     StudyAborted,
     StudyFinished,
@@ -39,6 +40,7 @@ from common.study import Study
 from common.wire import approval, codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.effects import Effect, Fail, Finish, Send
+from curator.progress import chosen_links, step_record
 from curator.records import Record, StudyState
 from curator.surroundings import Outcome, Surroundings
 from curator.work import Work, effect_name
@@ -154,6 +156,7 @@ class StudyNode:
     def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> None:
         work = self._current()
         drawn = work.drawn
+        number, step = work.role.step_number, work.role.current_step
         try:
             effects = work.role.receive(party, message)
             with self._store.transaction():
@@ -161,6 +164,9 @@ class StudyNode:
                     self.study.digest, party, sequence, body,
                     effects=[effect_name(effect) for effect in effects], at=self._around.now(),
                 )  # fmt: skip
+                if links := chosen_links(self.study, step, message) if effects else ():
+                    self._store.note_links(self.study.digest, number, links)
+                self._note(message, len(body), party, sent=True)
                 refused = isinstance(message, PartyRefused)
                 self._execute(work, effects, StudyState.REFUSED if refused else StudyState.FAILED)
         except BaseException as error:
@@ -198,16 +204,21 @@ class StudyNode:
     def _execute(self, work: Work, effects: Sequence[Effect], ending: StudyState) -> None:
         """Write the effects down in order, in the caller's transaction."""
         digest, encoded = self.study.digest, _Encoder()
+        step = work.role.current_step
+        phase = step.phase if step else ""
         if effects:
-            step = work.role.current_step
-            phase = step.phase if step else ""
             self._store.move(digest, StudyState.RUNNING, step=work.role.step_number, phase=phase)
+            if step is not None:
+                opened = step_record(self.study, work.role.step_number, step, at=self._around.now())
+                self._store.note_step(digest, opened)
         for effect in effects:
             match effect:
                 case Send(message=StudyFinished()):
                     continue  # is queued when the release is made
                 case Send():
-                    self._store.queue(digest, effect.to, encoded(effect.message))
+                    body = encoded(effect.message)
+                    self._store.queue(digest, effect.to, body)
+                    self._note(effect.message, len(body), effect.to, sent=False, phase=phase)
                 case Finish():
                     number = work.role.step_number
                     self._store.move(digest, StudyState.PUBLISHING, step=number, phase="")
@@ -230,6 +241,7 @@ class StudyNode:
                 steps=tuple(work.steps.values()),
                 results=work.role.results,
                 private=self._store.private,
+                traffic=self._store.traffic.phases(self.study.digest),
             )
             try:
                 place = self._around.publish(outcome)
@@ -252,12 +264,20 @@ class StudyNode:
         with self._store.transaction():
             for name in self.names:
                 self._store.queue(self.study.digest, name, body)
+                self._note(told, len(body), name, sent=False)
             self._store.end(
                 self.study.digest, state, cause=cause, place=place, at=self._around.now()
             )
         self._work, self._waiting_for = None, ()
         logger.info("study %s: %s", self.study.digest.hex()[:16], state.value)
         self._around.changed()
+
+    def _note(
+        self, message: Message, size: int, party: str, *, sent: bool, phase: str = ""
+    ) -> None:
+        self._store.traffic.note(
+            message, size, party=party, sent=sent, phase=phase, at=self._around.clock()
+        )
 
     def _begin(self) -> Work:
         key = self._store.paillier_key(self.study.digest) if needs_key(self.study) else None

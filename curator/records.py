@@ -34,6 +34,7 @@ class Record:
         phase: what the open step belongs to; empty before the first.
         cause: why it was refused or failed, or why its release cannot be made.
         place: where the release is.
+        abort_asked: why the operator wants it ended; empty if nobody does.
     """
 
     study: bytes
@@ -43,6 +44,7 @@ class Record:
     phase: str
     cause: str
     place: str
+    abort_asked: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,7 +162,8 @@ class CuratorRole:
                 f"{type(message).__name__} of {sender!r} is not expected: the curator is waiting "
                 f"for {self._state.value}"
             )
-        if message.step != self._number:
+        # A refusal counts whenever it comes: it may be of what was published with the last step.
+        if message.step != self._number and not isinstance(message, PartyRefused):
             raise RemoteProtocolError(
                 f"{sender!r} speaks of step {message.step}; step {self._number} is open"
             )

@@ -24,7 +24,9 @@ from common.database import Database
 from common.errors import InputError, LocalError
 from common.privacy.randomness import KEY_BYTES, RandomSource
 from common.study import Study
+from common.traffic import Traffic
 from common.wire.strict import MOST_STUDY_BYTES
+from curator.progress import Links, StepRecord
 from curator.records import Incoming, Queued, Record, StudyState
 from curator.tables import TABLES
 
@@ -44,6 +46,7 @@ class Store:
         self._file = database
         self._source = source
         self._passphrase = passphrase
+        self.traffic = Traffic(database)
         database.add_tables(TABLES)
 
     @property
@@ -66,8 +69,12 @@ class Store:
         """The identity that every party offered last; empty if it withheld it."""
         return dict(self._file.rows("SELECT name, identity FROM party ORDER BY name"))
 
+    def parties(self) -> Mapping[str, str]:
+        """The software that every party called with last."""
+        return dict(self._file.rows("SELECT name, software FROM party ORDER BY name"))
+
     def propose(self, study: Study, *, at: str) -> None:
-        """Take in a study; again is harmless.
+        """Take in a study; again is harmless, and brings its signature up to date.
 
         Raises:
             InputError: it is too long for the parties to fetch.
@@ -82,7 +89,8 @@ class Store:
             raise LocalError(f"study {study.name!r} does not survive being written down")
         with self._file.transaction():
             self._file.write(
-                "INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL)",
+                "INSERT INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL) "
+                "ON CONFLICT (study) DO UPDATE SET document = excluded.document",
                 (study.digest, study.name, document, StudyState.WAITING.value, at),
             )
 
@@ -93,17 +101,24 @@ class Store:
         )
         return [document for (document,) in rows]
 
+    def document(self, study: bytes) -> str:
+        """The text of a study, with the signature under it if it has one."""
+        ((document,),) = self._file.rows("SELECT document FROM study WHERE study = ?", (study,))
+        return str(document)
+
     def record(self, study: bytes) -> Record:
         """Where a study stands."""
         rows = self._file.rows(
-            "SELECT name, state, step, phase, cause, place FROM study WHERE study = ?", (study,)
+            "SELECT name, state, step, phase, cause, place, COALESCE(reason, '') "
+            "FROM study LEFT JOIN abort_request USING (study) WHERE study = ?",
+            (study,),
         )
         if not rows:
             raise InputError(f"there is no study {study.hex()[:16]} here")
-        name, state, step, phase, cause, place = rows[0]
+        name, state, step, phase, cause, place, abort_asked = rows[0]
         return Record(
             study=study, name=name, state=StudyState(state), step=step, phase=phase, cause=cause,
-            place=place,
+            place=place, abort_asked=abort_asked,
         )  # fmt: skip
 
     def count_by_state(self) -> Mapping[StudyState, int]:
@@ -116,6 +131,24 @@ class Store:
         self._file.write(
             "UPDATE study SET state = ?, step = ?, phase = ?, cause = '' WHERE study = ?",
             (state.value, step, phase, study),
+        )
+
+    def note_step(self, study: bytes, step: StepRecord) -> None:
+        """Note what was opened, in the caller's transaction; again is harmless."""
+        costs = json.dumps({party: str(cost) for party, cost in step.costs.items()})
+        self._file.write(
+            "INSERT OR IGNORE INTO step VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                study, step.number, step.name, step.phase, step.opened_at, costs,
+                json.dumps(step.links),
+            ),
+        )  # fmt: skip
+
+    def note_links(self, study: bytes, number: int, links: Links) -> None:
+        """Note which attributes a published choice puts together, in the caller's transaction."""
+        self._file.write(
+            "UPDATE step SET links = ? WHERE study = ? AND number = ?",
+            (json.dumps(links), study, number),
         )
 
     def note_cause(self, study: bytes, cause: str) -> None:
@@ -131,6 +164,22 @@ class Store:
         )
         self._file.write("DELETE FROM secret WHERE study = ?", (study,))
         self._file.write("UPDATE incoming SET body = NULL WHERE study = ?", (study,))
+
+    def ask_to_abort(self, study: bytes, reason: str, *, at: str) -> None:
+        """Have the curator that runs on this file, now or later, end a study; the first counts."""
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR IGNORE INTO abort_request VALUES (?, ?, ?)", (study, reason, at)
+            )
+
+    def abort_requests(self) -> Mapping[bytes, str]:
+        """The reasons to end the studies that the operator wants ended and that are not over."""
+        return dict(
+            self._file.rows(
+                "SELECT study, reason FROM abort_request JOIN study USING (study) "
+                "WHERE ended_at IS NULL"
+            )
+        )
 
     def approve(self, study: bytes, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction; again is harmless."""

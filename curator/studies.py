@@ -50,9 +50,13 @@ class Studies:
         self._closed = False
 
     def open(self) -> None:
-        """Take in what is in the store and was not here yet, and go on with it."""
+        """Take in what commands wrote into the store: new studies, and which are to end."""
         with self._news:
             fresh = [self._add(text) for text in self.store.documents(skip=len(self._nodes))]
+            nodes = dict(self._nodes)
+        for study, reason in self.store.abort_requests().items():
+            if study in nodes:
+                nodes[study].abort(f"ended by the curator's operator: {reason}")
         for node in fresh:
             try:
                 node.resume()
@@ -86,6 +90,10 @@ class Studies:
         if node is None or party not in node.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
+
+    def known(self, study: bytes) -> StudyNode | None:
+        """A study, for the operator, who may see all of them."""
+        return self._nodes.get(study)
 
     def wake(self) -> None:
         """Have everybody who waits look again."""

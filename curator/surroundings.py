@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common.study import Study
 from common.subn.steps import Model, Plan, Step
+from common.traffic import Phases
 from curator.store import Store
 
 
@@ -22,6 +23,7 @@ class Outcome:
         steps: every step that was made, in order: what the privacy statement adds up.
         results: what was published in each of them.
         private: whether the curator's randomness came from a private source.
+        traffic: what it took, phase by phase.
     """
 
     study: Study
@@ -29,6 +31,7 @@ class Outcome:
     steps: Sequence[Step]
     results: Sequence[bytes]
     private: bool
+    traffic: Phases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """The tables of the curator's store.
 
 `content` holds what is queued for parties, once for all recipients; `secret` holds keys, and is
-emptied when a study ends.
+emptied when a study ends. `step` is for people who watch: what was opened when and at what cost;
+it stays.
 """
 
 TABLES = """
@@ -22,6 +23,11 @@ CREATE TABLE IF NOT EXISTS study (
     place TEXT NOT NULL,
     proposed_at TEXT NOT NULL,
     ended_at TEXT
+) STRICT;
+CREATE TABLE IF NOT EXISTS abort_request (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    reason TEXT NOT NULL,
+    asked_at TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS approval (
     study BLOB NOT NULL REFERENCES study (study),
@@ -55,6 +61,16 @@ CREATE TABLE IF NOT EXISTS outgoing (
     digest BLOB NOT NULL,
     acknowledged INTEGER NOT NULL,
     PRIMARY KEY (study, party, sequence)
+) STRICT;
+CREATE TABLE IF NOT EXISTS step (
+    study BLOB NOT NULL REFERENCES study (study),
+    number INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    opened_at TEXT NOT NULL,
+    costs TEXT NOT NULL,
+    links TEXT NOT NULL,
+    PRIMARY KEY (study, number)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS secret (
     study BLOB NOT NULL REFERENCES study (study),

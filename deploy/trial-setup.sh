@@ -49,7 +49,7 @@ Path("hub/schema.toml").write_text(demo_schema_toml())
 for seed, owner in enumerate(("north", "east", "south")):
     make_population(10_000, seed).to_csv(f"{owner}/rows.csv", index=False)
 PYTHON
-parley curator study new --name trial --schema hub/schema.toml --epsilon 1 \
+parley curator study new --name trial --schema hub/schema.toml --epsilon 1 --config hub/curator.toml \
   --party north:10000:north/keys/identity.pub --party east:10000:east/keys/identity.pub \
   --party south:10000:south/keys/identity.pub --out hub/study.toml
 parley curator study add hub/study.toml --config hub/curator.toml

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
-from common.crypto.identity_file import load_identity
+from common.crypto.identity_file import AskPassphrase, load_identity, load_public_identity
 from common.database import Database
 from common.errors import InputError, ParleyError
 from common.schema import Schema
@@ -21,18 +22,19 @@ from common.study import Member, Study
 from common.wire import peers
 from common.wire.certificates import Role, expiry_warning, subject_of
 from common.wire.credentials import CredentialFiles, Credentials, read
-from curator.app import CuratorSettings
+from curator.app import CuratorSettings, open_store
 from parley.configuration import software
 from parley.proposals import records
 from party import app as party_app
 from party.app import PartySettings
-from party.client.connection import PROTOCOL, Lines
+from party.client.connection import OPEN, PROTOCOL, Greeting, Lines
 from party.ledger import Ledger
 from party.policy import Policy
 from party.sources.settings import SourceSettings
 
 _LEAST_FREE_BYTES = 1 << 30
 _CLOCKS_DIFFER = timedelta(minutes=5)
+_CLOCKS_OFF_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +45,17 @@ class Finding:
         check: what was looked at.
         ok: whether a study can be run.
         words: what was found, and what to do about it.
+        warning: whether somebody should look at it all the same.
     """
 
     check: str
     ok: bool
     words: str
+    warning: bool = False
+
+
+class _Concern(Exception):  # not an error: the check passed
+    """Nothing that stops a study, and yet not as it should be."""
 
 
 def examine_party(
@@ -57,6 +65,7 @@ def examine_party(
     *,
     environment: Mapping[str, str],
     clock: Callable[[], datetime],
+    passphrase: AskPassphrase,
 ) -> Iterator[Finding]:
     """Everything a party's node needs.
 
@@ -66,21 +75,20 @@ def examine_party(
         wanted: the study to come, or its schema; None if there is none yet.
         environment: the process's.
         clock: the time.
+        passphrase: of the identity, if it is under one.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     yield _found("version", _version)
     yield _found("clock", lambda: _clock(files, settings.folder / "party.db", clock()))
     yield _found("certificate", lambda: _certificate(files, Role.PARTY, clock()))
-    yield _found(
-        "identity", lambda: load_identity(settings.keys / "identity.key").public.fingerprint
-    )
+    yield _found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
     yield _found("policy", lambda: _policy(settings.policy))
     yield _found("disk", lambda: _disk(settings.folder))
     yield _found("ledger", lambda: _ledger(settings.folder / "party.db"))
     yield _found("data source", lambda: _rows(source, wanted, files))
     if isinstance(wanted, Study):
-        yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.key"))
-    yield _found("curator", lambda: _reached(settings, environment, clock))
+        yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
+    yield from _at_the_curator(settings, source, wanted, environment, clock)
 
 
 def examine_curator(
@@ -95,12 +103,15 @@ def examine_curator(
     yield _found("disk", lambda: _disk(settings.folder))
     yield _found("releases", lambda: _disk(settings.releases))
     yield _found("state", lambda: _studies(settings))
+    yield _found("parties", lambda: _parties(settings))
     yield _found("address", lambda: _address(settings.listen))
 
 
 def _found(check: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(check=check, ok=True, words=look())
+    except _Concern as concern:
+        return Finding(check=check, ok=True, words=str(concern), warning=True)
     except ParleyError as error:
         return Finding(check=check, ok=False, words=" ".join(str(error).split()))
 
@@ -110,7 +121,7 @@ def _version() -> str:
 
 
 def _clock(files: CredentialFiles, ledger: Path | None, now: datetime) -> str:
-    """There is nobody to ask the time; but it cannot be before things that have happened."""
+    """It cannot be before things that have happened; the curator's clock is looked at later."""
     authority = files.load().authorities[0]
     if now < authority.not_valid_before_utc:
         raise InputError(
@@ -142,8 +153,14 @@ def _certificate(files: CredentialFiles, role: Role, now: datetime) -> str:
     credentials.check(role=role, at=now)
     certificate = credentials.certificate
     warning = expiry_warning(certificate, at=now)
+    if warning is not None:
+        raise _Concern(warning)
     until = f"until {certificate.not_valid_after_utc:%Y-%m-%d}"
-    return f"{subject_of(certificate).name!r}, {until}" if warning is None else f"soon: {warning}"
+    return f"{subject_of(certificate).name!r}, {until}"
+
+
+def _identity(path: Path, passphrase: AskPassphrase) -> str:
+    return load_identity(path, passphrase=passphrase).public.fingerprint
 
 
 def _policy(path: Path) -> str:
@@ -201,25 +218,84 @@ def _member(study: Study, files: CredentialFiles) -> Member:
 
 
 def _listed(study: Study, files: CredentialFiles, identity: Path) -> str:
-    ours = load_identity(identity).public
+    ours = load_public_identity(identity)
     if _member(study, files).identity.encoded != ours.encoded:
         raise InputError(
             f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
             "our identity.pub to the curator's operator and ask for a new study"
         )
-    return f"{study.name!r} lists us with our identity"
+    return f"{study.name!r} lists us with our identity; signed by {study.signer or 'nobody'}"
+
+
+def _at_the_curator(
+    settings: PartySettings,
+    source: Callable[[], SourceSettings],
+    wanted: Study | Schema | None,
+    environment: Mapping[str, str],
+    clock: Callable[[], datetime],
+) -> Iterator[Finding]:
+    """What only the curator can tell; nothing more is said of one that does not answer."""
+    met: list[_Meeting] = []
+    yield _found("curator", lambda: _reached(settings, environment, clock, met))
+    for meeting in met:
+        yield _found("clocks", meeting.clocks)
+        yield _found("versions", meeting.versions)
+        if wanted is None:
+            for study in meeting.studies:
+                yield _found("invitation", partial(_fits, source, study, meeting.files))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """A call at the curator: what it said, when by our clock, and the studies that are open."""
+
+    greeting: Greeting
+    at_s: float
+    took_s: float
+    studies: Sequence[Study]
+    files: CredentialFiles
+
+    def clocks(self) -> str:
+        offset = self.greeting.time_s - self.at_s
+        words = f"the curator's is {abs(offset):.1f} s {'ahead' if offset > 0 else 'behind'}"
+        words += f", within {self.took_s / 2:.1f} s"
+        if abs(offset) > _CLOCKS_OFF_S + self.took_s / 2:
+            raise _Concern(f"{words}: set one of the two; certificates and records go by them")
+        return words
+
+    def versions(self) -> str:
+        there = self.greeting.software
+        if there != software():
+            raise _Concern(f"{there} at the curator, {software()} here: use one version")
+        return f"{there} on both sides"
 
 
 def _reached(
-    settings: PartySettings, environment: Mapping[str, str], clock: Callable[[], datetime]
+    settings: PartySettings,
+    environment: Mapping[str, str],
+    clock: Callable[[], datetime],
+    met: list[_Meeting],
 ) -> str:
     address = party_app.address_of(settings, environment=environment, software=software())
     name = subject_of(address.files.load().certificate).name
-    identity = load_identity(settings.keys / "identity.key").public.encoded
+    identity = load_public_identity(settings.keys / "identity.pub").encoded
     with Lines(address, clock).dial() as connection:
-        invited = connection.enrol(name, identity)
+        connection.enrol(name, identity)  # the handshake's time is not the clock's
+        before = clock().timestamp()
+        greeting = connection.greet(name, identity)
+        took = clock().timestamp() - before
+        studies = [
+            Study.from_toml(connection.fetch_study(each.study), where=f"study {each.name!r}")
+            for each in greeting.studies
+            if each.state in OPEN
+        ]
+    met.append(_Meeting(greeting, before + took / 2, took, studies, address.files))
     way = "" if address.proxy is None else " through the proxy"
-    return f"{settings.curator} reached{way}, same protocol, {len(invited)} studies list us"
+    return f"{settings.curator} reached{way}, {len(greeting.studies)} studies list us"
+
+
+def _fits(source: Callable[[], SourceSettings], study: Study, files: CredentialFiles) -> str:
+    return f"{study.name!r}: {_rows(source, study, files)}"
 
 
 def _revocations(path: Path) -> str:
@@ -229,6 +305,19 @@ def _revocations(path: Path) -> str:
 
 def _studies(settings: CuratorSettings) -> str:
     return f"{len(records(settings))} studies"
+
+
+def _parties(settings: CuratorSettings) -> str:
+    """Who called, with which version: another than ours may speak another protocol."""
+    database, store = open_store(settings)
+    try:
+        seen = store.parties()
+    finally:
+        database.close()
+    other = [f"{name!r} runs {version}" for name, version in seen.items() if version != software()]
+    if other:
+        raise _Concern(f"{', '.join(other)}; we run {software()}: use one version")
+    return f"{len(seen)} have called, all with {software()}" if seen else "nobody has called yet"
 
 
 def _address(listen: str) -> str:

@@ -6,7 +6,9 @@ with the command a deployment uses, and they meet on loopback over mTLS:
     with Consortium(folder, tables, schema, options) as consortium:
         release = consortium.run(timeout_s=600, tell=tell)
 
-Processes are ended by their own process ids when the block ends, however it ends.
+Processes are ended by their own process ids when the block ends, however it ends. Each also has the
+reading end of a pipe from this one as its standard input, and stops when that ends: so nobody is
+left behind even where this process is killed and no block ends.
 """
 
 from __future__ import annotations
@@ -89,7 +91,8 @@ class Consortium:
         self._curator = self._add_curator()
         self._parties: dict[str, Path] = {}
         members = [self._add_party(name, table, ring) for name, table in tables.items()]
-        self.study = options.study(schema, members)
+        signer = load_identity(ring.identity)
+        self.study = options.study(schema, members).signed_by(signer)
         plan_of(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
@@ -137,6 +140,8 @@ class Consortium:
             except subprocess.TimeoutExpired:
                 child.process.kill()
                 child.process.wait()
+            if child.process.stdin is not None:
+                child.process.stdin.close()
 
     def run(self, *, timeout_s: float, tell: Reporter = silent) -> Path:
         """Run the study to its end; where its release is.
@@ -179,9 +184,9 @@ class Consortium:
         log = home / "log.jsonl"
         with log.open("ab") as stream:
             process = subprocess.Popen(  # noqa: S603  (our own command, no shell)
-                [sys.executable, "-P", "-m", "parley", *words],
+                [sys.executable, "-P", "-m", "parley", *words, "--stop-with-stdin"],
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=stream,
                 stderr=stream,
             )
@@ -250,6 +255,7 @@ def _policy(study: Study) -> str:
         f"[study]\nmin_parties = 1\nmin_key_bits = {study.key_bits}\n"
         f"methods = {json.dumps([study.method])}\nprofiles = {json.dumps([study.profile])}\n"
         f"aggregations = {json.dumps([study.aggregation.value])}\n"
+        f"signers = {json.dumps([study.signer])}\n"
         "[approval]\nautomatic = true\n"
     )
 

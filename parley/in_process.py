@@ -7,9 +7,9 @@ role, with a queue in each direction where a deployment has a network.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from common.rounds import needs_key
 from common.schema.codes import Codes
 from common.study import Study
 from common.subn.steps import Model, Plan, Step
+from common.traffic import SETTING_UP, PhaseTraffic
 from curator.effects import Effect as CuratorEffect
 from curator.effects import Fail
 from curator.effects import Send as SendToParty
@@ -32,8 +33,6 @@ from curator.role import CuratorRole
 from parley.console import Reporter, silent
 from party.effects import ChargeBudget
 from party.role import PartyRole
-
-SETTING_UP = "setting up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +53,6 @@ class RowsInMemory:
     def codes(self) -> Codes:
         """All rows at once."""
         return self.table
-
-
-@dataclass(slots=True)
-class PhaseTraffic:
-    """What one phase took: rounds, seconds, and bytes per party in both directions."""
-
-    rounds: int = 0
-    seconds: float = 0.0
-    sent: Counter[str] = field(default_factory=Counter)
-    received: Counter[str] = field(default_factory=Counter)
-
-    def as_json(self) -> dict[str, object]:
-        """Plain values."""
-        return {
-            "rounds": self.rounds,
-            "seconds": round(self.seconds, 1),  # finer times would tell about the rows
-            "bytes_sent": dict(sorted(self.sent.items())),
-            "bytes_received": dict(sorted(self.received.items())),
-        }
 
 
 @dataclass(frozen=True, slots=True)

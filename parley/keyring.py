@@ -5,11 +5,15 @@ At the curator:                          At a party:
     authority.pem   its certificate          party.csr       the request for the curator
     curator.key     the server's key         party.pem       the certificate, once approved
     curator.pem     its certificate          authority.pem   the consortium's authority
-    revoked.txt     fingerprints             identity.key    what signs, opens and masks in studies
-    issued/         every certificate        identity.pub    its public half, for the study
+    identity.key    what signs studies       identity.key    what signs, opens and masks in studies
+    identity.pub    its public half          identity.pub    its public half, for the study
+    revoked.txt     fingerprints
+    issued/         every certificate
 
-Private keys are made where they are used, have mode 0600, and leave the folder in no operation. No
-file is overwritten but by a rotation, and each is written whole or not at all. A rotation puts the
+Private keys are made where they are used, have mode 0600, and leave the folder in no operation. The
+authority's key and the identity may be under a passphrase as well; the keys for connections never
+are, so that a service can start by itself. No file is overwritten but by a rotation or a change of
+passphrase, and each is written whole or not at all. A rotation puts the
 new key beside the old one (`.next.key`) until its certificate is there; the old certificate stays
 valid until it expires, so nothing has to happen at the same moment on two machines.
 """
@@ -26,7 +30,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.crypto.identity import Identity
-from common.crypto.identity_file import save_identity
+from common.crypto.identity_file import (
+    AskPassphrase,
+    identity_bytes,
+    load_identity,
+    no_passphrase,
+    save_identity,
+)
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.wire import certificates, peers
@@ -76,8 +86,13 @@ class Keyring:
 
     @property
     def identity(self) -> Path:
-        """The party's identity."""
+        """What signs: a party's approvals and messages, a curator's studies."""
         return self.folder / "identity.key"
+
+    @property
+    def public_identity(self) -> Path:
+        """Its public half."""
+        return self.folder / "identity.pub"
 
     @property
     def _authority_key(self) -> Path:
@@ -118,7 +133,12 @@ class Keyring:
         return parse_request(read(self.request), where=self.request)
 
     def approve(
-        self, request: x509.CertificateSigningRequest, *, days: int, now: datetime
+        self,
+        request: x509.CertificateSigningRequest,
+        *,
+        days: int,
+        now: datetime,
+        passphrase: AskPassphrase = no_passphrase,
     ) -> tuple[x509.Certificate, Path]:
         """Issue a certificate for a request, and keep a copy; only where the authority's key is."""
         authority = self.authority()
@@ -127,7 +147,7 @@ class Keyring:
         certificate = certificates.issue(
             request,
             authority=authority,
-            authority_key=parse_key(read_private(self._authority_key), where=self._authority_key),
+            authority_key=self._read_authority_key(passphrase),
             first=now - _CLOCKS_DIFFER,
             last=min(now + timedelta(days=days), authority.not_valid_after_utc),
         )
@@ -137,7 +157,28 @@ class Keyring:
         write_new(path, pem(certificate))
         return certificate, path
 
-    def rotate(self, *, now: datetime) -> x509.Certificate | None:
+    def _read_authority_key(self, passphrase: AskPassphrase) -> ec.EllipticCurvePrivateKey:
+        path = self._authority_key
+        return parse_key(read_private(path), where=path, passphrase=passphrase)
+
+    def protect(self, *, old: AskPassphrase, new: str | None) -> list[Path]:
+        """Put the identity and the authority's key under another passphrase, or under none.
+
+        The key for connections stays as it is: a service reads it whenever it connects.
+        """
+        content = {}
+        if self.identity.exists():
+            identity = load_identity(self.identity, passphrase=old)
+            content[self.identity] = identity_bytes(identity, passphrase=new)
+        if self.is_authority:
+            content[self._authority_key] = key_pem(self._read_authority_key(old), passphrase=new)
+        for path, data in content.items():  # all of them could be opened
+            replace(path, data, mode=0o600)
+        return list(content)
+
+    def rotate(
+        self, *, now: datetime, passphrase: AskPassphrase = no_passphrase
+    ) -> x509.Certificate | None:
         """Make a new key; the new certificate if it could be issued here, else None: ask for it."""
         current = self.certificate()
         if current is None:
@@ -149,7 +190,9 @@ class Keyring:
         replace(self.request, pem(request))
         if not self.is_authority:
             return None
-        certificate, path = self.approve(request, days=CERTIFICATE_DAYS, now=now)
+        certificate, path = self.approve(
+            request, days=CERTIFICATE_DAYS, now=now, passphrase=passphrase
+        )
         self.accept(read(path), where=path, now=now)
         return certificate
 
@@ -205,11 +248,21 @@ class Keyring:
 
 
 def init_curator(
-    folder: Path, name: str, hosts: tuple[str, ...], *, now: datetime, external: bool
+    folder: Path,
+    name: str,
+    hosts: tuple[str, ...],
+    *,
+    now: datetime,
+    external: bool,
+    passphrase: str | None = None,
 ) -> Keyring:
-    """Make the curator's keys: with an authority of its own, or for an existing one to certify."""
+    """Make the curator's keys: with an authority of its own, or for an existing one to certify.
+
+    A passphrase protects the authority's key and the identity, on top of their mode.
+    """
     ring = _new_ring(folder, Subject(role=Role.CURATOR, name=name, hosts=hosts))
     write_new(ring.revoked, peers.HEADER.encode())
+    _add_identity(ring, passphrase)
     if external:
         return ring
     key = certificates.new_key()
@@ -219,20 +272,27 @@ def init_curator(
         first=now - _CLOCKS_DIFFER,
         last=now + timedelta(days=AUTHORITY_DAYS),
     )
-    write_new(folder / "authority.key", key_pem(key), mode=0o600)
+    write_new(folder / "authority.key", key_pem(key, passphrase=passphrase), mode=0o600)
     write_new(ring.files.authority, pem(authority))
-    _, path = ring.approve(ring.read_request(), days=CERTIFICATE_DAYS, now=now)
+    _, path = ring.approve(
+        ring.read_request(), days=CERTIFICATE_DAYS, now=now, passphrase=lambda: passphrase or ""
+    )
     ring.accept(read(path), where=path, now=now)
     return ring
 
 
-def init_party(folder: Path, name: str) -> Keyring:
-    """Make a party's keys, its identity, and the request for the curator."""
+def init_party(folder: Path, name: str, *, passphrase: str | None = None) -> Keyring:
+    """Make a party's keys, its identity (under a passphrase, if there is one), and the request."""
     ring = _new_ring(folder, Subject(role=Role.PARTY, name=name))
-    identity = Identity.generate(OsRandomSource())
-    save_identity(ring.identity, identity)
-    write_new(folder / "identity.pub", base64.b64encode(identity.public.encoded) + b"\n")
+    _add_identity(ring, passphrase)
     return ring
+
+
+def _add_identity(ring: Keyring, passphrase: str | None) -> None:
+    identity = Identity.generate(OsRandomSource())
+    save_identity(ring.identity, identity, passphrase=passphrase)
+    public = base64.b64encode(identity.public.encoded) + b"\n"
+    write_new(ring.public_identity, public)
 
 
 def _new_ring(folder: Path, subject: Subject) -> Keyring:

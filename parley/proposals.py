@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+from collections.abc import Callable
 from pathlib import Path
 
-from common.crypto.identity import PublicIdentity
+from common.crypto.identity_file import load_public_identity
 from common.errors import InputError
 from common.study import Member, Study
+from common.traffic import Phases
 from curator.app import CuratorSettings, open_store
 from curator.records import Record, StudyState
+
+MOST_REASON = 500
+_LOOK_EVERY_S = 0.2
 
 
 def member_of(written: str) -> Member:
@@ -23,14 +26,7 @@ def member_of(written: str) -> Member:
     if len(parts) != 3 or not parts[1].isdecimal():
         raise InputError(f"--party {written!r}: expected NAME:ROWS:FILE, as north:10000:north.pub")
     name, rows, path = parts
-    try:
-        encoded = base64.b64decode(Path(path).read_text("ascii").strip(), validate=True)
-        identity = PublicIdentity(encoded)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, binascii.Error, ValueError, InputError):
-        raise InputError(f"{path}: not the identity.pub of a party") from None
-    return Member(name=name, rows=int(rows), identity=identity)
+    return Member(name=name, rows=int(rows), identity=load_public_identity(Path(path)))
 
 
 def records(settings: CuratorSettings) -> list[tuple[Record, tuple[str, ...]]]:
@@ -47,6 +43,49 @@ def records(settings: CuratorSettings) -> list[tuple[Record, tuple[str, ...]]]:
                 waiting = tuple(m.name for m in study.members if m.name not in approved)
             found.append((record, waiting))
         return found
+    finally:
+        database.close()
+
+
+def phases_of(settings: CuratorSettings, study: bytes) -> Phases:
+    """What a study took so far."""
+    database, store = open_store(settings)
+    try:
+        return store.traffic.phases(study)
+    finally:
+        database.close()
+
+
+def abort(
+    settings: CuratorSettings,
+    record: Record,
+    reason: str,
+    *,
+    at: str,
+    wait_s: float,
+    sleep: Callable[[float], None],
+) -> Record:
+    """Ask the curator to end a study, and wait a while for it to do so; where it stands then.
+
+    The request is in the curator's file: one that runs finds it within a second, one that does not
+    ends the study when it is started.
+
+    Raises:
+        InputError: the study is over, or the reason cannot be sent.
+    """
+    if record.state.over:
+        raise InputError(f"study {record.name!r} is over: {record.state.value}")
+    if not 0 < len(reason) <= MOST_REASON or not reason.isprintable():
+        raise InputError(f"--reason: one line of up to {MOST_REASON} characters; parties read it")
+    database, store = open_store(settings)
+    try:
+        store.ask_to_abort(record.study, reason, at=at)
+        for _ in range(round(wait_s / _LOOK_EVERY_S)):
+            now = store.record(record.study)
+            if now.state.over:
+                return now
+            sleep(_LOOK_EVERY_S)
+        return store.record(record.study)
     finally:
         database.close()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 from common.methods import account, statement_of
 from common.study import Study
+from common.traffic import transcript_of
 from curator.surroundings import Outcome
 from parley import release
 from parley.columns import Columns
@@ -50,13 +50,6 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
     study = outcome.study
     accountant = account(study, outcome.steps)
     statement = statement_of(study, accountant, source_private=outcome.private)
-    rounds = Counter(step.phase for step in outcome.steps)
-    transcript = {
-        "study": study.digest.hex(),
-        "parties": [member.name for member in study.members],
-        "phases": {phase: {"rounds": number} for phase, number in rounds.items()},
-        "rounds": len(outcome.steps),
-    }
     return FittedStudy(
         study=study,
         model=outcome.model,
@@ -64,5 +57,5 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
         results=tuple(outcome.results),
         privacy=statement.as_dict(),
         columns=Columns.by_schema(study.schema),
-        transcript=transcript,
+        transcript=transcript_of(study, outcome.traffic),
     )

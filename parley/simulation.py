@@ -18,9 +18,10 @@ from common.crypto.identity import Identity
 from common.errors import InputError
 from common.methods import account, plan_of, statement_of
 from common.schema import Codes, Schema
-from common.study import Member, Study
+from common.study import Member
+from common.traffic import transcript_of
 from parley.console import Reporter, silent
-from parley.in_process import Run, run_study
+from parley.in_process import run_study
 from parley.single_owner import Table, as_schema, encode, source_of
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 from parley.study_release import FittedStudy
@@ -101,24 +102,9 @@ def run_in_process(
         results=run.results,
         privacy=statement.as_dict(),
         columns=columns,
-        transcript=transcript_of(study, run),
+        transcript=transcript_of(study, run.traffic),
         seed=seed,
     )
-
-
-def transcript_of(study: Study, run: Run) -> dict[str, object]:
-    """Bytes, rounds and seconds by phase and party: the content of transcript.json."""
-    return {
-        "study": study.digest.hex(),
-        "parties": [member.name for member in study.members],
-        "phases": {phase: traffic.as_json() for phase, traffic in run.traffic.items()},
-        "bytes": sum(
-            sum(traffic.sent.values()) + sum(traffic.received.values())
-            for traffic in run.traffic.values()
-        ),
-        "rounds": sum(traffic.rounds for traffic in run.traffic.values()),
-        "seconds": round(sum(traffic.seconds for traffic in run.traffic.values()), 1),
-    }
 
 
 def _named(tables: Sequence[Table]) -> dict[str, Table]:

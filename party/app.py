@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identity_file import load_identity
+from common.crypto.identity_file import AskPassphrase, load_identity
 from common.database import Database
 from common.errors import InputError
 from common.methods import plan_of
 from common.metrics import serving_metrics
+from common.passphrase import asking
 from common.privacy.randomness import OsRandomSource
 from common.service import check_level
 from common.study import Study
@@ -55,6 +56,8 @@ class PartySettings:
         keys: the folder of its keys, as `parley keys init` makes it.
         policy: the owner's policy file.
         curator: host and port of the curator.
+        passphrase_file: a file whose first line opens the identity, if that is under a passphrase;
+            only the owner may be able to read it.
         attempts: how many failures in a row are borne before giving up.
         first_wait_s: after the first failure; doubled from one to the next.
         longest_wait_s: between two attempts.
@@ -67,6 +70,7 @@ class PartySettings:
     keys: Path
     policy: Path
     curator: str
+    passphrase_file: Path | None = None
     attempts: int = 1000
     first_wait_s: float = 0.5
     longest_wait_s: float = 30.0
@@ -98,9 +102,18 @@ def household(
     source: SourceSettings,
     *,
     clock: Callable[[], dt.datetime],
+    passphrase: AskPassphrase | None = None,
     make_plan: Callable[[Study], Plan] = plan_of,
 ) -> Iterator[Household]:
-    """What this party is and has, from its files; enough to review studies without a network."""
+    """What this party is and has, from its files; enough to review studies without a network.
+
+    Args:
+        settings: of the node.
+        source: where the rows are.
+        clock: the time.
+        passphrase: of the identity, if it is under one; by default what the settings name.
+        make_plan: makes a fresh copy of a study's plan.
+    """
     credentials = CredentialFiles.in_folder(settings.keys, Role.PARTY).load()
     certificate = credentials.certificate
     warning = expiry_warning(certificate, at=clock())
@@ -111,7 +124,10 @@ def household(
     try:
         yield Household(
             name=subject_of(certificate).name,
-            identity=load_identity(settings.keys / "identity.key"),
+            identity=load_identity(
+                settings.keys / "identity.key",
+                passphrase=passphrase or asking(settings.passphrase_file, {}),
+            ),
             policy=Policy.load(settings.policy),
             approvals=Approvals(database),
             journal=Journal(database, OsRandomSource()),

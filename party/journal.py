@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from common.database import Database
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import KEY_BYTES, RandomSource
+from common.traffic import Traffic
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (
@@ -129,6 +130,7 @@ class Journal:
     def __init__(self, database: Database, source: RandomSource) -> None:
         self._file = database
         self._source = source
+        self.traffic = Traffic(database)
         database.add_tables(_TABLES)
 
     @property

@@ -25,6 +25,7 @@ from typing import Protocol
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.messages import (
     EnvelopePosted,
+    Message,
     PartyRefused,
     StudyAborted,
     StudyFinished,
@@ -38,6 +39,7 @@ from party.ledger import Caps, Charge, Ledger
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
+_PUBLIC_OBJECTION = "the curator's message is not one that the approved study allows"
 
 SourceForStep = Callable[[int], RandomSource]
 
@@ -52,6 +54,10 @@ class Role(Protocol):
             RemoteProtocolError: the message is not allowed here; nothing changed.
             PolicyError: the party refuses to go on.
         """
+
+    @property
+    def phase(self) -> str:
+        """What the open step belongs to; empty between steps."""
 
 
 RoleFactory = Callable[[SourceForStep], Role]
@@ -77,6 +83,7 @@ class StudyTicket:
 
     digest: bytes
     name: str
+    party: str
     data_digest: str
 
 
@@ -158,6 +165,26 @@ class PartyNode:
         for outgoing in self._take_in(number, body, message):
             self._send(outgoing)
 
+    def refuse(self, error: RemoteProtocolError | PolicyError) -> None:
+        """Go no further: the curator is told so, and our own journal why. Nothing if it is over."""
+        if self.state is not StudyState.RUNNING:
+            return
+        objection = isinstance(error, RemoteProtocolError)
+        told = PartyRefused(
+            study=self._ticket.digest,
+            step=self._journal.traffic.newest_step(self._ticket.digest),
+            reason=_PUBLIC_OBJECTION if objection else _PUBLIC_REFUSAL,
+        )
+        done = _Done()
+        with self._journal.transaction():
+            self._release(told, done)
+            self._journal.end(
+                self._ticket.digest, StudyState.REFUSED, reason=str(error), at=self._now()
+            )
+        self._role = None
+        for outgoing in done.released:
+            self._send(outgoing)
+
     def _take_note(self, number: int, body: bytes, message: ToParty) -> None:
         """A study that ended here may end at the curator later; nothing else may come."""
         if not isinstance(message, StudyAborted | StudyFinished):
@@ -173,6 +200,7 @@ class PartyNode:
         try:
             effects, refusal = _ask(role, message)
             with self._journal.transaction():
+                self._note(message, len(body), sent=False, phase=role.phase)
                 done = self._execute(message, effects, refusal)
                 self._journal.add_received(
                     self._ticket.digest, number, body, effects=done.effects, at=self._now()
@@ -240,10 +268,16 @@ class PartyNode:
             recipient="curator" if sealed_to is None else f"party {sealed_to}, sealed",
             at=self._now(),
         )
+        self._note(message, len(body), sent=True, phase="")
         done.effects.append(effect_name(Send(message=message)))
         done.released.append(Outgoing(number=number, body=body))
         if isinstance(message, PartyRefused):
             done.ending, done.reason = StudyState.REFUSED, message.reason
+
+    def _note(self, message: Message, size: int, *, sent: bool, phase: str) -> None:
+        self._journal.traffic.note(
+            message, size, party=self._ticket.party, sent=sent, phase=phase, at=self._clock()
+        )
 
     def _current_role(self) -> Role:
         """The role, rebuilt from the journal after a crash."""

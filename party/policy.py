@@ -36,7 +36,7 @@ min_key_bits = 3072             # of the curator's Paillier key
 methods = ["subn+", "dp-subn"]
 profiles = ["sound"]            # "paper" charges more than it claims
 aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
-signers = []                    # fingerprints of who may sign studies; [] is anybody
+signers = []                    # fingerprints of who may sign studies; [] is anybody, or nobody
 curators = []                   # fingerprints of curators' authorities; [] is anybody
 
 [data]
@@ -60,7 +60,7 @@ class Circumstances:
         data_as_of: the date of our data, where it is known.
         cost: what the study's plan charges our rows, in all.
         spent_in_total: epsilon in the ledger, on other studies.
-        signer: fingerprint of who signed the study; None if nobody did. Verified by the caller.
+        signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
         curator: fingerprint of the authority that certified the curator. Verified by the caller.
     """
 

@@ -61,6 +61,7 @@ class Review:
         study: its name.
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
+        signer: fingerprint of who signed it; None if nobody did.
         claimed: the epsilon that the study's method is run with.
         cost: what it charges our rows.
         spent: what other studies charged before.
@@ -74,6 +75,7 @@ class Review:
     study: str
     digest: str
     party: str
+    signer: str | None
     claimed: Fraction
     cost: Fraction
     spent: Fraction
@@ -97,11 +99,12 @@ class Review:
         lines = [
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
+            f"  signed by {self.signer}" if self.signer else "  signed by nobody",
             "",
             "What it costs",
-            f"  epsilon {_shown(self.cost)} for each of our rows"
-            + ("" if self.cost == self.claimed else f"; the study claims {_shown(self.claimed)}"),
-            f"  {_shown(self.spent)} spent before; {_shown(self.left)} would be left",
+            f"  epsilon {shown(self.cost)} for each of our rows"
+            + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
+            f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
             "",
             "What it asks",
             *(f"  {_phase_text(phase)}" for phase in self.phases),
@@ -136,6 +139,7 @@ def review(
         study=study.name,
         digest=study.digest.hex(),
         party=circumstances.party,
+        signer=circumstances.signer,
         claimed=study.epsilon,
         cost=circumstances.cost,
         spent=circumstances.spent_in_total,
@@ -204,7 +208,7 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
 
 
 def _protections(study: Study, cost: Fraction) -> list[Protection]:
-    exactly = f"whatever is published changes by at most a factor of exp({_shown(cost)})"
+    exactly = f"whatever is published changes by at most a factor of exp({shown(cost)})"
     public = Protection(
         against="readers of the synthetic table and of everything published",
         protected=True,
@@ -277,7 +281,7 @@ def _against_parties_of_the_paper(study: Study) -> list[Protection]:
 
 
 def _phase_text(phase: PlannedStep) -> str:
-    parts = [f"epsilon {_shown(phase.epsilon)}"]
+    parts = [f"epsilon {shown(phase.epsilon)}"]
     if phase.tables:
         parts.append(f"{phase.tables:,} tables of {phase.cells:,} cells in all")
     if phase.choices:
@@ -290,7 +294,7 @@ def _protection_text(protection: Protection) -> str:
     return f"{word} {protection.against}: {protection.how}"
 
 
-def _shown(epsilon: Fraction) -> str:
+def shown(epsilon: Fraction) -> str:
     """A fraction, and about what it is when that is not plain."""
     if epsilon.denominator == 1:
         return str(epsilon)

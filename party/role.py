@@ -132,6 +132,12 @@ class PartyRole:
         return self._state
 
     @property
+    def phase(self) -> str:
+        """What the open step belongs to; empty between steps."""
+        step = self._plan.step() if self._state is State.IN_STEP else None
+        return "" if step is None else step.phase
+
+    @property
     def step_number(self) -> int:
         """How many steps have their result."""
         return self._number

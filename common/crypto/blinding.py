@@ -55,25 +55,31 @@ from common.crypto.paillier import Blinder, PrivateKey, PublicKey
 from common.errors import LocalError
 from common.privacy.randomness import OsRandomSource, RandomSource, below
 
-_WINDOW_BITS = 8
+_BYTE, _NIBBLE = 8, 4  # bits of an exponent per row of a table
+# As many factors by nibbles cost what a table by bytes costs: who needs more has use for that one.
+_FEW_FACTORS = 256
 
 
 class FixedBase:
     """Powers of one base, by a table of base^(d * 256^i): one multiplication per exponent byte.
 
     For 1024-bit exponents modulo a 4096-bit number the table takes 17 MB and as long to make as
-    some forty plain exponentiations.
+    some forty plain exponentiations. A table by nibbles takes an eighth of both, and its powers
+    twice as long.
     """
 
-    __slots__ = ("_exponent_bytes", "_modulus", "_rows")
+    __slots__ = ("_exponent_bytes", "_modulus", "_rows", "_window_bits")
 
-    def __init__(self, base: mpz, *, modulus: mpz, exponent_bits: int) -> None:
+    def __init__(
+        self, base: mpz, *, modulus: mpz, exponent_bits: int, by_nibbles: bool = False
+    ) -> None:
         self._modulus = modulus
-        self._exponent_bytes = -(-exponent_bits // _WINDOW_BITS)
+        self._window_bits = _NIBBLE if by_nibbles else _BYTE
+        self._exponent_bytes = -(-exponent_bits // _BYTE)
         self._rows = []
-        for _ in range(self._exponent_bytes):
+        for _ in range(self._exponent_bytes * _BYTE // self._window_bits):
             row = [mpz(1), base]
-            for _ in range(2, 1 << _WINDOW_BITS):
+            for _ in range(2, 1 << self._window_bits):
                 row.append(row[-1] * base % modulus)
             self._rows.append(row)
             base = row[-1] * base % modulus
@@ -87,13 +93,15 @@ class FixedBase:
         except OverflowError:
             raise LocalError(
                 f"an exponent of {exponent.bit_length()} bits is longer than the table's "
-                f"{self._exponent_bytes * _WINDOW_BITS}"
+                f"{self._exponent_bytes * _BYTE}"
             ) from None
         return self.power_of_digits(digits)
 
     def power_of_digits(self, digits: bytes) -> mpz:
-        """base^e for e given as little-endian bytes, one per row of the table."""
+        """base^e for e given as little-endian bytes."""
         modulus = self._modulus
+        if self._window_bits == _NIBBLE:
+            digits = bytes(half for byte in digits for half in (byte & 15, byte >> 4))
         result = mpz(1)
         for row, digit in zip(self._rows, digits, strict=True):
             result = result * row[digit] % modulus
@@ -101,21 +109,36 @@ class FixedBase:
 
 
 class FixedBaseBlinder:
-    """h^s with s of half the modulus' length. See the module's text for what is assumed."""
+    """h^s with s of half the modulus' length. See the module's text for what is assumed.
+
+    The first factors come from a small table; whoever needs many gets a large one, once.
+    """
 
     def __init__(self, public_key: PublicKey, source: RandomSource) -> None:
         self._exponent_bytes = public_key.bits // 16
-        self._powers = FixedBase(
-            public_key.h, modulus=public_key.n_squared, exponent_bits=public_key.bits // 2
-        )
+        self._public_key = public_key
+        self._powers: FixedBase | None = None
+        self._few_left = _FEW_FACTORS
         self._source = source
+
+    def _table(self, count: int) -> FixedBase:
+        """The table to make `count` more factors with."""
+        before, self._few_left = self._few_left, self._few_left - count
+        if self._powers is None or before >= 0 > self._few_left:
+            self._powers = FixedBase(
+                self._public_key.h,
+                modulus=self._public_key.n_squared,
+                exponent_bits=self._public_key.bits // 2,
+                by_nibbles=self._few_left >= 0,
+            )
+        return self._powers
 
     def factors(self, count: int) -> list[mpz]:
         """`count` fresh factors."""
-        width = self._exponent_bytes
+        table, width = self._table(count), self._exponent_bytes
         exponents = self._source.random_bytes(count * width)
         return [
-            self._powers.power_of_digits(exponents[start : start + width])
+            table.power_of_digits(exponents[start : start + width])
             for start in range(0, count * width, width)
         ]
 

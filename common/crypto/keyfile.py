@@ -2,9 +2,7 @@
 
 Format, version 1: the line `parley paillier private key 1`, one byte that says how the rest is
 protected, and the rest.
-- `S`, sealed: 16 bytes of salt, 12 of nonce, then AES-256-GCM under scrypt(passphrase, salt) with
-  everything before the ciphertext authenticated. The cost of scrypt (2^17 blocks, 128 MB, half
-  a second) belongs to the version, so a file cannot ask for more.
+- `S`, sealed under a passphrase, see `sealing`.
 - `P`, plain: protected by the file's mode alone.
 The secret is the public key's bytes followed by the factor p; q follows from n.
 
@@ -18,17 +16,13 @@ import os
 import stat
 from pathlib import Path
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-
 from common.crypto.paillier import PrivateKey, PublicKey
+from common.crypto.sealing import seal, unseal
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
 _MAGIC = b"parley paillier private key 1\n"
 _SEALED, _PLAIN = b"S", b"P"
-_SALT_BYTES, _NONCE_BYTES = 16, 12
 _HEADER_BYTES = len(_MAGIC) + 1
 _LARGEST_FILE = 1 << 14
 
@@ -85,10 +79,7 @@ def to_bytes(key: PrivateKey, *, passphrase: str | None, source: RandomSource) -
     secret = key.public_key.to_bytes() + p.to_bytes(key.public_key.bits // 16, "big")
     if passphrase is None:
         return _MAGIC + _PLAIN + secret
-    if not passphrase:
-        raise InputError("an empty passphrase protects nothing")
-    header = _MAGIC + _SEALED + source.random_bytes(_SALT_BYTES + _NONCE_BYTES)
-    return header + _cipher(passphrase, header).encrypt(header[-_NONCE_BYTES:], secret, header)
+    return seal(secret, passphrase, header=_MAGIC + _SEALED, source=source)
 
 
 def from_bytes(data: bytes, *, passphrase: str | None) -> PrivateKey:
@@ -106,20 +97,7 @@ def from_bytes(data: bytes, *, passphrase: str | None) -> PrivateKey:
         return _parse(data[_HEADER_BYTES:])
     if passphrase is None:
         raise InputError("the key is under a passphrase; give it")
-    size = _HEADER_BYTES + _SALT_BYTES + _NONCE_BYTES
-    header, sealed = data[:size], data[size:]
-    if len(header) < size:
-        raise InputError("the key is truncated")
-    try:
-        secret = _cipher(passphrase, header).decrypt(header[-_NONCE_BYTES:], sealed, header)
-    except InvalidTag:
-        raise InputError("the passphrase is wrong, or the key is damaged") from None
-    return _parse(secret)
-
-
-def _cipher(passphrase: str, header: bytes) -> AESGCM:
-    salt = header[_HEADER_BYTES : _HEADER_BYTES + _SALT_BYTES]
-    return AESGCM(Scrypt(salt=salt, length=32, n=1 << 17, r=8, p=1).derive(passphrase.encode()))
+    return _parse(unseal(data, passphrase, header=_MAGIC + _SEALED))
 
 
 def _parse(secret: bytes) -> PrivateKey:

@@ -12,6 +12,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from common.crypto.identity_file import AskPassphrase, no_passphrase
 from common.errors import InputError
 from common.wire import certificates
 from common.wire.certificates import Role, Subject
@@ -125,13 +126,20 @@ def parse_request(data: bytes, *, where: Path) -> x509.CertificateSigningRequest
         raise InputError(f"{where}: not a certificate request in PEM form") from None
 
 
-def parse_key(data: bytes, *, where: Path) -> ec.EllipticCurvePrivateKey:
+def parse_key(
+    data: bytes, *, where: Path, passphrase: AskPassphrase = no_passphrase
+) -> ec.EllipticCurvePrivateKey:
     """The private key in a PEM file."""
+    sealed = b"ENCRYPTED" in data
     try:
-        key = serialization.load_pem_private_key(data, password=None)
+        password = passphrase().encode() if sealed else None
+        key = serialization.load_pem_private_key(data, password=password)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # Without the cause: nothing of a private key belongs into an error's trace.
-        raise InputError(f"{where}: not a private key in PEM form without a passphrase") from None
+        wrong = "the passphrase is wrong, or it is damaged" if sealed else "not a PEM private key"
+        raise InputError(f"{where}: {wrong}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise InputError(f"{where}: not an elliptic-curve key; make one with `parley keys init`")
     return key
@@ -142,12 +150,16 @@ def pem(item: x509.Certificate | x509.CertificateSigningRequest) -> bytes:
     return item.public_bytes(serialization.Encoding.PEM)
 
 
-def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A private key as a file holds it; the file's mode is all that protects it."""
+def key_pem(key: ec.EllipticCurvePrivateKey, *, passphrase: str | None = None) -> bytes:
+    """A private key as a file holds it; without a passphrase the file's mode is all there is."""
+    if passphrase == "":
+        raise InputError("an empty passphrase protects nothing")
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.NoEncryption()
+        if passphrase is None
+        else serialization.BestAvailableEncryption(passphrase.encode()),
     )
 
 

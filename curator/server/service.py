@@ -15,11 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
+from grpc_reflection.v1alpha.reflection import SERVICE_NAME, enable_server_reflection
 
 from common.errors import InputError
 from common.wire.credentials import CredentialFiles
 from common.wire.peers import Revocations
 from common.wire.tls import SERVER_OPTIONS, server_credentials
+from common.wire.v1.curator_pb2 import DESCRIPTOR
 from common.wire.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from curator.server.health import health_handler
 from curator.server.servicer import CuratorServicer
@@ -27,6 +29,7 @@ from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
 
+CURATOR_SERVICE = DESCRIPTOR.services_by_name["CuratorService"].full_name
 _SHORT_CALLS = 16  # threads that are never taken by parties waiting for work
 
 
@@ -41,6 +44,7 @@ class CuratorServer:
         clock: the time.
         software: what to tell the parties we are.
         most_streams: how many parties may wait for work at a time, over all studies.
+        reflection: whether to tell callers which calls there are.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class CuratorServer:
         clock: Callable[[], dt.datetime],
         software: str,
         most_streams: int = 200,
+        reflection: bool = False,
     ) -> None:
         self._studies = studies
         self._listen = listen
@@ -67,8 +72,12 @@ class CuratorServer:
             most_streams=most_streams,
         )
         self.calls = servicer.calls
+        self.presence = servicer.presence
         add_CuratorServiceServicer_to_server(servicer, self._server)  # type: ignore[no-untyped-call]  # generated
         self._server.add_generic_rpc_handlers((health_handler(lambda: self._serving),))
+        if reflection:
+            names = (CURATOR_SERVICE, SERVICE_NAME)
+            enable_server_reflection(names, self._server)
         self._credentials = server_credentials(files)
 
     def start(self) -> int:

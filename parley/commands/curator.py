@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from common.crypto.identity import Identity
+from common.crypto.identity_file import load_identity
+from common.errors import InputError
 from common.methods import plan_of
 from common.schema import Schema
 from common.service import log_to, stopping_on_signals
@@ -18,14 +22,26 @@ from curator.records import Record
 from parley import console
 from parley.atomic import replace, write_new
 from parley.commands import new_app
-from parley.commands.options import AsJson, Config, Format, SchemaFile
+from parley.commands.options import AsJson, Config, Format, SchemaFile, StopWithStdin
 from parley.configuration import curator_settings, software
-from parley.proposals import find_record, member_of, records
+from parley.passphrases import passphrase_in
+from parley.proposals import abort as ask_to_abort
+from parley.proposals import find_record, member_of, phases_of, records
 from parley.publishing import publish
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 
+_ABORT_S = 5.0  # how long a running curator may take to end a study
+
+Signer = Annotated[
+    Path | None,
+    typer.Option(
+        help="The identity.key to sign with. [default: the curator's]", show_default=False
+    ),
+]
+Unsigned = Annotated[bool, typer.Option("--unsigned", help="Do not sign it.")]
+
 app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
-study_app = new_app("Studies: write one down, offer it, and see how it is getting on.")
+study_app = new_app("Studies: write one down, offer it, see how it is getting on, end it.")
 app.add_typer(study_app, name="study")
 
 
@@ -40,11 +56,19 @@ def serve(
         str | None, typer.Option(help="Address and port; port 0 takes a free one.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    dashboard: Annotated[
+        bool | None, typer.Option(help="Serve a page for the operator, too.")
+    ] = None,
+    dashboard_listen: Annotated[
+        str | None,
+        typer.Option(help="Its address and port; TLS unless it is loopback. [127.0.0.1:7444]"),
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
     format: Annotated[Format, typer.Option(help="Of the synthetic rows.")] = Format.CSV,  # noqa: A002
     port_file: Annotated[
         Path | None, typer.Option(help="Write the port here when calls are taken.")
     ] = None,
+    stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then finish the calls under way. Logs are JSON on stderr.
 
@@ -52,7 +76,8 @@ def serve(
     """
     flags = {
         "folder": folder, "keys": keys, "releases": releases, "listen": listen,
-        "metrics": metrics, "log_level": log_level,
+        "metrics": metrics, "log_level": log_level, "dashboard": dashboard,
+        "dashboard_listen": dashboard_listen,
     }  # fmt: skip
     settings = curator_settings(config, os.environ, flags).values
     log_to(level=settings.log_level)
@@ -62,7 +87,7 @@ def serve(
         if port_file is not None:
             replace(port_file, f"{port}\n".encode())
 
-    with stopping_on_signals() as stopping:
+    with stopping_on_signals(with_stdin=stop_with_stdin) as stopping:
         curator_app.serve(
             settings,
             publish=lambda outcome: publish(outcome, place, file_format=format.value),
@@ -101,10 +126,15 @@ def new(
     rows: Annotated[
         int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
     ] = None,
+    config: Config = None,
+    signer: Signer = None,
+    unsigned: Unsigned = False,
 ) -> None:
     """Write a study down: schema, budget, and who takes part with which identity and how many rows.
 
-    Send the file to every owner; they review it with `parley party review`.
+    It is signed with the curator's identity (the settings say where its keys are) or with --signer,
+    so that owners know who proposes it. Send the file to every owner; they review it with `parley
+    party review`.
     """
     options = StudyOptions(
         epsilon=epsilon,
@@ -121,9 +151,11 @@ def new(
     )
     study = options.study(Schema.load(schema), [member_of(written) for written in party])
     plan_of(study)  # refuses a study that could never be run
+    if not unsigned:
+        study = study.signed_by(_signing_identity(config, signer))
     write_new(out, study.to_toml().encode())
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
-    console.result(f"digest {study.digest.hex()}")
+    _tell_offered(study)
 
 
 @study_app.command()
@@ -131,12 +163,20 @@ def add(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
     config: Config = None,
+    signer: Signer = None,
+    unsigned: Unsigned = False,
 ) -> None:
-    """Offer a study to its parties; a running curator takes it up by itself."""
+    """Offer a study to its parties; a running curator takes it up by itself.
+
+    One that nobody signed is signed on the way, as in `study new`.
+    """
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)
+    if proposed.signature is None and not unsigned:
+        proposed = proposed.signed_by(_signing_identity(config, signer))
+        console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
     curator_app.propose(settings, proposed, clock=_now)
-    console.result(f"digest {proposed.digest.hex()}")
+    _tell_offered(proposed)
 
 
 @study_app.command(name="list")
@@ -158,19 +198,68 @@ def status(
     json: AsJson = False,
 ) -> None:
     """How one study is getting on, and whom it waits for."""
-    record, waiting = find_record(curator_settings(config, os.environ).values, study)
+    settings = curator_settings(config, os.environ).values
+    record, waiting = find_record(settings, study)
+    phases = phases_of(settings, record.study)
     if json:
-        console.result_json(_as_json(record) | {"not_approved_by": list(waiting)})
+        took = {phase: traffic.as_json() for phase, traffic in phases.items()}
+        told = {"not_approved_by": list(waiting), "phases": took}
+        console.result_json(_as_json(record) | told)
         return
     console.result(f"study    {record.name}")
     console.result(f"digest   {record.study.hex()}")
     console.result(f"state    {_standing(record)}")
     if waiting:
         console.result(f"waits for the approval of {', '.join(waiting)}")
+    if record.abort_asked and not record.state.over:
+        console.result(f"to end   {record.abort_asked} (when the curator runs)")
     if record.cause:
         console.result(f"cause    {record.cause}")
+    for phase, traffic in phases.items():
+        console.result(f"phase    {phase}: {traffic.text()}")
     if record.place:
         console.result(f"release  {record.place}")
+
+
+@study_app.command()
+def abort(
+    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why; the parties read it.")],
+    config: Config = None,
+) -> None:
+    """End a study without a release. What it has cost the owners' rows so far stays charged.
+
+    A running curator ends it at once and tells the parties; one that is not running does so when it
+    is started.
+    """
+    settings = curator_settings(config, os.environ).values
+    record, _ = find_record(settings, study)
+    at = _now().isoformat(timespec="seconds")
+    record = ask_to_abort(settings, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+    if not record.state.over:
+        console.warn("no curator runs on this state now, or it is busy: the study ends when it can")
+    console.result(f"state    {_standing(record)}")
+
+
+def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
+    """Whoever proposes: the identity that was named, or else the curator's."""
+    passphrase_file = None
+    if signer is None:
+        try:
+            settings = curator_settings(config, os.environ).values
+        except InputError as error:
+            raise InputError(
+                f"who signs the study? Name the curator's settings (--config) or an identity.key "
+                f"(--signer); --unsigned leaves it unsigned ({error})"
+            ) from None
+        signer, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
+    return load_identity(signer, passphrase=passphrase_in(passphrase_file))
+
+
+def _tell_offered(study: Study) -> None:
+    console.result(f"digest {study.digest.hex()}")
+    console.result(f"signer {study.signer or 'nobody'}")
 
 
 def _standing(record: Record) -> str:
@@ -186,6 +275,7 @@ def _as_json(record: Record) -> dict[str, object]:
         "phase": record.phase,
         "cause": record.cause,
         "release": record.place,
+        "abort_asked": record.abort_asked,
     }
 
 

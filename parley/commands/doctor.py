@@ -19,6 +19,7 @@ from parley.commands import new_app
 from parley.commands.options import AsJson, Config
 from parley.configuration import curator_settings, party_settings, source_settings
 from parley.exit_codes import ExitCode
+from parley.passphrases import passphrase_in
 
 app = new_app()
 
@@ -37,7 +38,8 @@ def doctor(
 ) -> None:
     """Check everything that can stop a study, before it does. A line per check.
 
-    Exit code 0: ready. 3: something is wrong, and its line says what to do.
+    Exit code 0: ready, though lines with `warn` are worth a look. 3: something is wrong, and its
+    line says what to do.
     """
     wanted = _wanted(study, schema)
     if role is Role.CURATOR:
@@ -51,15 +53,18 @@ def doctor(
                 wanted,
                 environment=os.environ,
                 clock=_now,
+                passphrase=passphrase_in(settings.values.passphrase_file),
             )
         )
     ready = all(finding.ok for finding in found)
     if json:
-        checks = [{"check": f.check, "ok": f.ok, "words": f.words} for f in found]
+        checks = [
+            {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words} for f in found
+        ]
         console.result_json({"ready": ready, "checks": checks})
     else:
         for finding in found:
-            word = "ok" if finding.ok else "FAIL"
+            word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
             console.result(f"{word:<5} {finding.check:<12} {finding.words}")
     if not ready:
         raise typer.Exit(ExitCode.INPUT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Annotated
 import typer
 from cryptography import x509
 
-from common.crypto.identity import PublicIdentity
-from common.crypto.identity_file import load_identity
+from common.crypto.identity_file import load_public_identity
 from common.errors import InputError
 from common.wire import certificates
 from common.wire.certificates import Role
@@ -22,6 +20,7 @@ from parley.atomic import whole_folder, write_new
 from parley.commands import new_app
 from parley.commands.options import AsJson
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from parley.passphrases import chosen_passphrase, new_passphrase, passphrase_in
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
 
@@ -29,6 +28,14 @@ Folder = Annotated[Path, typer.Option("--folder", help="The folder with the keys
 Fingerprint = Annotated[
     str | None,
     typer.Option(help="The fingerprint you were told; without it you are asked to compare."),
+]
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file whose first line is the passphrase of the keys; only you may be able to read "
+        "it. [default: PARLEY_PASSPHRASE, or you are asked]",
+        show_default=False,
+    ),
 ]
 _FOLDER = Path("keys")
 
@@ -45,20 +52,30 @@ def init(
     external_authority: Annotated[  # noqa: FBT002
         bool, typer.Option(help="Curator: an existing authority will certify the server's key.")
     ] = False,
+    passphrase_file: PassphraseFile = None,
+    ask_passphrase: Annotated[  # noqa: FBT002
+        bool, typer.Option("--ask-passphrase", help="Ask for a passphrase to put the keys under.")
+    ] = False,
 ) -> None:
     """Make keys: at the curator the consortium's authority, at a party its key and a request.
 
-    Private keys never leave the folder.
+    Private keys never leave the folder. With a passphrase (asked for, or of a file, or of
+    PARLEY_PASSPHRASE) the identity and the authority's key are encrypted; without, their mode 0600
+    is all that protects them. The keys for connections never are, so that a service can start by
+    itself.
     """
     hosts = tuple(host or ())
+    passphrase = new_passphrase(passphrase_file, ask=ask_passphrase)
     if role is Role.PARTY:
         if hosts or external_authority:
             raise InputError("--host and --external-authority are for the curator")
         with whole_folder(folder):
-            ring = init_party(folder, name)
+            ring = init_party(folder, name, passphrase=passphrase)
     else:
         with whole_folder(folder):
-            ring = init_curator(folder, name, hosts, now=_now(), external=external_authority)
+            ring = init_curator(
+                folder, name, hosts, now=_now(), external=external_authority, passphrase=passphrase
+            )
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
@@ -88,6 +105,7 @@ def approve(
     days: Annotated[
         int, typer.Option(min=1, max=3650, help="For how long the certificate is valid.")
     ] = CERTIFICATE_DAYS,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
     """Issue a certificate for a request, after comparing its fingerprint with the party's owner."""
     ring = Keyring.open(folder)
@@ -102,7 +120,9 @@ def approve(
                 f"({certificates.fingerprint(earlier)}): is this a rotation?"
             )
     _compare("key of the request", key, fingerprint)
-    certificate, path = ring.approve(waiting, days=days, now=_now())
+    certificate, path = ring.approve(
+        waiting, days=days, now=_now(), passphrase=passphrase_in(passphrase_file)
+    )
     _show_certificate("certificate", certificate)
     console.note(f"send {path} and {ring.files.authority} to {subject.name!r}; neither is secret")
 
@@ -141,22 +161,44 @@ def show(folder: Folder = _FOLDER, json: AsJson = False) -> None:  # noqa: FBT00
     _show_certificate("certificate", ring.certificate())
     if ring.request.exists():
         _show_request(ring)
-    if ring.identity.exists():
-        console.result(f"identity     {load_identity(ring.identity).public.fingerprint}")
+    if ring.public_identity.exists():
+        public = load_public_identity(ring.public_identity)
+        console.result(f"identity     {public.fingerprint}")
     for one in ring.issued():
         _show_certificate("issued", one)
 
 
 @app.command()
-def rotate(folder: Folder = _FOLDER) -> None:
+def rotate(folder: Folder = _FOLDER, passphrase_file: PassphraseFile = None) -> None:
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
-    renewed = ring.rotate(now=_now())
+    renewed = ring.rotate(now=_now(), passphrase=passphrase_in(passphrase_file))
     if renewed is None:
         _show_request(ring)
     else:
         _show_certificate("certificate", renewed)
         console.note("a running curator takes it up by itself; open connections go on")
+
+
+@app.command()
+def passphrase(
+    folder: Folder = _FOLDER,
+    passphrase_file: PassphraseFile = None,
+    new_passphrase_file: Annotated[
+        Path | None,
+        typer.Option(help="A file whose first line is the new one; else you are asked."),
+    ] = None,
+    remove: Annotated[  # noqa: FBT002
+        bool, typer.Option("--remove", help="Under none: their mode protects the keys.")
+    ] = False,
+) -> None:
+    """Put the identity and the authority's key under another passphrase, or a first one."""
+    ring = Keyring.open(folder)
+    if remove and new_passphrase_file is not None:
+        raise InputError("give --remove or --new-passphrase-file, not both")
+    new = None if remove else chosen_passphrase(new_passphrase_file)
+    for path in ring.protect(old=passphrase_in(passphrase_file), new=new):
+        console.result(f"{path}: {'mode 0600 only' if new is None else 'under the new passphrase'}")
 
 
 @app.command()
@@ -198,10 +240,8 @@ def _compare(what: str, actual: str, told: str | None) -> None:
 
 def _as_json(ring: Keyring) -> dict[str, object]:
     """What `show` shows; None for what is not there."""
-    public = ring.folder / "identity.pub"
-    identity = None
-    if public.exists():
-        identity = PublicIdentity(base64.b64decode(read(public))).fingerprint
+    public = ring.public_identity
+    identity = load_public_identity(public).fingerprint if public.exists() else None
     request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
     return {
         "role": ring.role.value,

@@ -17,6 +17,15 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is th
 Config = Annotated[Path | None, typer.Option(help="The settings file of the service, TOML.")]
 
 
+StopWithStdin = Annotated[
+    bool,
+    typer.Option(
+        "--stop-with-stdin",
+        help="Stop when standard input ends: for a parent process that must leave nobody behind.",
+    ),
+]
+
+
 class Format(StrEnum):
     """Of the synthetic rows."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,21 +18,26 @@ from common.wire.catalogue import WireError
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
-from parley.commands.options import AsJson, Config
+from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
+from parley.commands.party_ui import ui
 from parley.configuration import party_settings, software, source_settings
+from parley.passphrases import passphrase_in
 from party import app as party_app
+from party import decisions
 from party.app import PartySettings
-from party.approvals import Approvals, Decision
+from party.approvals import Approvals
 from party.client.attendance import Household
 from party.client.connection import Lines, Summary
 from party.journal import StudyState
 from party.review import Review
+from party.sources.settings import SourceSettings
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
 app.command()(ledger)
 app.command()(transcript)
+app.command()(ui)
 
 StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
 
@@ -51,6 +55,7 @@ def join(
     once: Annotated[
         bool, typer.Option("--once", help="Stop when the studies there are have ended.")
     ] = False,
+    stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
 
@@ -61,8 +66,8 @@ def join(
     log_to(level=settings.values.log_level)
     source = source_settings(settings, config, os.environ)
     with (
-        stopping_on_signals() as stopping,
-        party_app.household(settings.values, source, clock=_now) as house,
+        stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
+        _opened(settings.values, source) as house,
         party_app.metrics(settings.values, house),
     ):
         endings = party_app.invitations(
@@ -98,14 +103,11 @@ def approve(
     """Approve a study, after a review; the node then signs it and takes part."""
     with _house(config) as house:
         seen = _seen(house, study)
-        if seen.reasons_against:
-            listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
-            raise PolicyError(f"our policy refuses this study:\n{listed}")
-        if not yes:
+        if not yes and not seen.reasons_against:
             console.note(seen.text())
             if not typer.confirm(f"Spend epsilon {seen.cost} of every row of ours on it?"):
                 raise InputError("not confirmed; nothing was decided")
-        _decide(house, seen, approved=True)
+        decisions.approve(house.approvals, seen, at=house.now())
     console.result(f"approved {seen.digest}")
 
 
@@ -119,14 +121,8 @@ def decline(
     """Decline a study, for good; the curator is told so, and not why."""
     declined = Study.load(study)
     with open_file(_settings(config)) as file:
-        decision = Decision(
-            approved=False,
-            epsilon=Fraction(0),
-            reason=reason,
-            decided_by="owner",
-            decided_at=_now().isoformat(timespec="seconds"),
-        )
-        Approvals(file).decide(declined.digest, decision)
+        at = _now().isoformat(timespec="seconds")
+        decisions.decline(Approvals(file), declined.digest, reason=reason, at=at)
     console.result(f"declined {declined.digest.hex()}")
 
 
@@ -142,17 +138,22 @@ def status(
     with _house(config) as house:
         own = {record.study: record for record in house.journal.studies()}
         invited = {} if offline else _invited(settings, house)
-        lines = []
+        lines: list[dict[str, Any]] = []
         for study in [*own, *(each for each in invited if each not in own)]:
             decision = house.approvals.decision(study)
             lines.append(
                 {
                     "study": study.hex(),
                     "name": own[study].name if study in own else invited[study].name,
-                    "decision": _word(decision),
+                    "decision": decisions.in_words(decision),
                     "here": own[study].state.value if study in own else "not begun",
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
+                    "epsilon_spent": str(house.ledger.spent(study.hex())),
+                    "phases": {
+                        phase: traffic.as_json()
+                        for phase, traffic in house.journal.traffic.phases(study).items()
+                    },
                 }
             )
     if json:
@@ -161,8 +162,10 @@ def status(
     for line in lines:
         console.result(
             f"{line['study'][:16]}  {line['name']}: {line['decision']}; here {line['here']}; "
-            f"at the curator {line['at_the_curator']}"
+            f"at the curator {line['at_the_curator']}; epsilon {line['epsilon_spent']} spent"
         )
+        if line["reason"]:
+            console.result(f"{'':>18}{line['reason']}")
     if not lines:
         console.result("no studies")
 
@@ -205,24 +208,6 @@ def _seen(house: Household, study: Path) -> Review:
     return house.review(proposed, house.open_source(proposed))
 
 
-def _decide(house: Household, seen: Review, *, approved: bool) -> None:
-    decision = Decision(
-        approved=approved,
-        epsilon=seen.cost,
-        reason="",
-        decided_by="owner",
-        decided_at=house.now(),
-    )
-    house.approvals.decide(bytes.fromhex(seen.digest), decision)
-
-
-def _word(decision: Decision | None) -> str:
-    if decision is None:
-        return "not decided"
-    word = "approved" if decision.approved else "declined"
-    return f"{word} by the {decision.decided_by} on {decision.decided_at}"
-
-
 def _settings(config: Path | None) -> PartySettings:
     return party_settings(config, os.environ).values
 
@@ -231,8 +216,13 @@ def _settings(config: Path | None) -> PartySettings:
 def _house(config: Path | None) -> Iterator[Household]:
     settings = party_settings(config, os.environ)
     source = source_settings(settings, config, os.environ)
-    with party_app.household(settings.values, source, clock=_now) as house:
+    with _opened(settings.values, source) as house:
         yield house
+
+
+def _opened(settings: PartySettings, source: SourceSettings) -> AbstractContextManager[Household]:
+    passphrase = passphrase_in(settings.passphrase_file)
+    return party_app.household(settings, source, clock=_now, passphrase=passphrase)
 
 
 def _now() -> datetime:

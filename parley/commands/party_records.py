@@ -75,7 +75,10 @@ def ledger(
 def transcript(*, config: Config = None, json: AsJson = False) -> None:
     """Every message that left the building, or may have left: when, to whom, how large."""
     with open_file(party_settings(config, os.environ).values) as file:
-        departures = Journal(file, OsRandomSource()).transcript()
+        journal = Journal(file, OsRandomSource())
+        departures = journal.transcript()
+        names = {each.study: each.study_name for each in departures}
+        took = {study: journal.traffic.phases(study) for study in names}
     if json:
         listed = [
             {
@@ -98,5 +101,8 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
             f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
             f"{each.kind} for {each.recipient}  {each.digest[:16]}"
         )
+    for study, phases in took.items():
+        for phase, traffic in phases.items():
+            console.result(f"{names[study]}, {phase}: {traffic.text()}")
     total = sum(each.size for each in departures)
     console.result(f"total  {total:,} bytes in {len(departures)} messages")

@@ -23,8 +23,9 @@ from common.study import Study
 from common.subn.steps import PartyRows, Plan
 from common.wire import approval, codec
 from common.wire.catalogue import ErrorCode, WireError
+from common.wire.frames import Whole
 from party.approvals import Approvals, Decision
-from party.client.connection import Connection, Summary
+from party.client.connection import ENDED, Connection, HungUpError, Summary
 from party.client.patience import Patience
 from party.journal import Journal, Outgoing, StudyState
 from party.ledger import Ledger
@@ -38,7 +39,8 @@ logger = logging.getLogger(__name__)
 
 _ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves the curator's disk
 # All that anybody is told: why is the owner's own business, and may say something about the rows.
-_PUBLIC_REFUSAL = "the owner does not take part in this study"
+_DECLINED = "the owner does not take part in this study"
+_OUTSIDE_POLICY = "the owner's policy does not allow this study"
 
 
 class PinnedRows(PartyRows, Protocol):
@@ -91,7 +93,7 @@ class Household:
             data_as_of=source.snapshot.as_of,
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
-            signer=None,
+            signer=study.signer,
             curator=self.authority,
         )
         return review(study, self.policy, circumstances, steps)
@@ -148,6 +150,9 @@ class Attendance:
             try:
                 with self._dial() as connection:
                     return self._attend_over(connection)
+            except HungUpError:
+                logger.info("study %s: this node is stopping", self._digest.hex()[:16])
+                return None
             except WireError as error:
                 logger.warning("study %s: %s", self._digest.hex()[:16], error)
                 if self._patience.wait_after(error):
@@ -167,13 +172,14 @@ class Attendance:
             self._refuse(connection, f"study {self._digest.hex()[:16]} was declined")
         study, source = self._prepare(connection)
         if decision is None or not summary.approved:
-            decision = self._approve(connection, study, source)
-            if decision is None:
-                return None
+            answer = self._approve(connection, study, source)
+            if not isinstance(answer, Decision):
+                return answer
+            decision = answer
         node = self._node = self._node or self._make_node(study, source, decision)
         self._catch_up(connection, node, summary)
         for whole in connection.work(self._digest, received=node.newest_received):
-            node.receive(whole.sequence, whole.data)
+            self._take_in(connection, node, whole)
             self._patience.progressed()
             self._hand_in(connection, node)
             over = node.state is not StudyState.RUNNING
@@ -182,6 +188,18 @@ class Attendance:
         if node.state is StudyState.RUNNING:
             raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
         return node.state
+
+    def _take_in(self, connection: Connection, node: PartyNode, whole: Whole) -> None:
+        """One message; what must not be answered ends the study, and the curator is told so."""
+        try:
+            node.receive(whole.sequence, whole.data)
+        except (RemoteProtocolError, PolicyError) as error:
+            if whole.sequence > node.newest_received + 1:
+                raise  # a gap, which another connection closes, and nothing that was asked of us
+            logger.error("study %s is refused: %s", self._digest.hex()[:16], error)
+            node.refuse(error)
+            self._hand_in(connection, node)
+            raise
 
     def _prepare(self, connection: Connection) -> tuple[Study, PinnedRows]:
         """The study, with the digest that was asked for, and the rows in its domains."""
@@ -197,14 +215,18 @@ class Attendance:
             self._source = self._house.open_source(self._study)
         return self._study, self._source
 
-    def _approve(self, connection: Connection, study: Study, source: PinnedRows) -> Decision | None:
-        """Sign when the owner has approved; None if told to stop before."""
+    def _approve(
+        self, connection: Connection, study: Study, source: PinnedRows
+    ) -> Decision | StudyState | None:
+        """Sign when the owner has approved; else how the study ended, or None if told to stop."""
         house = self._house
         seen = house.review(study, source)
         if seen.reasons_against:
             listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
             self._refuse(
-                connection, f"study {study.name!r} is refused by this owner's policy:\n{listed}"
+                connection,
+                f"study {study.name!r} is refused by this owner's policy:\n{listed}",
+                told=_OUTSIDE_POLICY,
             )
         decision = self._decision(seen)
         while decision is None:
@@ -212,16 +234,19 @@ class Attendance:
             if self._patience.sleep(self._look_again_s):
                 return None
             decision = self._decision(seen)
+            if decision is None and connection.status(self._digest).state in ENDED:
+                logger.info("study %s ended without us", self._digest.hex()[:16])
+                return StudyState.ABORTED
         if not decision.approved:
             self._refuse(connection, f"study {study.name!r} was declined")
         statement = approval.statement(study=self._digest, party=house.name)
         connection.approve(self._digest, house.identity.sign(statement))
         return decision
 
-    def _refuse(self, connection: Connection, reason: str) -> NoReturn:
+    def _refuse(self, connection: Connection, reason: str, *, told: str = _DECLINED) -> NoReturn:
         """Tell the curator no more than that, and our own side why."""
         try:
-            connection.decline(self._digest, _PUBLIC_REFUSAL)
+            connection.decline(self._digest, told)
         except WireError as error:
             if error.code is not ErrorCode.STUDY_CLOSED:
                 raise
@@ -246,7 +271,12 @@ class Attendance:
         allowed = self._house.policy.caps
         approved = replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
         return PartyNode(
-            StudyTicket(digest=study.digest, name=study.name, data_digest=source.snapshot.digest),
+            StudyTicket(
+                digest=study.digest,
+                name=study.name,
+                party=self._house.name,
+                data_digest=source.snapshot.digest,
+            ),
             role=lambda source_of: self._make_role(study, source, source_of),
             journal=self._house.journal,
             ledger=self._house.ledger,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import grpc
 
+from common.errors import ParleyError
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.certificates import Role
@@ -28,7 +29,6 @@ PROTOCOL = 1
 _CALL_S = 60.0
 _SUBMIT_S = 3600.0  # the curator may learn a whole structure from the last answer of a step
 
-_STOPPING = "this node is stopping"
 _OF_OUR_CERTIFICATE = (ErrorCode.CERTIFICATE_EXPIRED, ErrorCode.CERTIFICATE_REVOKED)
 
 STATES = {
@@ -38,6 +38,17 @@ STATES = {
     pb.STUDY_STATE_REFUSED: "refused",
     pb.STUDY_STATE_FAILED: "failed",
 }
+
+
+OPEN = ("waiting for parties", "running")
+ENDED = ("refused", "failed")
+
+
+class HungUpError(ParleyError):
+    """We ended the call ourselves, because this node stops; nothing is wrong with anybody."""
+
+    def __init__(self) -> None:
+        super().__init__("this node is stopping")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +68,21 @@ class Summary:
     state: str
     approved: bool
     submitted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greeting:
+    """What the curator says of itself, and the studies that list this party, newest first.
+
+    Attributes:
+        software: and its version.
+        time_s: its clock, in seconds since 1970.
+        studies: newest first.
+    """
+
+    software: str
+    time_s: float
+    studies: list[Summary]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +137,8 @@ class Connection:
         try:
             yield
         except grpc.RpcError as error:
+            if self._hung_up():
+                raise HungUpError from error
             meaning = tls.explain(error, self._credentials, at=self._clock())
             if meaning.code in _OF_OUR_CERTIFICATE and self._replaced():
                 hint = "our certificate was replaced meanwhile; the next connection shows the new"
@@ -119,10 +147,14 @@ class Connection:
         except ValueError as error:  # what gRPC raises for a call on a channel that was closed
             if not self._hung_up():
                 raise
-            raise WireError(ErrorCode.UNAVAILABLE, _STOPPING) from error
+            raise HungUpError from error
 
     def enrol(self, party: str, identity: bytes) -> list[Summary]:
         """Introduce ourselves; the studies that list us, newest first."""
+        return self.greet(party, identity).studies
+
+    def greet(self, party: str, identity: bytes) -> Greeting:
+        """Introduce ourselves; who answers, and the studies that list us."""
         request = pb.EnrolRequest(
             protocol=PROTOCOL, software=self._software, party=party, identity=identity
         )
@@ -131,7 +163,7 @@ class Connection:
         strict.check(response)
         if response.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {response.protocol}")
-        return [
+        studies = [
             Summary(
                 study=each.study,
                 name=each.name,
@@ -141,6 +173,7 @@ class Connection:
             )
             for each in response.studies
         ]
+        return Greeting(software=response.software, time_s=response.time_ms / 1000, studies=studies)
 
     def fetch_study(self, study: bytes) -> str:
         """The text of a study, as the curator has it."""
@@ -228,7 +261,8 @@ class Lines:
         Raises:
             InputError: a key or certificate cannot be read.
             WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, said by our own certificate
-                before anything is dialled; UNAVAILABLE after `hang_up`.
+                before anything is dialled.
+            HungUpError: after `hang_up`.
         """
         files = self._address.files
         state = files.state()
@@ -253,7 +287,7 @@ class Lines:
     def _registered(self, channel: grpc.Channel) -> Iterator[None]:
         with self._lock:
             if self._closed:
-                raise WireError(ErrorCode.UNAVAILABLE, _STOPPING)
+                raise HungUpError
             self._open.add(channel)
         try:
             yield

@@ -9,13 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from common.errors import ParleyError
 from common.wire.catalogue import WireError
 from party.client.attendance import Attendance, Household
-from party.client.connection import Lines
+from party.client.connection import OPEN, Lines
 from party.client.patience import Patience
 from party.journal import StudyState
 
 logger = logging.getLogger(__name__)
 
-_OPEN = ("waiting for parties", "running")
 _MOST_AT_A_TIME = 16
 
 Ending = StudyState | ParleyError | None
@@ -93,7 +92,7 @@ class Invitations:
         begun = {
             each.study for each in self._house.journal.studies() if each.state is StudyState.RUNNING
         }
-        return [each.study for each in invited if each.state in _OPEN or each.study in begun]
+        return [each.study for each in invited if each.state in OPEN or each.study in begun]
 
 
 def _ending(done: Future[StudyState | None]) -> Ending:

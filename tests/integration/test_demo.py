@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,34 @@ def test_a_study_that_takes_too_long_is_given_up_and_nobody_is_left(small, tmp_p
     ):
         consortium.run(timeout_s=0.0)
     assert running_on(tmp_path) == []
+
+
+ABANDONED = """
+import os, pathlib, signal, sys, time
+from parley.consortium import Consortium
+from parley.population import demo_schema_toml, make_population
+from common.schema import Schema
+from parley.study_options import StudyOptions
+tables = {"one": make_population(60, 0), "two": make_population(60, 1)}
+options = StudyOptions(epsilon="1", aggregation="masked")
+schema = Schema.from_toml(demo_schema_toml())
+consortium = Consortium(pathlib.Path(sys.argv[1]), tables, schema, options)
+consortium._start_curator(time.monotonic() + 60)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_parent_that_is_killed_leaves_nobody_behind(tmp_path):
+    folder = tmp_path / "abandoned"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", ABANDONED, str(folder)], cwd=ROOT, capture_output=True, timeout=120
+    )
+    assert done.returncode == -9, done.stderr
+    assert (folder / "curator" / "port").exists(), "the curator ran"
+    for _ in range(600):
+        if not running_on(folder):
+            break
+        time.sleep(0.1)
+    assert running_on(folder) == []
+    assert "stopped" in (folder / "curator" / "log.jsonl").read_text().splitlines()[-1]

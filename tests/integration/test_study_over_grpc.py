@@ -312,7 +312,11 @@ def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gat
         charged = [entry.charge.step for entry in house.ledger.entries()]
         assert charged == (["tables"] if plan is SamePhaseAgain else [])
         left = [departure.kind for departure in house.journal.transcript()]
-        assert left == ["ShareSubmitted"] * len(charged)
+        assert left == [*["ShareSubmitted"] * len(charged), "PartyRefused"]
+        assert house.journal.state(consortium.study.digest) is StudyState.REFUSED
+    record = consortium.curator.store.record(consortium.study.digest)
+    assert record.state is CuratorState.REFUSED
+    assert record.cause.endswith("not one that the approved study allows")
 
 
 def test_an_approval_signed_by_somebody_else_does_not_count(gathering):

@@ -5,11 +5,16 @@ import json
 import logging
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from common.errors import InputError
 from common.service import JsonFormatter, check_level, stopping_on_signals
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def logged(write):
@@ -56,3 +61,20 @@ def test_an_unknown_level_is_refused():
     check_level("Info")
     with pytest.raises(InputError, match="debug, info, warning, error"):
         check_level("loud")
+
+
+def test_a_process_with_a_pipe_from_its_parent_stops_when_the_pipe_ends():
+    program = (
+        "from common.service import stopping_on_signals\n"
+        "with stopping_on_signals(with_stdin=True) as stopping:\n"
+        "    print('running', flush=True)\n"
+        "    assert stopping.wait(30)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with child:
+        assert child.stdout.readline() == b"running\n"
+        assert child.poll() is None
+        child.stdin.close()
+        assert child.wait(timeout=30) == 0

@@ -49,14 +49,16 @@ class EnrolRequest(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., party: _Optional[str] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class EnrolResponse(_message.Message):
-    __slots__ = ("protocol", "software", "studies")
+    __slots__ = ("protocol", "software", "studies", "time_ms")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     STUDIES_FIELD_NUMBER: _ClassVar[int]
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     software: str
     studies: _containers.RepeatedCompositeFieldContainer[StudySummary]
-    def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., studies: _Optional[_Iterable[_Union[StudySummary, _Mapping]]] = ...) -> None: ...
+    time_ms: int
+    def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., studies: _Optional[_Iterable[_Union[StudySummary, _Mapping]]] = ..., time_ms: _Optional[int] = ...) -> None: ...
 
 class StudySummary(_message.Message):
     __slots__ = ("study", "name", "state", "approved", "submitted", "acknowledged")

@@ -162,3 +162,13 @@ def test_another_thread_may_put_factors_while_they_are_taken():
 
 def test_factors_made_for_another_process_fit_the_key(private_key, public_key):
     assert private_key.decrypt(fresh_factors(public_key, 2)) == [0, 0]
+
+
+def test_factors_are_the_same_whichever_table_they_come_from(public_key):
+    """A party that is killed and asks for its factors in other portions must get the same ones."""
+    width = public_key.bits // 16
+    whole = FixedBaseBlinder(public_key, SeededRandomSource(5)).factors(300)
+    portions = FixedBaseBlinder(public_key, SeededRandomSource(5))
+    assert whole == [one for count in (1, 200, 54, 1, 44) for one in portions.factors(count)]
+    exponent = int.from_bytes(SeededRandomSource(5).random_bytes(width), "little")
+    assert whole[0] == gmpy2.powmod(public_key.h, exponent, public_key.n_squared)

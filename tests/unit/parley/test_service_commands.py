@@ -13,8 +13,11 @@ from common.database import Database
 from common.methods import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.study import Study
+from curator.app import open_store
+from curator.studies import Studies
 from curator.surroundings import Outcome
 from parley import release
+from parley.configuration import curator_settings
 from parley.keyring import init_curator, init_party
 from parley.publishing import publish
 from party.journal import Journal
@@ -65,7 +68,7 @@ class Place:
     def words(self, **changes):
         chosen = {
             "name": "regional", "schema": "schema.toml", "epsilon": "1", "out": "study.toml",
-            "aggregation": "masked",
+            "aggregation": "masked", "config": "hub/curator.toml",
         } | changes  # fmt: skip
         parties = [f"{name}:40:{name}/keys/identity.pub" for name in ("north", "east")]
         words = [word for key, value in chosen.items() for word in (f"--{key}", value)]
@@ -308,7 +311,9 @@ def outcome_of(study):
         zeros = np.zeros(step.request.cells, np.int64)
         results.append(zeros.tobytes())
         plan.advance(zeros)
-    return Outcome(study=study, model=plan.model(), steps=steps, results=results, private=True)
+    return Outcome(
+        study=study, model=plan.model(), steps=steps, results=results, private=True, traffic={}
+    )
 
 
 def test_a_release_is_made_once_and_has_the_study(parley, place, written, tmp_path):
@@ -321,3 +326,125 @@ def test_a_release_is_made_once_and_has_the_study(parley, place, written, tmp_pa
     assert len(first.splitlines()) == 81
     assert release.read_json(made, release.STATEMENT)["epsilon_delivered"] == 1.0
     assert "regional-" in made.name
+
+
+def trusting(place, signer):
+    """North's policy names who may sign."""
+    path = place.folder / "north" / "policy.toml"
+    path.write_text(POLICY.format(per_study=1) + f'[study]\nsigners = ["{signer}"]\n')
+
+
+def test_a_study_is_signed_by_the_curator_and_an_owner_sees_it_offline(parley, place, written):
+    curator = load_identity(place.ring.identity).public.fingerprint
+    assert written.signer == curator
+    trusting(place, curator.lower().replace("-", ""))
+    done = parley("party", "review", "study.toml", *NORTH)
+    assert f"signed by {curator}" in done.out
+    assert "Our policy allows it" in done.out
+
+
+def test_a_study_signed_by_somebody_else_or_by_nobody_is_refused_with_the_reason(parley, place):
+    trusting(place, load_identity(place.ring.identity).public.fingerprint)
+    other = load_identity(place.folder / "east" / "keys" / "identity.key").public.fingerprint
+    assert parley(*place.words(out="e.toml"), "--signer", "east/keys/identity.key").code == 0
+    assert parley(*place.words(out="n.toml"), "--unsigned").code == 0
+    for file, who in (("e.toml", other), ("n.toml", "nobody known")):
+        done = parley("party", "approve", file, "--yes", *NORTH)
+        assert done.code == 4
+        assert f"who signed the study ({who}) is not among the signers" in done.err
+    assert "signed by nobody" in parley("party", "review", "n.toml", *NORTH).out
+
+
+def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
+    assert parley(*place.words(), "--unsigned").code == 0
+    offer = ("curator", "study", "add", "study.toml", *HUB)
+    assert "signer nobody" in parley(*offer, "--unsigned").out
+    done = parley(*offer)
+    signer = load_identity(place.ring.identity).public.fingerprint
+    assert f"signer {signer}" in done.out
+    database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
+    (text,) = store.documents(skip=0)
+    database.close()
+    assert Study.from_toml(text).signer == signer, "and the parties fetch that one"
+
+
+def test_without_the_curators_settings_somebody_else_has_to_sign(parley, place):
+    words = place.words()
+    at = words.index("--config")
+    done = parley(*words[:at], *words[at + 2 :])
+    assert done.code == 3
+    assert "who signs the study?" in done.err
+
+
+def test_a_study_that_was_changed_after_signing_is_not_reviewed(parley, place, written):
+    path = place.folder / "study.toml"
+    path.write_text(path.read_text().replace('epsilon = "1"', 'epsilon = "1/2"'))
+    done = parley("party", "review", "study.toml", *NORTH)
+    assert done.code == 3
+    assert "did not sign this study" in done.err
+
+
+def test_keys_under_a_passphrase_need_it_where_they_are_used(parley, small, monkeypatch):
+    folder = small()
+    secret = folder / "secret.txt"
+    secret.write_text("correct horse\n")
+    secret.chmod(0o600)
+    words = ("keys", "init", "curator", "hub", "--host", "localhost", "--folder", "k")
+    assert parley(*words, "--passphrase-file", "secret.txt").code == 0
+    assert b"ENCRYPTED" in (folder / "k" / "authority.key").read_bytes()
+    assert parley("keys", "init", "party", "north", "--folder", "n").code == 0
+    told = parley("keys", "request", "--folder", "n").out.split()[1]
+    approve = ("keys", "approve", "n/party.csr", "--folder", "k", "--fingerprint", told)
+    done = parley(*approve)
+    assert done.code == 3
+    assert "authority.key: it is under a passphrase" in done.err
+    monkeypatch.setenv("PARLEY_PASSPHRASE", "battery staple")
+    assert "passphrase is wrong" in parley(*approve).err
+    monkeypatch.setenv("PARLEY_PASSPHRASE", "correct horse")
+    assert parley(*approve).code == 0
+    assert "identity" in parley("keys", "show", "--folder", "k").out
+
+
+def test_a_passphrase_is_changed_and_removed(parley, place, monkeypatch):
+    for name, words in (("old", "correct horse"), ("new", "battery staple")):
+        (place.folder / name).write_text(words)
+        (place.folder / name).chmod(0o600)
+    change = ("keys", "passphrase", "--folder", "north/keys")
+    assert parley(*change, "--new-passphrase-file", "old").code == 0
+    done = parley("party", "review", "study.toml", *NORTH)
+    assert "identity.key: it is under a passphrase" in done.err
+    assert parley(*place.words()).code == 0
+    monkeypatch.setenv("PARLEY_PARTY_PASSPHRASE_FILE", "old")
+    assert parley("party", "review", "study.toml", *NORTH).code == 0
+    (place.folder / "old").chmod(0o604)
+    assert "open to every user" in parley("party", "review", "study.toml", *NORTH).err
+    (place.folder / "old").chmod(0o600)
+    wrong = parley(*change, "--passphrase-file", "new", "--remove")
+    assert "passphrase is wrong" in wrong.err
+    assert parley(*change, "--passphrase-file", "old", "--new-passphrase-file", "new").code == 0
+    assert parley(*change, "--passphrase-file", "new", "--remove").code == 0
+    assert "mode 0600 only" in parley(*change, "--remove").out
+
+
+def test_an_abort_without_a_running_curator_is_remembered_and_shown(
+    parley, place, written, monkeypatch
+):
+    monkeypatch.setattr("parley.commands.curator._ABORT_S", 0.0)
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    abort = ("curator", "study", "abort", "regional", *HUB, "--reason")
+    assert "one line" in parley(*abort, "two\nlines").err
+    done = parley(*abort, "the schema was wrong")
+    assert done.code == 0
+    assert "no curator runs" in done.err
+    told = parley("curator", "study", "status", "regional", *HUB).out
+    assert "to end   the schema was wrong" in told
+    settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
+    database, store = open_store(settings)
+    Studies(
+        store, make_plan=plan_of, publish=None, clock=lambda: datetime.now(UTC), later=None
+    ).open()
+    database.close()
+    told = parley("curator", "study", "status", "regional", *HUB).out
+    assert "state    failed" in told
+    assert "ended by the curator's operator: the schema was wrong" in told
+    assert "is over: failed" in parley(*abort, "again").err

@@ -61,6 +61,8 @@ class JsonCodec:
 class FakeRole:
     """Answers each step with what it drew, a nonce as sealing adds one, and a memory of it all."""
 
+    phase = "counting"
+
     def __init__(self, source_for_step, epsilon=Fraction(1, 4)):
         self.source_for_step = source_for_step
         self.epsilon = epsilon
@@ -120,7 +122,7 @@ def stage(quick_folder):
         codec=JsonCodec(),
         script=[JsonCodec().encode(message) for message in script()],
         caps=Caps(per_study=Fraction(1), in_total=Fraction(2)),
-        ticket=StudyTicket(digest=STUDY, name="a study", data_digest="d1"),
+        ticket=StudyTicket(digest=STUDY, name="a study", party="a", data_digest="d1"),
     )
 
     def node(*, send=None, role=FakeRole, source=None):

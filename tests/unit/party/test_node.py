@@ -1,5 +1,6 @@
 """The shell journals and charges before it sends, and comes back from every crash to the same."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -232,6 +233,8 @@ def test_a_step_beyond_the_cap_is_refused_and_only_the_refusal_leaves(stage):
 
 def test_a_role_that_refuses_ends_the_study(stage):
     class Refusing:
+        phase = ""
+
         def __init__(self, source_for_step):
             pass
 
@@ -283,6 +286,8 @@ def test_a_bug_in_the_role_leaves_no_trace_and_the_role_is_rebuilt(stage):
     lives = []
 
     class Stumbling:
+        phase = ""
+
         def __init__(self, source_for_step):
             lives.append(self)
             self.source_for_step = source_for_step
@@ -303,6 +308,8 @@ def test_a_bug_in_the_role_leaves_no_trace_and_the_role_is_rebuilt(stage):
 
 def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_another_answer(stage):
     class Eager:
+        phase = ""
+
         """Draws before it looks, which a role may do."""
 
         def __init__(self, source_for_step):
@@ -337,6 +344,8 @@ def test_a_replay_that_comes_to_other_effects_is_refused(stage):
         node.receive(number, stage.script[number - 1])
 
     class Changed:
+        phase = ""
+
         def __init__(self, source_for_step):
             pass
 
@@ -349,7 +358,7 @@ def test_a_replay_that_comes_to_other_effects_is_refused(stage):
 
 def test_data_that_changed_between_two_lives_is_refused(stage):
     stage.node()
-    stage.ticket = type(stage.ticket)(digest=stage.study, name="a study", data_digest="d2")
+    stage.ticket = dataclasses.replace(stage.ticket, data_digest="d2")
     with pytest.raises(PolicyError, match="data changed"):
         stage.node()
 
@@ -358,6 +367,8 @@ def test_a_seeded_journal_marks_its_streams_as_not_private(stage):
     seen = []
 
     class Looking:
+        phase = ""
+
         def __init__(self, source_for_step):
             seen.append(source_for_step(-1).private)
 

@@ -51,7 +51,7 @@ class Party:
         self.ledger = Ledger(self.database)
         self.journal = Journal(self.database, self.keys)
         self.node = PartyNode(
-            StudyTicket(digest=self.study.digest, name="s", data_digest="d"),
+            StudyTicket(party="a", digest=self.study.digest, name="s", data_digest="d"),
             role=self.make_role,
             journal=self.journal,
             ledger=self.ledger,

@@ -1,0 +1,93 @@
+"""What the doctor asks of a running curator: its clock, its version, and whether our rows fit."""
+
+import datetime as dt
+import json
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
+
+from common.privacy.randomness import SeededRandomSource
+from common.wire import tls
+from curator.server.service import CuratorServer
+from parley.cli import main
+from tests.integration.consortium import Consortium, clock
+from tests.study.conftest import SCHEMA
+
+POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'
+
+
+@pytest.fixture
+def consortium(tmp_path):
+    made = Consortium(tmp_path, ("north", "east"))
+    made.curator.start()
+    made.curator.studies.propose(made.study)
+    yield made
+    made.curator.stop()
+
+
+@pytest.fixture
+def server(consortium, request):
+    """Another server on the same studies, with settings of its own."""
+    curator = consortium.curator
+    changes = {"clock": clock, "software": "parley"} | request.param
+    made = CuratorServer(
+        curator.studies, files=curator.ring.files, revoked=curator.ring.revoked,
+        listen="127.0.0.1:0", **changes,
+    )  # fmt: skip
+    yield made.start()
+    made.stop(grace_s=0)
+
+
+def examined(consortium, tmp_path, port, capsys):
+    rows = SCHEMA.decode(consortium.parties["north"].table, SeededRandomSource(0))
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "party.toml").write_text(
+        f'folder = "state"\nkeys = "north"\npolicy = "policy.toml"\n'
+        f'curator = "127.0.0.1:{port}"\n[source]\nkind = "csv"\npath = "rows.csv"\n'
+    )
+    code = main(["doctor", "party", "--json", "--config", str(tmp_path / "party.toml")])
+    told = json.loads(capsys.readouterr().out)
+    return code, {check["check"]: check for check in told["checks"]}
+
+
+@pytest.mark.parametrize(
+    "server",
+    [{"clock": lambda: clock() + dt.timedelta(minutes=10), "software": "parley 99"}],
+    indirect=True,
+)
+def test_another_clock_and_another_version_are_warned_about(consortium, server, tmp_path, capsys):
+    code, found = examined(consortium, tmp_path, server, capsys)
+    assert found["clocks"]["warning"]
+    assert "s ahead" in found["clocks"]["words"]
+    assert found["versions"]["warning"]
+    assert "parley 99 at the curator" in found["versions"]["words"]
+    assert found["invitation"]["words"].startswith("'test': csv, 40 rows"), found
+    assert code == 0
+
+
+@pytest.mark.parametrize("server", [{}], indirect=True)
+def test_clocks_that_agree_are_told_with_their_offset(consortium, server, tmp_path, capsys):
+    consortium.parties["north"].table = consortium.parties["east"].table
+    code, found = examined(consortium, tmp_path, server, capsys)
+    assert not found["clocks"]["warning"]
+    assert found["clocks"]["words"].startswith("the curator's is 0.")
+    assert "50 rows; the study says 40" in found["invitation"]["words"]
+    assert code == 3
+
+
+def services(consortium, port):
+    credentials = tls.channel_credentials(consortium.parties["north"].ring.files.load())
+    with grpc.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
+        return list(ProtoReflectionDescriptorDatabase(channel).get_services())
+
+
+@pytest.mark.parametrize("server", [{"reflection": True}], indirect=True)
+def test_calls_are_listed_where_the_settings_say_so_and_nowhere_else(consortium, server):
+    assert "parley.v1.CuratorService" in services(consortium, server)
+    with pytest.raises(grpc.RpcError) as refused:
+        services(consortium, consortium.curator.port)
+    assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED

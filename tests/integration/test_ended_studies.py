@@ -1,0 +1,177 @@
+"""How studies end before their time, what stays charged, and what both sides count on the way."""
+
+import dataclasses
+import logging
+import threading
+import time
+
+import pytest
+
+from common.database import Database
+from common.errors import RemoteProtocolError
+from common.privacy.randomness import OsRandomSource
+from common.study import Study
+from common.traffic import SETTING_UP
+from common.wire import approval
+from curator.records import StudyState as CuratorState
+from curator.store import Store
+from party.journal import StudyState
+from tests.integration.consortium import Consortium, Wrapped, wrapping
+
+
+@pytest.fixture
+def consortium(tmp_path):
+    made = Consortium(tmp_path, ("north", "east"))
+    made.curator.start()
+    made.node = made.curator.studies.propose(made.study)
+    yield made
+    for party in made.parties.values():
+        party.stopping.set()
+    made.curator.stop()
+
+
+def ask_to_abort(consortium, reason):
+    """As the command does it: another process, on the same file."""
+    database = Database(consortium.curator.folder / "curator.db")
+    Store(database, OsRandomSource()).ask_to_abort(consortium.study.digest, reason, at="now")
+    database.close()
+
+
+def approve(party, study):
+    with party.dial() as connection:
+        statement = approval.statement(study=study.digest, party=party.name)
+        connection.approve(study.digest, party.identity.sign(statement))
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.02)
+
+
+def test_an_aborted_study_ends_for_a_party_at_work_and_its_charge_stays(consortium):
+    north, east = consortium.parties.values()
+    approve(east, consortium.study)  # and never answers
+    ends = []
+    attending = threading.Thread(target=lambda: ends.append(north.attend(consortium.study)))
+    attending.start()
+    store, digest = consortium.curator.store, consortium.study.digest
+    wait_for(lambda: store.newest_incoming(digest, "north") > 0)
+    ask_to_abort(consortium, "the schema was wrong")
+    consortium.curator.studies.open()  # as a running curator does every second
+    attending.join(timeout=30)
+    assert ends == [StudyState.ABORTED]
+    record = consortium.node.record
+    assert record.state is CuratorState.FAILED
+    assert record.cause == "ended by the curator's operator: the schema was wrong"
+    with north.house() as house:
+        assert "the schema was wrong" in house.journal.studies()[0].reason
+        assert house.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
+
+
+def test_an_abort_asked_of_a_stopped_curator_happens_when_it_starts(consortium):
+    approve(consortium.parties["north"], consortium.study)
+    consortium.curator.stop()
+    ask_to_abort(consortium, "nobody came")
+    consortium.curator.start()
+    record = consortium.curator.store.record(consortium.study.digest)
+    assert (record.state, record.abort_asked) == (CuratorState.FAILED, "nobody came")
+
+
+def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(consortium):
+    north = consortium.parties["north"]
+    north.policy = dataclasses.replace(north.policy, automatic=False)
+
+    def meanwhile(seconds):
+        consortium.node.abort("too late")
+        return False
+
+    north.stopping.wait = meanwhile
+    assert north.attend(consortium.study) is StudyState.ABORTED
+    with north.house() as house:
+        assert house.ledger.spent() == 0
+
+
+class Lying(Wrapped):
+    """The curator's first result is not the one that everybody else was told."""
+
+    def work(self, study, *, received):
+        for whole in self.connection.work(study, received=received):
+            if whole.sequence == 3:
+                yield dataclasses.replace(whole, data=whole.data[:-3])
+            else:
+                yield whole
+
+
+def test_a_party_that_is_told_nonsense_ends_the_study_for_everybody(consortium):
+    north, east = consortium.parties.values()
+    ends = []
+    other = threading.Thread(target=lambda: ends.append(east.attend(consortium.study)))
+    other.start()
+    with pytest.raises(RemoteProtocolError):
+        north.attend(consortium.study, dial=wrapping(north, Lying))
+    other.join(timeout=30)
+    assert ends == [StudyState.ABORTED]
+    record = consortium.node.record
+    assert record.state is CuratorState.REFUSED
+    assert "party 'north' refused" in record.cause
+    assert "not one that the approved study allows" in record.cause
+    with north.house() as house:
+        assert house.journal.state(consortium.study.digest) is StudyState.REFUSED
+
+
+def test_both_sides_count_the_same_bytes_and_rounds_phase_by_phase(consortium):
+    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    (outcome,) = consortium.curator.outcomes
+    phases = outcome.traffic
+    assert list(phases) == [SETTING_UP, "counting", "choosing", "replacing"]
+    assert [traffic.rounds for traffic in phases.values()] == [0, 1, 1, 3]
+    after = consortium.curator.store.traffic.phases(consortium.study.digest)
+    for name, party in consortium.parties.items():
+        with party.house() as house:
+            own = house.journal.traffic.phases(consortium.study.digest)
+            left = sum(each.size for each in house.journal.transcript())
+        assert list(own) == list(phases)
+        for phase, traffic in own.items():
+            assert traffic.rounds == after[phase].rounds
+            assert traffic.sent[name] == after[phase].sent[name]
+            assert traffic.received[name] == after[phase].received[name] > 0
+            assert traffic.seconds >= 0
+        assert sum(traffic.sent[name] for traffic in own.values()) == left
+
+
+def test_a_node_that_stops_blames_nobody(consortium, caplog):
+    north = consortium.parties["north"]
+    lines, ends = north.lines(), []
+
+    def attend():
+        ends.append(north.attend(consortium.study, dial=lines.dial))
+
+    with caplog.at_level(logging.INFO):
+        attending = threading.Thread(target=attend)
+        attending.start()
+        wait_for(lambda: "north" in consortium.curator.store.approvals(consortium.study.digest))
+        lines.hang_up()
+        attending.join(timeout=30)
+    assert ends == [None]
+    assert [record.message for record in caplog.records if record.levelno > logging.INFO] == []
+    assert "this node is stopping" in caplog.text
+
+
+def test_a_signature_travels_with_the_invitation_and_is_checked_before_anything_is_signed(
+    tmp_path,
+):
+    made = Consortium(tmp_path, ("north",))
+    signer = made.parties["north"].identity  # anybody's will do
+    north = made.parties["north"]
+    north.policy = dataclasses.replace(north.policy, signers=(signer.public.fingerprint,))
+    made.curator.start()
+    try:
+        made.curator.studies.propose(made.study.signed_by(signer))
+        with north.dial() as connection:
+            text = connection.fetch_study(made.study.digest)
+        assert Study.from_toml(text).signer == signer.public.fingerprint
+        assert north.attend(made.study) is StudyState.FINISHED
+    finally:
+        made.curator.stop()
