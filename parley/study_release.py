@@ -12,18 +12,24 @@ from common.marginals import count
 from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.study import Study
+from common.subn.grouped_network import GroupedNetwork
 from common.subn.network_model import NetworkModel
-from common.subn.steps import Model, Step, SumStep
+from common.subn.steps import Model, Step
 from parley.columns import Columns
 from parley.privbayes import FORMAT
 from parley.report.network_picture import Edge, draw_network
-from parley.report.released import (
-    MarginalError,
-    NetworkDrawing,
-    laplace_error,
-    mutual_information,
-)
+from parley.report.released import NetworkDrawing, mutual_information
 from parley.single_owner import source_of
+
+_NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
+_DRAWN = (
+    "Each attribute was drawn given its parents, the attributes with an arrow to it. "
+    f"{_NUMBERS}: thick arrows are strong dependences."
+)
+_TREE = (
+    "The strongest dependences that hold all attributes together. The model of this release has no "
+    f"arrows of its own: it draws every attribute given a hidden class. {_NUMBERS}."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,21 +112,29 @@ def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDraw
 
     Strengths are mutual information in the synthetic rows, so nothing real is looked at.
     """
-    names = schema.names
+    names, caption = schema.names, _DRAWN
     if isinstance(model, NetworkModel) and not model.variables.in_bits:
         order = [pair.child for pair in model.network.pairs]
         pairs = [
             (view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents
         ]
+    elif isinstance(model, GroupedNetwork):
+        children = [family.attributes[0] for family in model.families]
+        order = [a for a in range(len(names)) if a not in children] + children
+        pairs = [
+            (parent, family.attributes[0])
+            for family in model.families
+            for parent in family.attributes[1:]
+        ]
     else:
-        order, pairs = _strongest_tree(synthetic)
+        (order, pairs), caption = _strongest_tree(synthetic), _TREE
     tables = count(synthetic, pairs)
     strengths: dict[Edge, float] = {
         (names[a], names[b]): mutual_information(table.astype(np.float64))
         for (a, b), table in zip(pairs, tables, strict=True)
     }
     notes = {edge: f"{strength:.3f} bits" for edge, strength in strengths.items()}
-    return NetworkDrawing([names[a] for a in order], list(strengths), strengths, notes)
+    return NetworkDrawing([names[a] for a in order], list(strengths), strengths, notes, caption)
 
 
 def _strongest_tree(synthetic: Codes) -> tuple[list[int], list[tuple[int, int]]]:
@@ -140,17 +154,3 @@ def _strongest_tree(synthetic: Codes) -> tuple[list[int], list[tuple[int, int]]]
         order.append(child)
         edges.append((parent, child))
     return order, edges
-
-
-def step_errors(fitted: FittedStudy) -> list[MarginalError]:
-    """The noise in every sum of a study."""
-    return [
-        laplace_error(
-            f"{step.phase} ({step.name})" if step.phase != step.name else step.name,
-            step.request.cells,
-            step.scale,
-            fitted.rows,
-        )
-        for step in fitted.steps
-        if isinstance(step, SumStep)
-    ]

@@ -29,8 +29,9 @@ from parley.report.released import (
     range_errors,
     range_shares,
 )
+from parley.report.study_figures import study_errors, study_shares
 from parley.streaming import KEPT_ROWS, write_stream
-from parley.study_release import FittedStudy, step_errors, study_drawing
+from parley.study_release import FittedStudy, study_drawing
 
 Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
 
@@ -127,8 +128,8 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
         case FittedStudy():
             told = _Told(
                 made=_study_steps(fitted),
-                shares=[None] * len(fitted.schema.names),
-                errors=step_errors(fitted),
+                shares=study_shares(fitted.study, fitted.steps, fitted.results),
+                errors=study_errors(fitted.study, fitted.steps),
                 network=study_drawing(fitted.model, fitted.schema, synthetic),
                 more=_study_sections(fitted, synthetic),
             )

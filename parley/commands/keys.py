@@ -16,8 +16,9 @@ from common.wire import certificates
 from common.wire.certificates import Role
 from common.wire.credentials import parse_certificates, parse_request, read
 from parley import console
-from parley.atomic import write_new
+from parley.atomic import whole_folder, write_new
 from parley.commands import new_app
+from parley.commands.options import AsJson
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_identity, init_party
 from parley.passphrases import chosen_passphrase, new_passphrase, passphrase_in
 
@@ -69,11 +70,13 @@ def init(
     if role is Role.PARTY:
         if hosts or external_authority:
             raise InputError("--host and --external-authority are for the curator")
-        ring = init_party(folder, name, passphrase=passphrase)
+        with whole_folder(folder):
+            ring = init_party(folder, name, passphrase=passphrase)
     else:
-        ring = init_curator(
-            folder, name, hosts, now=_now(), external=external_authority, passphrase=passphrase
-        )
+        with whole_folder(folder):
+            ring = init_curator(
+                folder, name, hosts, now=_now(), external=external_authority, passphrase=passphrase
+            )
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
@@ -149,9 +152,12 @@ def accept(
 
 
 @app.command()
-def show(folder: Folder = _FOLDER) -> None:
+def show(folder: Folder = _FOLDER, json: AsJson = False) -> None:  # noqa: FBT002
     """Show fingerprints and dates of everything in the folder. Nothing secret is shown."""
     ring = Keyring.open(folder)
+    if json:
+        console.result_json(_as_json(ring))
+        return
     _show_certificate("authority", ring.authority())
     _show_certificate("certificate", ring.certificate())
     if ring.request.exists():
@@ -249,6 +255,39 @@ def _compare(what: str, actual: str, told: str | None) -> None:
         raise InputError("not confirmed; nothing was changed")
 
 
+def _as_json(ring: Keyring) -> dict[str, object]:
+    """What `show` shows; None for what is not there."""
+    public = ring.public_identity
+    identity = load_public_identity(public).fingerprint if public.exists() else None
+    request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
+    return {
+        "role": ring.role.value,
+        "authority": _described(ring.authority()),
+        "certificate": _described(ring.certificate()),
+        "request": request,
+        "identity": identity,
+        "issued": [_described(each) for each in ring.issued()],
+    }
+
+
+def _described(certificate: x509.Certificate | None) -> dict[str, str] | None:
+    if certificate is None:
+        return None
+    return {
+        "fingerprint": certificates.fingerprint(certificate),
+        "name": _name(certificate),
+        "from": certificate.not_valid_before_utc.isoformat(),
+        "until": certificate.not_valid_after_utc.isoformat(),
+    }
+
+
+def _name(certificate: x509.Certificate) -> str:
+    try:
+        return certificates.subject_of(certificate).name
+    except InputError:  # the authority itself
+        return certificate.subject.rfc4514_string()
+
+
 def _show_request(ring: Keyring) -> None:
     waiting = ring.read_request()
     console.note(f"send {ring.request} to the authority's operator and tell them this fingerprint:")
@@ -259,12 +298,8 @@ def _show_certificate(what: str, certificate: x509.Certificate | None) -> None:
     if certificate is None:
         console.result(f"{what:<12} none yet")
         return
-    try:
-        name = certificates.subject_of(certificate).name
-    except InputError:  # the authority itself
-        name = certificate.subject.rfc4514_string()
     console.result(
-        f"{what:<12} {certificates.fingerprint(certificate)}  {name}, "
+        f"{what:<12} {certificates.fingerprint(certificate)}  {_name(certificate)}, "
         f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
     )
     warning = certificates.expiry_warning(certificate, at=_now())

@@ -216,12 +216,8 @@ def test_a_failure_while_writing_leaves_the_earlier_release(parley, small, monke
         raise kind
 
     monkeypatch.setattr("parley.synthesis.release_page", fail)
-    if kind is MemoryError:
-        with pytest.raises(MemoryError):
-            parley(*WORDS, "--out", "r", "--overwrite")
-    else:
-        code = parley(*WORDS, "--out", "r", "--overwrite").code
-        assert code == (130 if kind is KeyboardInterrupt else 3)
+    code = parley(*WORDS, "--out", "r", "--overwrite").code
+    assert code == (130 if kind is KeyboardInterrupt else 3)
     assert {p.name: p.read_bytes() for p in (folder / "r").iterdir()} == before
     assert sorted(p.name for p in folder.iterdir()) == ["data.csv", "r", "schema.toml"]
 
