@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from common.bayes.conditionals import Conditional
 from common.bayes.domain import Domain
 from common.bayes.network import Network
+from common.compilation import compiled
 from common.errors import InputError, LocalError
-from common.marginals.kernels import compiled
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes, code_dtype, concatenate
 

@@ -21,7 +21,7 @@ from common.schema import tables as rules
 from party.sources.parts import Part, merged, parts_of_stream
 
 _BLOCK_BYTES = 1 << 22
-_BATCH_ROWS = 1 << 17  # rows that are decoded, encoded and counted before they leave the cache
+_BATCH_ROWS = 1 << 16  # rows that are decoded, encoded and counted before they leave the cache
 
 
 class _File:
