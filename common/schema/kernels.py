@@ -111,3 +111,30 @@ def into_bins(
         seen |= code
         codes[row] = code
     return seen < REFUSED
+
+
+def draw_whole(
+    bins: CodeColumn,
+    words: NDArray[np.uint32],
+    first: NDArray[np.int64],
+    widths: NDArray[np.uint64],
+    numbers: NDArray[np.int64],
+) -> None:
+    """A number inside each bin from a 32-bit word: the upper half of its product with the width."""
+    for row in range(len(bins)):
+        step = (np.uint64(words[row]) * widths[bins[row]]) >> np.uint64(32)
+        numbers[row] = first[bins[row]] + np.int64(step)
+
+
+def draw_real(
+    bins: CodeColumn,
+    words: NDArray[np.uint64],
+    first: NDArray[np.float64],
+    last: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+) -> None:
+    """A number inside each bin from the upper 53 bits of a word, as `Binning.draw` does it."""
+    for row in range(len(bins)):
+        low, high = first[bins[row]], last[bins[row]]
+        fraction = np.float64(words[row] >> np.uint64(11)) * 2.0**-53
+        numbers[row] = min(max(low + fraction * (high - low), low), high)

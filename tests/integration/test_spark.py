@@ -12,6 +12,8 @@ import pytest
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
+from parley import PrivBayes, streaming
+from parley.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest
 from party.sources.spark import SparkSource, start_session, table_of
@@ -181,3 +183,15 @@ def test_what_goes_wrong_is_named(spark, query, named):
     spark.session.read.parquet(str(spark.path)).createOrReplaceTempView("people")
     with pytest.raises(InputError, match=named):
         SparkSource(spark.session, table_of(query=query), SCHEMA, where="people")
+
+
+def test_rows_drawn_on_spark_are_those_drawn_here(spark):
+    rows = 2 * streaming.BLOCK_ROWS + 1000
+    model = PrivBayes(epsilon=1, seed=3).fit(people(2000), SCHEMA)
+    write_on_spark(spark.session, str(spark.folder / "drawn"), model, rows, partition_blocks=1)
+    streaming.write_stream(spark.folder / "drawn.parquet", model, rows)
+    files = sorted((spark.folder / "drawn").glob("*.parquet"))
+    there = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+    here = pd.read_parquet(spark.folder / "drawn.parquet")
+    assert len(files) == 3
+    pd.testing.assert_frame_equal(there, here, check_dtype=False)
