@@ -27,7 +27,7 @@ from common.marginals.covering import CACHED_CELLS, AttributeSet, cover
 from common.marginals.kernels import add_block, add_small
 from common.marginals.tables import cell_count, project
 from common.marginals.threads import run_in_threads, worker_count
-from common.schema.codes import Codes
+from common.schema.codes import CodeColumn, Codes, code_dtype
 
 Counts = NDArray[np.int64]
 
@@ -281,9 +281,8 @@ class _Layout:
         small, large = self._small, self._large
         if weights is not None:
             small, large = small[:0], np.concatenate([small, large])
-        bytes_only = all(self._sizes[a] <= 1 << 8 for a in self._used)
-        dtype = np.uint8 if bytes_only else np.uint16
-        buffer = np.empty(len(self._used) * _BLOCK_ROWS, dtype=dtype)
+        dtype = code_dtype(max(self._sizes[a] for a in self._used))
+        buffer: CodeColumn = np.empty(len(self._used) * _BLOCK_ROWS, dtype=dtype)
         stop = min(rows.stop, codes.rows)
         for low in range(rows.start, stop, _BLOCK_ROWS):
             high = min(low + _BLOCK_ROWS, stop)

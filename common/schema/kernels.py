@@ -40,7 +40,7 @@ def look_up(
             code = table[np.uint64(value - below)]  # unsigned: nothing counts from the end
             seen |= code
             codes[row] = code
-        return seen < REFUSED
+        return bool(seen < REFUSED)
     for row in range(len(values)):
         bit = np.uint64(first_bit + row)
         code = np.uint32(null_code)
@@ -49,7 +49,7 @@ def look_up(
             code = table[np.uint64(value - below)]
         seen |= code
         codes[row] = code
-    return seen < REFUSED
+    return bool(seen < REFUSED)
 
 
 def into_bins(
@@ -110,7 +110,7 @@ def into_bins(
             code = np.uint32(start)
         seen |= code
         codes[row] = code
-    return seen < REFUSED
+    return bool(seen < REFUSED)
 
 
 def draw_whole(

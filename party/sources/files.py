@@ -18,6 +18,7 @@ import pyarrow.parquet
 from common.errors import InputError
 from common.schema import Schema
 from common.schema import tables as rules
+from common.schema.columns import is_text
 from party.sources.parts import Part, merged, parts_of_stream
 
 _BLOCK_BYTES = 1 << 22
@@ -140,7 +141,7 @@ class ParquetReader(_File):
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from None
         schema.check_columns(layout.names, where=str(path))
-        self._text = [field.name for field in layout if pa.types.is_string(field.type)]
+        self._text = [field.name for field in layout if is_text(field.type)]
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
