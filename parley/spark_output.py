@@ -20,7 +20,7 @@ import curator
 import parley
 import party
 from common.errors import InputError
-from common.schema.arrow_decoder import decode_to_arrow
+from common.schema.columns import is_text
 from parley.single_owner import source_of
 from parley.streaming import BLOCK_ROWS, Blocks, Drawable, one_of_each
 from party.sources.spark import quiet, ship
@@ -90,14 +90,16 @@ class PartitionDrawer:
 
 
 def _spark_schema(fitted: Drawable) -> pa.Schema:
-    """The columns of a release in their order, and in the types of Spark that hold their values."""
-    rows = one_of_each(fitted.schema)
-    values = decode_to_arrow(fitted.schema, rows, source_of(fitted.seed, "types")).schema
-    names = [str(name) for name in fitted.decode(rows).columns]
-    return pa.schema([(name, _spark_type(values.field(name).type)) for name in names])
+    """The columns of a release in their order, and in the types of Spark nearest to their own."""
+    published = pa.Schema.from_pandas(
+        fitted.decode(one_of_each(fitted.schema)), preserve_index=False
+    )
+    return pa.schema([(field.name, _spark_type(field.type)) for field in published])
 
 
 def _spark_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
-        return kind.value_type
-    return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
+        return _spark_type(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us")
+    return pa.string() if is_text(kind) else kind
