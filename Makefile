@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := common curator party parley benchmarks tests protos docs
 
-.PHONY: help install dev demo test test-all check format protos docs wheelhouse clean
+.PHONY: help install dev demo test test-spark test-all check format protos docs wheelhouse clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
@@ -31,6 +31,10 @@ demo: .venv/.installed ## the main job, on data the project makes itself
 
 test: .venv/.dev ## all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# One session of a cluster of two workers; a session is started once, so it is one process.
+test-spark: .venv/.dev ## counts and rows of a small Spark cluster (needs Java 17)
+	$(BIN)/python -m pytest tests/integration/test_spark.py -k "to_the_last_unit or drawn_here"
 
 test-all: .venv/.dev ## all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -61,7 +65,7 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-scale bench-transport bench-wide bench-parties bench-forecast
+	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -76,6 +80,8 @@ bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public impl
 	$(BIN)/python -m benchmarks.privbayes
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
+bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL
+	$(BIN)/python -m benchmarks.postgresql
 bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; against MST and AIM
 	$(BIN)/python -m benchmarks.subn
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process

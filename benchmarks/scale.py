@@ -1,12 +1,13 @@
-"""More rows than memory, in and out: `python -m benchmarks.scale [--full]`.
+"""More rows than memory, out and in: `python -m benchmarks.scale [--full] [--repetitions N]`.
 
-In: all 2-way tables of a Parquet file of 15 attributes, decoded, encoded and counted on every core,
-against DuckDB, which reads the same columns and does one of two things: it adds them up, or it
-hands the values over. Out: synthetic rows drawn, decoded and written to Parquet in blocks, against
-drawing and writing them in one piece. 5 million rows, and 100 million with `--full`.
+Out: synthetic rows drawn, decoded and written to Parquet in blocks, against drawing and writing
+them in one piece. In: all 2-way tables of the file that was written, decoded, encoded and counted
+on every core, against DuckDB, which reads the same columns and does one of two things: it adds them
+up, or it hands the values over. 5 million rows, and 100 million with `--full`.
 
-Every job runs in a process of its own, so that its peak of memory is its own. Seconds are of the
-clock and of the processor; on a machine that others use, the second is the one to compare.
+Every job runs in a process of its own, so that its peak of memory is its own; the jobs take turns,
+and medians are shown. Seconds are of the clock and of the processor; on a machine that others use,
+the second is the one to compare. Loading the compiled loops is not timed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,12 +25,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.counting import DOMAINS, skewed_codes
+from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.arrow_decoder import decode_to_arrow
@@ -39,7 +40,7 @@ from party.sources.source import TableSource
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 FULL_ROWS = 100_000_000
-_GROUP_ROWS = 1 << 20
+_WARM_ROWS = 100_000
 _FITTED_ROWS = 200_000
 
 
@@ -74,23 +75,6 @@ def schema() -> Schema:
     return Schema.from_toml("\n".join(parts))
 
 
-def make_table(path: Path, rows: int) -> None:
-    """Skewed, dependent rows, as any program would write them."""
-    domains, writer = schema(), None
-    for start in range(0, rows, _GROUP_ROWS):
-        codes = skewed_codes(min(_GROUP_ROWS, rows - start), DOMAINS, seed=start)
-        table = decode_to_arrow(domains, codes, SeededRandomSource(start))
-        plain = [
-            column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-            for column in table.columns
-        ]
-        table = pa.table(plain, names=table.column_names)
-        writer = writer or pyarrow.parquet.ParquetWriter(path, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
-
-
 def timed(job: str, rows: int, task: Callable[[], object]) -> Measured:
     """A job's cost in this process."""
     clock, processor = time.perf_counter(), time.process_time()
@@ -110,6 +94,9 @@ def count_pairs(path: Path, rows: int) -> Measured:
     """Every pair of attributes, from the file."""
     source = TableSource(ParquetReader(path, schema()), schema(), held_bytes=0)
     pairs = list(itertools.combinations(range(len(DOMAINS)), 2))
+    few = skewed_codes(_WARM_ROWS, DOMAINS, seed=1)
+    count(few, pairs)
+    schema().encode(decode_to_arrow(schema(), few, SeededRandomSource(1)), compiled=True)
     return timed("parley: all 105 two-way tables", rows, lambda: source.count(pairs))
 
 
@@ -152,7 +139,7 @@ def fitted() -> FittedPrivBayes:
 def write_in_blocks(path: Path, rows: int) -> Measured:
     """Rows from a model into a file, in blocks."""
     model = fitted()
-    write_stream(path, model, 1000)
+    write_stream(path, model, 1000)  # loads what is compiled
     return timed("parley: rows in blocks", rows, lambda: write_stream(path, model, rows))
 
 
@@ -165,42 +152,61 @@ def write_at_once(path: Path, rows: int) -> Measured:
     )
 
 
+Job = tuple[Callable[[Path, int], Measured], Path, int]
+
+
+def median(measured: list[Measured]) -> Measured:
+    """The median of every figure of a job."""
+    first = measured[0]
+    figures = [
+        statistics.median(getattr(each, name) for each in measured)
+        for name in ("seconds", "processor_seconds", "peak_mib")
+    ]
+    return Measured(first.job, first.rows, *figures)
+
+
+def in_turns(jobs: list[Job], repetitions: int) -> list[Measured]:
+    """Every job in a process of its own, again and again."""
+    done: list[list[Measured]] = [[] for _ in jobs]
+    processes = multiprocessing.get_context("spawn")
+    for _ in range(repetitions):
+        for (job, path, rows), measured in zip(jobs, done, strict=True):
+            with processes.Pool(1) as pool:
+                measured.append(pool.apply(job, (path, rows)))
+    return [median(each) for each in done]
+
+
 def main() -> None:
     """Run the jobs, print the tables, and keep the figures."""
-    parser = argparse.ArgumentParser(description="more rows than memory, in and out")
+    parser = argparse.ArgumentParser(description="more rows than memory, out and in")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--full", action="store_true", help=f"{FULL_ROWS:,} rows")
+    parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args()
     rows = FULL_ROWS if options.full else options.rows
-    processes = multiprocessing.get_context("spawn")
-    done: list[list[Measured]] = []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "table.parquet"
-        make_table(path, rows)
-        out = Path(folder) / "out.parquet"
-        jobs = [
-            [
-                (count_pairs, path, rows),
-                (scan_and_add, path, rows),
-                (scan_and_hand_over, path, rows),
-            ],
-            [(write_in_blocks, out, rows), (write_at_once, out, min(rows, 1_000_000))],
+        path, other = Path(folder) / "table.parquet", Path(folder) / "other.parquet"
+        few = min(rows, 1_000_000)
+        written: list[Job] = [(write_in_blocks, path, rows), (write_at_once, other, few)]
+        out = in_turns(written, options.repetitions)
+        show("Out", out, path.stat().st_size / rows)
+        read: list[Job] = [
+            (count_pairs, path, rows),
+            (scan_and_add, path, rows),
+            (scan_and_hand_over, path, rows),
         ]
-        for group in jobs:
-            done.append([])
-            for job, file, count in group:
-                with processes.Pool(1) as pool:
-                    done[-1].append(pool.apply(job, (file, count)))
-    for title, measured in zip(("In", "Out"), done, strict=True):
-        show(title, measured)
+        into = in_turns(read, options.repetitions)
+        show("In", into, path.stat().st_size / rows)
     RESULTS.parent.mkdir(exist_ok=True)
-    everything = [asdict(each) for measured in done for each in measured]
+    everything = [asdict(each) for each in [*out, *into]]
     RESULTS.write_text(json.dumps(everything, indent=1) + "\n")
 
 
-def show(title: str, group: list[Measured]) -> None:
+def show(title: str, group: list[Measured], row_bytes: float) -> None:
     """One table; ratios are against its first line."""
-    table = Table(title=f"{title}: {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    load = os.getloadavg()[0]
+    words = f"{title}: {os.cpu_count()} cores, load {load:.1f}, {row_bytes:.1f} bytes a row"
+    table = Table(title=words)
     for heading in ("job", "rows", "seconds", "rows/s", "ns of processor/row", "ours/it", "MiB"):
         table.add_column(heading, justify="left" if heading == "job" else "right")
     for each in group:

@@ -7,11 +7,13 @@ a seed, the rows depend on the seed and not on the number of threads.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import RandomSource
@@ -44,6 +46,31 @@ class Drawable(Protocol):
         """Codes as a table like the input."""
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of a release: each is made on its own, by a thread or by another machine.
+
+    Args:
+        fitted: what to draw from.
+        rows: of all blocks.
+    """
+
+    fitted: Drawable
+    rows: int
+
+    @property
+    def count(self) -> int:
+        """How many there are: one at least."""
+        return max(1, -(-self.rows // BLOCK_ROWS))
+
+    def drawn(self, number: int) -> tuple[Codes, pa.Table]:
+        """The rows of a block, as codes and as values."""
+        size = min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS)
+        codes = self.fitted.draw(size, source_of(self.fitted.seed, f"rows/{number}"))
+        inside = source_of(self.fitted.seed, f"numbers/{number}")
+        return codes, decode_to_arrow(self.fitted.schema, codes, inside)
+
+
 def write_stream(
     path: Path,
     fitted: Drawable,
@@ -66,18 +93,17 @@ def write_stream(
     """
     fitted.draw(1, source_of(fitted.seed, "rows"))  # what threads share is made before them
     kind = CsvFile if path.suffix == ".csv" else ParquetFile
+    blocks = Blocks(fitted, rows)
     kept: list[Codes] = []
     done = 0
     with kind(path, fitted.schema, fitted.decode(one_of_each(fitted.schema))) as file:
 
         def block(number: int) -> tuple[Codes, object]:
-            size = min(BLOCK_ROWS, rows - number * BLOCK_ROWS)
-            codes = fitted.draw(size, source_of(fitted.seed, f"rows/{number}"))
-            inside = source_of(fitted.seed, f"numbers/{number}")
-            return codes, file.formatted(decode_to_arrow(fitted.schema, codes, inside))
+            codes, table = blocks.drawn(number)
+            return codes, file.formatted(table)
 
-        blocks = range(max(1, -(-rows // BLOCK_ROWS)))
-        for codes, formatted in map_in_threads(block, blocks, worker_count(threads)):
+        numbers = range(blocks.count)
+        for codes, formatted in map_in_threads(block, numbers, worker_count(threads)):
             file.write(formatted)
             if done < KEPT_ROWS:
                 kept.append(codes)

@@ -28,8 +28,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compilation import compiled
 from common.errors import LocalError
-from common.marginals.kernels import compiled
 from common.marginals.threads import run_in_threads, worker_count
 
 _TABLES_PER_TASK = 128

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from common.bayes.conditionals import Conditional
 from common.bayes.domain import Domain
 from common.bayes.network import Network
+from common.compilation import compiled
 from common.errors import InputError, LocalError
-from common.marginals.kernels import compiled
 from common.privacy.randomness import RandomSource
-from common.schema.codes import Codes, code_dtype, concatenate
+from common.schema.codes import CodeColumn, Codes, code_dtype, concatenate
 
-_BLOCK_ROWS = 1 << 15  # the columns and random words of a block stay in the second-level cache
+_BLOCK_ROWS = 1 << 14  # the columns and random words of a block stay in the second-level cache
+_ALIAS_BITS = 16
 
 
 def sample(
@@ -65,8 +66,14 @@ class Sampler:
         self._maps = np.concatenate([np.zeros(0, dtype=np.uint16), *maps])
         self._domain_sizes = np.array(domain.sizes, dtype=np.uint64)
         self._table_starts = _starts([thresholds.size for thresholds, _ in tables])
-        self._thresholds = np.concatenate([thresholds.ravel() for thresholds, _ in tables])
-        self._aliases = np.concatenate([aliases.ravel() for _, aliases in tables])
+        # Threshold and alias in one word: one look into memory for every cell drawn.
+        self._entries = np.concatenate(
+            [
+                (thresholds.astype(np.uint64) << np.uint64(_ALIAS_BITS)).ravel() | aliases.ravel()
+                for thresholds, aliases in tables
+            ]
+        )
+        self._column_type = code_dtype(max(domain.sizes))
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """`rows` independent rows."""
@@ -87,14 +94,16 @@ class Sampler:
 
     def _block(self, rows: int, source: RandomSource) -> Codes:
         width = len(self._sizes)
-        words = np.frombuffer(source.random_bytes(4 * width * rows), dtype="<u4")
-        columns = np.empty((width, rows), dtype=np.uint16)
+        halves = source.words((width * rows + 1) // 2).view("<u4")
+        words = halves[: width * rows].reshape(width, rows)
+        columns = np.empty((width, rows), dtype=self._column_type)
         compiled(_draw)(
-            words.reshape(width, rows), self._steps, self._bounds, self._parents, self._groups,
-            self._map_starts, self._maps, self._domain_sizes, self._table_starts,
-            self._thresholds, self._aliases, columns,
+            words, self._steps, self._bounds, self._parents, self._groups, self._map_starts,
+            self._maps, self._domain_sizes, self._table_starts, self._entries, columns,
         )  # fmt: skip
-        narrow = (columns[a].astype(code_dtype(size)) for a, size in enumerate(self._sizes))
+        narrow = (
+            columns[a].astype(code_dtype(size), copy=False) for a, size in enumerate(self._sizes)
+        )
         return Codes(tuple(narrow), self._sizes)
 
 
@@ -166,33 +175,34 @@ def _draw(
     maps: NDArray[np.uint16],
     sizes: NDArray[np.uint64],
     table_starts: NDArray[np.int64],
-    thresholds: NDArray[np.uint32],
-    aliases: NDArray[np.uint16],
-    columns: NDArray[np.uint16],
+    entries: NDArray[np.uint64],
+    columns: CodeColumn,
 ) -> None:
     """Fill `columns` (attributes x rows), attribute after attribute in the order of `steps`.
 
     The parents of step s are at `bounds[s]:bounds[s + 1]` of `parents`, `groups` (how many groups a
-    parent's values fall into) and `map_starts` (where the map from value to group begins).
+    parent's values fall into) and `map_starts` (where the map from value to group begins). Indices
+    are unsigned: for signed ones the compiler allows for counting from the end.
     """
     rows = columns.shape[1]
-    configuration = np.empty(rows, dtype=np.int64)
+    configuration = np.empty(rows, dtype=np.uint64)
     for step in range(len(steps)):
         child = steps[step]
         configuration[:] = 0
         for place in range(bounds[step], bounds[step + 1]):
             column = columns[parents[place]]
             group_of = maps[map_starts[place] : map_starts[place + 1]]
-            count = np.int64(groups[place])
+            count = np.uint64(groups[place])
             for row in range(rows):
-                configuration[row] = configuration[row] * count + np.int64(group_of[column[row]])
+                configuration[row] = configuration[row] * count + group_of[column[row]]
         size = sizes[child]
-        start = table_starts[step]
+        table = entries[table_starts[step] : table_starts[step + 1]]
         drawn = columns[child]
+        word = words[step]
         for row in range(rows):
             # The upper half chooses the place, the lower half is compared with its threshold.
-            product = np.uint64(words[step, row]) * size
-            value = np.int64(product >> np.uint64(32))
-            cell = start + configuration[row] * np.int64(size) + value
-            own = np.uint32(product & np.uint64(0xFFFFFFFF)) < thresholds[cell]
-            drawn[row] = np.uint16(value) if own else aliases[cell]
+            product = np.uint64(word[row]) * size
+            value = product >> np.uint64(32)
+            entry = table[configuration[row] * size + value]
+            own = (product & np.uint64(0xFFFFFFFF)) < (entry >> np.uint64(_ALIAS_BITS))
+            drawn[row] = value if own else entry & np.uint64((1 << _ALIAS_BITS) - 1)

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compilation import compiled
 from common.errors import InputError, LocalError
-from common.marginals.kernels import add_subsets, compiled
+from common.marginals.kernels import add_subsets
 from common.marginals.threads import run_in_threads, worker_count
 from common.schema.codes import Codes
 

@@ -20,17 +20,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.compilation import compiled
 from common.errors import LocalError
 from common.marginals.binary import BinarySubsets
-from common.marginals.covering import AttributeSet, cover
-from common.marginals.kernels import add_block, compiled
+from common.marginals.covering import CACHED_CELLS, AttributeSet, cover
+from common.marginals.kernels import add_block, add_small
 from common.marginals.tables import cell_count, project
 from common.marginals.threads import run_in_threads, worker_count
-from common.schema.codes import Codes
+from common.schema.codes import CodeColumn, Codes, code_dtype
 
 Counts = NDArray[np.int64]
 
-_BLOCK_ROWS = 1 << 15  # 64 KiB per column: the columns of a block stay in the second-level cache
+_BLOCK_ROWS = (
+    1 << 15
+)  # 32 or 64 KiB per column: the columns of a block stay in the second-level cache
 _COMPILED_FROM = 1 << 22  # rows x sets; below, bincount is done before numba would be loaded
 _SUBSETS_PER_TABLE = 16  # 64 rows to a word: a subset is counted that much faster than a table
 _PRIVATE_CELLS = 1 << 20  # 8 MiB of totals per thread; beyond, threads share out the sets instead
@@ -242,6 +245,8 @@ class _Layout:
         self._sizes = tuple(sizes)
         cells = [cell_count([sizes[a] for a in each]) for each in sets]
         self._offsets = np.cumsum([start, *cells], dtype=np.int64)
+        self._small = np.flatnonzero(np.diff(self._offsets) <= CACHED_CELLS)
+        self._large = np.flatnonzero(np.diff(self._offsets) > CACHED_CELLS)
         self._place = {each: place for place, each in enumerate(self._sets)}
         self._used = sorted({a for each in sets for a in each})
         row_of = {a: row for row, a in enumerate(self._used)}
@@ -272,9 +277,12 @@ class _Layout:
         """Count some rows into `totals`."""
         if not self._sets:
             return
-        tables = (self._members, self._radices, self._bounds, self._offsets, totals)
-        buffer = np.empty(len(self._used) * _BLOCK_ROWS, dtype=np.uint16)
-        kernel = compiled(add_block)
+        layout = (self._members, self._radices, self._bounds, self._offsets, totals)
+        small, large = self._small, self._large
+        if weights is not None:
+            small, large = small[:0], np.concatenate([small, large])
+        dtype = code_dtype(max(self._sizes[a] for a in self._used))
+        buffer: CodeColumn = np.empty(len(self._used) * _BLOCK_ROWS, dtype=dtype)
         stop = min(rows.stop, codes.rows)
         for low in range(rows.start, stop, _BLOCK_ROWS):
             high = min(low + _BLOCK_ROWS, stop)
@@ -282,4 +290,8 @@ class _Layout:
             block = buffer[: len(self._used) * (high - low)].reshape(len(self._used), -1)
             for row, attribute in enumerate(self._used):
                 block[row] = codes.columns[attribute][low:high]
-            kernel(block, _ONE_EACH if weights is None else weights[low:high], *tables)
+            if len(small):
+                compiled(add_small)(block, small, *layout)
+            if len(large):
+                each = _ONE_EACH if weights is None else weights[low:high]
+                compiled(add_block)(block, each, large, *layout)

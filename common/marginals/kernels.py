@@ -1,58 +1,36 @@
-"""The compiled inner loops, loaded when the first large request arrives.
+"""The compiled inner loops of counting; see `common.compilation`.
 
-The functions below are plain Python that numba translates; `compiled` hands out the translation.
-Importing this module does not import numba, which alone takes longer than most small requests.
-Every kernel releases the interpreter lock and writes only to the arrays it is given, so that
-threads with totals of their own can share the rows.
+Threads with totals of their own can share the rows.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_loading = threading.Lock()
-_loaded: dict[Callable[..., Any], Callable[..., Any]] = {}
-
-
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """The machine code of one of this module's kernels, kept on disk where that is possible."""
-    with _loading:
-        if function not in _loaded:
-            from numba import njit
-
-            try:
-                _loaded[function] = njit(nogil=True, cache=True)(function)
-            except RuntimeError:  # no writable folder for the cache: translate in every process
-                _loaded[function] = njit(nogil=True)(function)
-        return _loaded[function]
-
 
 def add_block(
-    block: NDArray[np.uint16],
+    block: NDArray[np.unsignedinteger[Any]],
     weights: NDArray[np.int64],
+    tables: NDArray[np.int64],
     members: NDArray[np.int64],
     sizes: NDArray[np.int64],
     bounds: NDArray[np.int64],
     offsets: NDArray[np.int64],
     totals: NDArray[np.int64],
 ) -> None:
-    """Count a block of rows into several tables that lie one after the other in `totals`.
+    """Count a block of rows into some of the tables that lie one after the other in `totals`.
 
-    Table t is over the columns `members[bounds[t]:bounds[t + 1]]` of `block` (attributes x rows),
-    whose domain sizes are at the same places of `sizes`; its cells start at `offsets[t]`. A row
-    stands for as many rows as its weight says, or for one where no weights are given.
+    `tables` says which. Table t is over the columns `members[bounds[t]:bounds[t + 1]]` of `block`
+    (attributes x rows), whose domain sizes are at the same places of `sizes`; its cells start at
+    `offsets[t]`. A row stands for as many rows as its weight says, or for one where no weights are
+    given.
     """
     rows = block.shape[1]
     cell = np.empty(rows, dtype=np.uint32)
-    for table in range(len(bounds) - 1):
+    for table in tables:
         first, last = bounds[table], bounds[table + 1]
         column = block[members[first]]
         for row in range(rows):
@@ -69,6 +47,44 @@ def add_block(
         else:
             for row in range(rows):
                 cells[cell[row]] += weights[row]
+
+
+def add_small(
+    block: NDArray[np.unsignedinteger[Any]],
+    tables: NDArray[np.int64],
+    members: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    totals: NDArray[np.int64],
+) -> None:
+    """`add_block` without weights, for tables of at most 2^16 cells: twice as fast.
+
+    Cells are numbered in 16 bits, of which twice as many are computed at a time, and a block is
+    counted in 32 bits, of which twice as many stay in the first-level cache.
+    """
+    rows = block.shape[1]
+    cell = np.empty(rows, dtype=np.uint16)
+    largest = 0
+    for table in tables:
+        largest = max(largest, offsets[table + 1] - offsets[table])
+    counts = np.empty(largest, dtype=np.uint32)
+    for table in tables:
+        first, last = bounds[table], bounds[table + 1]
+        column = block[members[first]]
+        for row in range(rows):
+            cell[row] = column[row]
+        for place in range(first + 1, last):
+            column = block[members[place]]
+            size = np.uint16(sizes[place])
+            for row in range(rows):
+                cell[row] = np.uint16(cell[row] * size) + np.uint16(column[row])
+        cells = totals[offsets[table] : offsets[table + 1]]
+        counts[: len(cells)] = 0
+        for row in range(rows):
+            counts[cell[row]] += 1
+        for place in range(len(cells)):
+            cells[place] += counts[place]
 
 
 def add_subsets(

@@ -24,6 +24,7 @@ from common.errors import LocalError
 KEY_BYTES = 32
 _REKEY_AFTER_BYTES = 1 << 32
 _ZEROS = bytes(1 << 16)
+_SLACK = 15  # bytes of room that `update_into` asks for beyond what it writes
 
 
 class RandomSource(Protocol):
@@ -48,10 +49,13 @@ class _Keystream:
             algorithms.AES256(key), modes.CTR(bytes(16))
         ).encryptor()
 
-    def read(self, count: int) -> bytes:
-        if count <= len(_ZEROS):
-            return self._encryptor.update(_ZEROS[:count])
-        return self._encryptor.update(bytes(count))
+    def read(self, count: int) -> NDArray[np.uint8]:
+        """The next bytes, piece by piece into one array: large strings of bytes are slow."""
+        held = np.empty(count + _SLACK, dtype=np.uint8)
+        for start in range(0, count, len(_ZEROS)):
+            zeros = _ZEROS if count - start >= len(_ZEROS) else _ZEROS[: count - start]
+            self._encryptor.update_into(zeros, held[start:].data)
+        return held[:count]
 
 
 class OsRandomSource:
@@ -69,15 +73,18 @@ class OsRandomSource:
 
     def random_bytes(self, count: int) -> bytes:
         """The next `count` bytes."""
+        return self._read(count).tobytes()
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` uniform 64-bit words."""
+        return self._read(8 * count).view("<u8")
+
+    def _read(self, count: int) -> NDArray[np.uint8]:
         # A forked child must not repeat its parent's stream.
         if count > self._left or self._owner != os.getpid():
             self._rekey()
         self._left -= count
         return self._stream.read(count)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` uniform 64-bit words."""
-        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
 
     def __reduce__(self) -> str:
         """A copy in another process would repeat the stream."""
@@ -117,6 +124,13 @@ class KeyedRandomSource:
 
     def random_bytes(self, count: int) -> bytes:
         """The next `count` bytes."""
+        return self._read(count).tobytes()
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` uniform 64-bit words."""
+        return self._read(8 * count).view("<u8")
+
+    def _read(self, count: int) -> NDArray[np.uint8]:
         if self._owner != os.getpid():
             raise LocalError("a random source was carried into another process by a fork")
         if count > self._left:
@@ -124,10 +138,6 @@ class KeyedRandomSource:
         self._left -= count
         self.drawn_bytes += count
         return self._stream.read(count)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` uniform 64-bit words."""
-        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
 
     def __reduce__(self) -> str:
         """A copy would repeat the stream."""
@@ -145,11 +155,11 @@ class SeededRandomSource:
 
     def random_bytes(self, count: int) -> bytes:
         """The next `count` bytes."""
-        return self._stream.read(count)
+        return self._stream.read(count).tobytes()
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next `count` uniform 64-bit words."""
-        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
+        return self._stream.read(8 * count).view("<u8")
 
 
 def below(bound: int, source: RandomSource) -> int:

@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from common.compilation import compiled
 from common.schema.attribute import OTHER_LABEL, Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn, Codes
 from common.schema.decoder import WordSource
+from common.schema.kernels import draw_real, draw_whole
 from common.schema.schema import Schema
 
 _WORD_RANGE = 1 << 32
@@ -64,8 +66,11 @@ def _inside(
         if int(widths.max()) <= _WORD_RANGE:
             # The upper half of a 32-bit word times a width is below the width, exactly.
             halves = source.words((len(bins) + 1) // 2).view(np.uint32)[: len(bins)]
-            steps = (halves.astype(np.uint64) * widths.take(bins)) >> np.uint64(32)
-            drawn: NDArray[np.int64] = domain.first.take(bins) + steps.view(np.int64)
+            drawn = np.empty(len(bins), dtype=np.int64)
+            compiled(draw_whole)(bins, halves, domain.first, widths, drawn)
             return drawn
-    fractions = (source.words(len(bins)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return domain.draw(bins, fractions)
+        fractions = (source.words(len(bins)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return domain.draw(bins, fractions)
+    real = np.empty(len(bins), dtype=np.float64)
+    compiled(draw_real)(bins, source.words(len(bins)), domain.first, domain.last, real)
+    return real

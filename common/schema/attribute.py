@@ -135,8 +135,18 @@ class Attribute:
 
     @property
     def missing_code(self) -> int | None:
-        """The code of an empty cell; None where empty cells are refused."""
+        """The code of `missing`; None where it is not declared."""
         return self.domain.count + self.other if self.missing else None
+
+    @property
+    def empty_code(self) -> int | None:
+        """The code that an empty cell gets; None where empty cells are refused.
+
+        Numbers, dates and booleans cannot hold the label "(other)": a decoded `other` is an empty
+        cell there, so where nothing else is said an empty cell is `other`.
+        """
+        textual = isinstance(self.domain, Listed) and self.domain.textual
+        return self.other_code if self.missing_code is None and not textual else self.missing_code
 
     @property
     def ordered(self) -> bool:

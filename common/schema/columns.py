@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 
 Mask = NDArray[np.bool_]
-_SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def arrow_column(column: object) -> pa.Array:
@@ -46,7 +46,7 @@ def real_numbers(
 ) -> tuple[NDArray[np.float64], Mask | None, Mask | None]:
     """The numbers of a column, which cells are empty, which are not numbers."""
     if is_text(array.type):
-        array, wrong = _parsed(array, pa.float64(), float)
+        array, wrong = _parsed(array, pa.float64(), _real)
     elif pa.types.is_boolean(array.type) or pa.types.is_temporal(array.type):
         raise InputError(f"the column holds {array.type}, not numbers")
     else:
@@ -95,7 +95,7 @@ def _moments(
                 f"the column has the time zone {array.type.tz}; the schema's dates have none: "
                 "convert the column to the agreed zone, then drop the zone"
             )
-        per_second = _SECONDS[array.type.unit]
+        per_second = SECONDS[array.type.unit]
     elif pa.types.is_date(array.type):
         array, per_second = pc.cast(array, pa.timestamp("s")), 1
     else:
@@ -118,6 +118,14 @@ def _parsed(
     words = pa.array([parse(word) for word in text.dictionary.to_pylist()], type=target)
     parsed = words.take(text.indices)
     return parsed, null_mask(parsed)
+
+
+def _real(text: str) -> float | None:
+    """A number; None if it is not one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _whole(text: str) -> int | None:

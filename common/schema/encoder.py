@@ -69,7 +69,7 @@ def encode_column(
     """
     try:
         array = arrow_column(column)
-        return _settle(attribute, _encode(attribute, array), array, row_numbers)
+        return _settle(attribute, encode_array(attribute, array), array, row_numbers)
     except InputError as error:
         raise InputError(f"{where}: attribute {attribute.name!r}: {error}") from None
 
@@ -81,7 +81,8 @@ def encode_scalar(attribute: Attribute, value: object) -> int:
     return int(codes[0])
 
 
-def _encode(attribute: Attribute, array: pa.Array) -> Encoded:
+def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
+    """The codes of an array, before the schema's word on empty cells and cells outside."""
     if pa.types.is_null(array.type):
         nothing = np.zeros(len(array), dtype=np.uint8)
         return Encoded(nothing, empty=np.ones(len(array), dtype=bool))
@@ -106,7 +107,7 @@ def _encode(attribute: Attribute, array: pa.Array) -> Encoded:
 
 def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encoded:
     """Encode the distinct values, then look the rows up."""
-    words = _encode(attribute, array.dictionary)
+    words = encode_array(attribute, array.dictionary)
     empty = null_mask(array)
     rows = plain(array.indices, 0)
     if len(array.dictionary) == 0:
@@ -175,12 +176,9 @@ def _settle(
 ) -> CodeColumn:
     """Give empty cells and cells outside the domain their codes, or refuse them."""
     codes = encoded.codes.astype(attribute.code_type, copy=False)
-    empty, outside = encoded.empty, encoded.outside
-    if empty is not None and attribute.missing_code is None and _holds_no_other(attribute):
-        outside, empty = either(outside, empty), None
     for mask, code, refuse in (
-        (empty, attribute.missing_code, empty_cells),
-        (outside, attribute.other_code, outside_cells),
+        (encoded.empty, attribute.empty_code, empty_cells),
+        (encoded.outside, attribute.other_code, outside_cells),
     ):
         if mask is None or not mask.any():
             continue
@@ -188,12 +186,3 @@ def _settle(
             raise refuse(attribute, array, mask, row_numbers)
         codes = np.where(mask, attribute.code_type(code), codes)
     return np.ascontiguousarray(codes)
-
-
-def _holds_no_other(attribute: Attribute) -> bool:
-    """Whether a decoded `other` is an empty cell, so that an empty cell must encode as `other`.
-
-    Numbers, dates and booleans cannot hold the label "(other)".
-    """
-    textual = isinstance(attribute.domain, Listed) and attribute.domain.textual
-    return attribute.other and not textual

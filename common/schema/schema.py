@@ -31,10 +31,13 @@ from common.errors import InputError, LocalError
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import Codes
+from common.schema.columns import arrow_column
 from common.schema.decoder import NumberChoice, WordSource, decode_column, shape_like
 from common.schema.encoder import encode_column
+from common.schema.quick_encoder import QuickColumn
 from common.schema.refusals import RowNumbers
 
+_COMPILED_FROM = 1 << 25  # cells; fewer are encoded before numba would be loaded
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
 
 
@@ -125,6 +128,7 @@ class Schema:
         *,
         where: str = "table",
         row_numbers: RowNumbers | None = None,
+        compiled: bool | None = None,
     ) -> Codes:
         """The table as codes, columns in the order of the schema.
 
@@ -133,6 +137,8 @@ class Schema:
             where: the name of the table, for errors.
             row_numbers: from positions to row numbers, for errors; rows count from 0 without it,
                 as in pandas.
+            compiled: whether to translate the inner loops to machine code, which takes a second
+                the first time; only for large tables if not told. The codes are the same.
 
         Raises:
             InputError: for a missing, unknown or repeated column, a table without rows, and cells
@@ -147,16 +153,20 @@ class Schema:
         if len(table) == 0:
             raise InputError(f"{where}: the table has no rows")
         numbers = row_numbers if row_numbers is not None else _positions
-        codes = tuple(
-            encode_column(
-                attribute,
-                _column(table, columns.index(attribute.name)),
-                where=where,
-                row_numbers=numbers,
-            )
-            for attribute in self.attributes
-        )
-        return Codes(codes, self.sizes)
+        if compiled is None:
+            compiled = len(table) * len(self.attributes) >= _COMPILED_FROM
+        codes = []
+        for attribute, quick in zip(self.attributes, self._quick_columns, strict=True):
+            column = arrow_column(_column(table, columns.index(attribute.name)))
+            done = quick.codes(column) if compiled else None
+            if done is None:
+                done = encode_column(attribute, column, where=where, row_numbers=numbers)
+            codes.append(done)
+        return Codes(tuple(codes), self.sizes)
+
+    @cached_property
+    def _quick_columns(self) -> tuple[QuickColumn, ...]:
+        return tuple(QuickColumn(attribute) for attribute in self.attributes)
 
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
         """Refuse repeated, missing and unknown columns.

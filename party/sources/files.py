@@ -18,10 +18,12 @@ import pyarrow.parquet
 from common.errors import InputError
 from common.schema import Schema
 from common.schema import tables as rules
+from common.schema.columns import is_text
 from party.sources.parts import Part, merged, parts_of_stream
 
 _BLOCK_BYTES = 1 << 22
-_BATCH_ROWS = 1 << 17  # rows that are decoded, encoded and counted before they leave the cache
+_PART_ROWS = 1 << 19  # small row groups are read several at a time: opening a file takes time
+_BATCH_ROWS = 1 << 16  # rows that are decoded, encoded and counted before they leave the cache
 
 
 class _File:
@@ -127,7 +129,7 @@ class CsvReader(_File):
 
 
 class ParquetReader(_File):
-    """A Parquet file, a row group at a time.
+    """A Parquet file, a row group or a few small ones at a time.
 
     A column of text is read as its dictionary and the places in it, which is how such files store
     it: the encoder then looks at every distinct value once.
@@ -140,7 +142,7 @@ class ParquetReader(_File):
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from None
         schema.check_columns(layout.names, where=str(path))
-        self._text = [field.name for field in layout if pa.types.is_string(field.type)]
+        self._text = [field.name for field in layout if is_text(field.type)]
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
@@ -148,13 +150,17 @@ class ParquetReader(_File):
             metadata = pyarrow.parquet.read_metadata(self._path)
         except OSError as error:
             raise self._unreadable(error) from None
-        before = 0
+        before = rows = 0
+        groups: list[int] = []
         for group in range(metadata.num_row_groups):
-            yield Part(before, partial(self._group, metadata, group, list(names)))
-            before += metadata.row_group(group).num_rows
+            groups.append(group)
+            rows += metadata.row_group(group).num_rows
+            if rows >= _PART_ROWS or group + 1 == metadata.num_row_groups:
+                yield Part(before, partial(self._groups, metadata, groups, list(names)))
+                before, rows, groups = before + rows, 0, []
 
-    def _group(
-        self, metadata: pyarrow.parquet.FileMetaData, group: int, names: list[str]
+    def _groups(
+        self, metadata: pyarrow.parquet.FileMetaData, groups: list[int], names: list[str]
     ) -> Iterator[pa.Table]:
         try:
             with pyarrow.parquet.ParquetFile(
@@ -162,7 +168,7 @@ class ParquetReader(_File):
             ) as file:
                 # The caller's thread does it all; other threads have other row groups.
                 batches = file.iter_batches(
-                    batch_size=_BATCH_ROWS, row_groups=[group], columns=names, use_threads=False
+                    batch_size=_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False
                 )
                 yield from merged(batches, 1)
         except OSError as error:

@@ -130,4 +130,5 @@ def unpacked(row: Sequence[bytes | bytearray], schema: Schema) -> Codes:
 def _encoded(schema: Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[Codes]:
     """The columns are the attributes in order, whatever their names."""
     for table in merged(batches, CHUNK_ROWS):
-        yield schema.encode(table.rename_columns(list(schema.names)), where="a partition")
+        named = table.rename_columns(list(schema.names))
+        yield schema.encode(named, where="a partition", compiled=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from common.schema import Codes, Schema
 
 CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
+_SURELY_LARGE = 1 << 20  # so many rows take as long to encode as numba takes to load
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,30 @@ class Part:
 RowNumbers = Callable[[Sequence[int]], Sequence[int]]
 
 
-def encoded(part: Part, schema: Schema, where: str, row_numbers: RowNumbers) -> Iterator[Codes]:
-    """The rows of a part as codes; `row_numbers` turns positions in the table into its rows.
+def encoded(
+    part: Part, schema: Schema, where: str, row_numbers: RowNumbers, *, compiled: bool = True
+) -> Iterator[Codes]:
+    """The rows of a part as codes.
+
+    Args:
+        part: read to its end.
+        schema: of its columns.
+        where: the place, for errors.
+        row_numbers: turns positions in the table into its rows, for errors.
+        compiled: whether to encode by machine code from the first row on; otherwise from the
+            millionth, when the table is known to be large.
 
     Raises:
         InputError: naming the place, the row and the cell that the schema refuses.
     """
     before = part.first_row
     for table in part.read():
-        yield schema.encode(table, where=where, row_numbers=_From(before, row_numbers))
+        yield schema.encode(
+            table,
+            where=where,
+            row_numbers=_From(before, row_numbers),
+            compiled=compiled or before >= _SURELY_LARGE,
+        )
         before += table.num_rows
 
 

@@ -142,16 +142,17 @@ class TableSource:
     def _open(self, held_bytes: int) -> None:
         """Read everything once: take the snapshot, and hold the codes while they fit."""
         self._mark = self._reader.mark()
-        digest = SharedDigest(self._schema.sizes)
+        schema = self._columns(self._everything)
+        digest = SharedDigest(schema.sizes)
         held: list[Codes] | None = []
         size = 0
 
         def read(part: Part) -> list[Codes]:
-            chunks = digest.following(self._encoded(self._everything, part))
+            chunks = digest.following(self._encoded(schema, part, compiled=False))
             # Those of a part that is under way when the limit is passed are dropped later.
             return [chunk for chunk in chunks if held is not None]
 
-        for kept in map_in_threads(read, self._parts(self._everything), worker_count(None)):
+        for kept in map_in_threads(read, self._reader.parts(schema.names), worker_count(None)):
             size += sum(column.nbytes for chunk in kept for column in chunk.columns)
             held = None if held is None or size > held_bytes else held + kept
         if digest.rows == 0:
@@ -181,12 +182,14 @@ class TableSource:
         if self._held is not None:
             yield self._held
             return
-        with self._watching(self._everything) as digest:
+        schema = self._columns(self._everything)
+        with self._watching(schema) as digest:
 
             def read(part: Part) -> list[Codes]:
-                return list(digest.following(self._encoded(self._everything, part)))
+                return list(digest.following(self._encoded(schema, part)))
 
-            for chunks in map_in_threads(read, self._parts(self._everything), worker_count(None)):
+            parts = self._reader.parts(schema.names)
+            for chunks in map_in_threads(read, parts, worker_count(None)):
                 yield from chunks
 
     def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
@@ -230,26 +233,23 @@ class TableSource:
         reading = needed if self._mark is not None else self._everything
         place = {position: at for at, position in enumerate(reading)}
         inside = [[place[position] for position in each] for each in sets]
-        sizes = [self._schema.sizes[position] for position in reading]
-        with self._watching(reading) as digest:
+        schema = self._columns(reading)
+        with self._watching(schema) as digest:
             streams = (
-                partial(digest.following, self._encoded(reading, part))
-                for part in self._parts(reading)
+                partial(digest.following, self._encoded(schema, part))
+                for part in self._reader.parts(schema.names)
             )
-            return count_streams(streams, sizes, inside)
+            return count_streams(streams, schema.sizes, inside)
 
     def codes(self) -> Codes:
         """All rows at once."""
         return self._held if self._held is not None else concatenate(list(self.chunks()))
 
     @contextmanager
-    def _watching(self, positions: tuple[int, ...]) -> Iterator[SharedDigest]:
+    def _watching(self, schema: Schema) -> Iterator[SharedDigest]:
         """What is read inside is the table of the snapshot; no other leaves the block."""
         # A mark tells that the table is the same; without one every cell must be looked at.
-        digest = SharedDigest(
-            tuple(self._schema.sizes[position] for position in positions),
-            rows_only=self._mark is not None,
-        )
+        digest = SharedDigest(schema.sizes, rows_only=self._mark is not None)
         self._check_mark()
         try:
             yield digest
@@ -273,9 +273,10 @@ class TableSource:
             "different tables protect neither. Restore the data as it was, or give the study up"
         )
 
-    def _parts(self, positions: tuple[int, ...]) -> Iterator[Part]:
-        return self._reader.parts([self._schema.names[position] for position in positions])
+    def _columns(self, positions: Sequence[int]) -> Schema:
+        """The attributes that are read, and no column to ignore."""
+        return Schema(tuple(self._schema.attributes[position] for position in positions))
 
-    def _encoded(self, positions: tuple[int, ...], part: Part) -> Iterator[Codes]:
-        schema = Schema(tuple(self._schema.attributes[position] for position in positions))
-        return encoded(part, schema, self._reader.where, self._reader.row_numbers)
+    def _encoded(self, schema: Schema, part: Part, *, compiled: bool = True) -> Iterator[Codes]:
+        reader = self._reader
+        return encoded(part, schema, reader.where, reader.row_numbers, compiled=compiled)

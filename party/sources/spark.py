@@ -21,6 +21,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +45,8 @@ from party.sources.source import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SHIPPED = "spark.parley.shipped"  # the name of the archive that a session has already
+_SHIPPED = "spark.parley.shipped"  # the packages that a session has already
+_CODE = (".py", ".toml")
 _RAISED = re.compile(r"^(?:common\.errors\.InputError: |(?=[\w.]+: ))(.+)$", re.MULTILINE)
 
 
@@ -77,7 +79,7 @@ def start_session(master: str = "", options: dict[str, str] | None = None) -> Sp
     for name, value in (options or {}).items():
         builder = builder.config(name, value)
     try:
-        with _quiet():
+        with quiet():
             session = builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
         raise InputError(f"source: Spark does not start: {_first_line(error)}") from None
@@ -114,8 +116,8 @@ class SparkSource:
         self._schema = schema
         self._text = Schema(schema.attributes).to_toml()
         self._where = where
-        _ship(session)
-        with self._reading(), _quiet():
+        ship(session, common, party)
+        with self._reading(), quiet():
             columns = table(session).columns
         schema.check_columns(columns, where=where)
         digest, _ = self._counted([])
@@ -138,7 +140,7 @@ class SparkSource:
         digest = RowDigest(self._schema.sizes)
         packed = ", ".join(f"{name} binary" for name in packed_names(len(self._schema.names)))
         with self._reading():
-            with _quiet():
+            with quiet():
                 frame = self._columns().mapInArrow(PartitionEncoder(self._text), packed)
             for row in frame.toLocalIterator(prefetchPartitions=True):
                 codes = unpacked(row, self._schema)
@@ -158,7 +160,7 @@ class SparkSource:
 
     def _counted(self, sets: Sequence[Sequence[int]]) -> tuple[RowDigest, list[NDArray[np.int64]]]:
         request = PartitionCounter(self._text, tuple(tuple(map(int, each)) for each in sets))
-        with self._reading(), _quiet():
+        with self._reading(), quiet():
             cells = self._columns().mapInArrow(request, "cell long, count long")
             sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()
         return gathered(sums.rename_columns(["cell", "count"]), self._schema.sizes, sets)
@@ -198,27 +200,31 @@ def table_of(path: str = "", query: str = "") -> Callable[[SparkSession], DataFr
     return opened
 
 
-def _ship(session: SparkSession) -> None:
-    """Send our code to the executors, once in a session.
+def ship(session: SparkSession, *packages: ModuleType) -> None:
+    """Send packages of ours to the executors, each once in a session.
 
-    Spark serves it from a folder for as long as it runs, since new executors may start at any time.
+    Spark serves them from a folder for as long as it runs, since new executors may start at any
+    time.
     """
-    if session.conf.get(_SHIPPED, ""):
+    shipped = set(str(session.conf.get(_SHIPPED, "")).split())
+    packages = tuple(package for package in packages if package.__name__ not in shipped)
+    if not packages:
         return
     folder = Path(tempfile.mkdtemp(prefix="parley-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"{folder.name}.zip"  # Spark wants a name of its own for every file
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
-        for package in (common, party):
+        for package in packages:
             root = Path(package.__path__[0])
-            for file in sorted(root.rglob("*.py")):
+            for file in sorted(file for file in root.rglob("*.*") if file.suffix in _CODE):
                 zipped.write(file, file.relative_to(root.parent))
     session.sparkContext.addPyFile(str(path))
-    session.conf.set(_SHIPPED, path.name)
+    names = sorted(shipped | {package.__name__ for package in packages})
+    session.conf.set(_SHIPPED, " ".join(names))
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without Spark's warning about new versions of pandas: only Arrow is used of it here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")

@@ -1,57 +1,20 @@
 """A real PostgreSQL server, started here on a Unix socket: read in streams, never written."""
 
-import os
-import shutil
-import subprocess
-import tempfile
-from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 
-import adbc_driver_postgresql.dbapi
 import numpy as np
 import pytest
 
+from benchmarks.postgresql_server import running_server, server_programs
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
 from party.sources import SourceSettings, grouping, parts, source, sql
+from tests.people import schema_of
 
 PASSWORD = "correct-horse"
 ROWS = 150_000
-SCHEMA = Schema.from_toml("""
-ignore = ["id"]
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
-missing = true
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-[[attribute]]
-name = "income"
-kind = "real"
-min = 0
-max = 100
-bins = 4
-[[attribute]]
-name = "since"
-kind = "date"
-min = 2000-01-01
-max = 2025-12-31
-bins = 8
-[[attribute]]
-name = "Smoker?"
-kind = "boolean"
-[[attribute]]
-name = "ward"
-kind = "categorical"
-values = ["north", "south"]
-""")
+SCHEMA = schema_of("sex", "age", "income", "since", "smokes", "ward", called={"smokes": "Smoker?"})
 TABLES = f"""
 CREATE TYPE place AS ENUM ('north', 'south');
 CREATE TABLE people AS SELECT
@@ -70,60 +33,15 @@ GRANT ALL ON SEQUENCE touched TO reader
 """  # noqa: S608  # our own numbers
 
 
-def server_programs():
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if found:
-        return found[-1].parent
-    initdb = shutil.which("initdb")
-    if initdb is None:
-        pytest.skip("no PostgreSQL server here: install the package postgresql")
-    return Path(initdb).parent
-
-
 @pytest.fixture(scope="module")
 def server():
     """A server of its own: `server.uri(user)`, `server.execute(statement)`."""
     programs = server_programs()
-    # A server refuses to run as root, and the path of a socket is short.
-    as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    folder = Path(tempfile.mkdtemp(prefix="pg."))
-    try:
-        password = folder / "password"
-        password.write_text(PASSWORD)
-        if as_user:
-            for path in (folder, password):
-                shutil.chown(path, "postgres")
-
-        def run(program, *arguments):
-            subprocess.run(
-                [*as_user, programs / program, "-D", folder / "data", *arguments],
-                check=True, stdout=subprocess.DEVNULL, cwd="/",
-            )  # fmt: skip
-
-        run("initdb", "-U", "owner", "-A", "scram-sha-256", f"--pwfile={password}", "--no-sync")
-        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
-        run("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
-        try:
-            yield prepared(folder)
-        finally:
-            run("pg_ctl", "-w", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder)
-
-
-def prepared(folder):
-    def uri(user="reader", password=f":{PASSWORD}", database="postgres"):
-        return f"postgresql://{user}{password}@/{database}?host={folder}"
-
-    def execute(*statements):
-        with closing(adbc_driver_postgresql.dbapi.connect(uri("owner"))) as connection:
-            with connection.cursor() as cursor:
-                for statement in statements:
-                    cursor.execute(statement)
-            connection.commit()
-
-    execute(*TABLES.split(";"))
-    return SimpleNamespace(uri=uri, execute=execute)
+    if programs is None:
+        pytest.skip("no PostgreSQL server here: install the package postgresql")
+    with running_server(programs, PASSWORD) as server:
+        server.execute(*TABLES.split(";"))
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +56,7 @@ def settings(server, *, uri=None, **table):
     return SourceSettings.from_table(
         {"kind": "postgresql", "uri_env": "DATABASE", **(table or {"table": "people"})},
         folder=Path("/"),
-        environment={"DATABASE": uri or server.uri()},
+        environment={"DATABASE": uri or server.uri("reader")},
     )
 
 
@@ -283,7 +201,7 @@ def test_a_password_file_is_enough(server, monkeypatch, tmp_path):
     passwords.write_text(f"*:*:*:reader:{PASSWORD}\n")
     passwords.chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(passwords))
-    table = {"kind": "postgresql", "uri": server.uri(password=""), "table": "people"}
+    table = {"kind": "postgresql", "uri": server.uri("reader", password=""), "table": "people"}
     opened = SourceSettings.from_table(table, folder=tmp_path, environment={}).open(SCHEMA)
     assert opened.rows == ROWS
 
@@ -303,7 +221,7 @@ def test_a_password_file_is_enough(server, monkeypatch, tmp_path):
 )
 def test_what_goes_wrong_is_named_and_no_password_shows(server, changes, table, named):
     with pytest.raises(InputError, match=named) as caught:
-        settings(server, uri=server.uri(**changes), **table).open(SCHEMA)
+        settings(server, uri=server.uri(**{"user": "reader", **changes}), **table).open(SCHEMA)
     assert "postgresql: SELECT" in str(caught.value) or "SELEC" in str(caught.value)
     assert PASSWORD not in str(caught.value)
     assert "secret" not in str(caught.value)

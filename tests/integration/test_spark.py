@@ -11,55 +11,24 @@ import pytest
 
 from common.errors import InputError, PolicyError
 from common.marginals import count
-from common.schema import Schema
+from parley import PrivBayes, streaming
+from parley.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest
 from party.sources.spark import SparkSource, start_session, table_of
+from tests.people import people as everybody
+from tests.people import schema_of
 
 pytestmark = pytest.mark.slow  # a session takes its time to start
 
-SCHEMA = Schema.from_toml("""
-ignore = ["id"]
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
-missing = true
-[[attribute]]
-name = "age in `years`"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-[[attribute]]
-name = "income"
-kind = "real"
-min = 0
-max = 100
-bins = 4
-clip = true
-[[attribute]]
-name = "since"
-kind = "date"
-min = 2000-01-01
-max = 2025-12-31
-bins = 300
-""")
+AGE = "age in `years`"  # a name that Spark could misread
+MANY_BINS = 'kind = "date"\nmin = 2000-01-01\nmax = 2025-12-31\nbins = 300'  # codes of two bytes
+SCHEMA = schema_of("sex", "age", "income", "since", called={"age": AGE}, more={"since": MANY_BINS})
 ROWS = 20_000
 
 
-def people(rows=ROWS, seed=5):
-    source = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "id": np.arange(rows),
-            "sex": pd.Series(source.choice(["F", "M", None], rows), dtype=object),
-            "age in `years`": source.integers(0, 100, rows),
-            "income": source.normal(50, 30, rows).round(2),
-            "since": pd.Timestamp("2000-01-01").date()
-            + pd.to_timedelta(source.integers(0, 9000, rows), unit="D").to_pytimedelta(),
-        }
-    )
+def people(rows=ROWS):
+    return everybody(rows).rename(columns={"age": AGE})
 
 
 def write(frame, folder):
@@ -181,3 +150,15 @@ def test_what_goes_wrong_is_named(spark, query, named):
     spark.session.read.parquet(str(spark.path)).createOrReplaceTempView("people")
     with pytest.raises(InputError, match=named):
         SparkSource(spark.session, table_of(query=query), SCHEMA, where="people")
+
+
+def test_rows_drawn_on_spark_are_those_drawn_here(spark):
+    rows = 2 * streaming.BLOCK_ROWS + 1000
+    model = PrivBayes(epsilon=1, seed=3).fit(people(2000), SCHEMA)
+    write_on_spark(spark.session, str(spark.folder / "drawn"), model, rows, partition_blocks=1)
+    streaming.write_stream(spark.folder / "drawn.parquet", model, rows)
+    files = sorted((spark.folder / "drawn").glob("*.parquet"))
+    there = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+    here = pd.read_parquet(spark.folder / "drawn.parquet")
+    assert len(files) == 3
+    pd.testing.assert_frame_equal(there, here, check_dtype=False)

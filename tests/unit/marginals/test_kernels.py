@@ -7,6 +7,8 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from common import compilation
+from common.compilation import compiled
 from common.marginals import kernels
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,14 +42,15 @@ def test_a_read_only_installation_compiles_without_a_cache(monkeypatch):
         return real(**options)
 
     monkeypatch.setattr(numba, "njit", njit)
-    monkeypatch.setattr(kernels, "_loaded", {})
-    kernel = kernels.compiled(kernels.add_block)
+    monkeypatch.setattr(compilation, "_loaded", {})
+    kernel = compiled(kernels.add_block)
     assert tried == [True, False]
     totals = np.zeros(2, dtype=np.int64)
     one = np.array([0], dtype=np.int64)
     kernel(
         np.array([[0, 1, 1]], dtype=np.uint16),
         np.zeros(0, dtype=np.int64),
+        one,
         one,
         np.array([2]),
         np.array([0, 1]),
@@ -64,7 +67,13 @@ def test_the_kernels_mean_in_python_what_they_mean_compiled():
     layout = (np.array([1, 0, 0]), np.array([3, 3, 3]), np.array([0, 2, 3]), np.array([0, 9, 12]))
     for each in (weights, weights[:0]):
         plain, fast = np.zeros(12, dtype=np.int64), np.zeros(12, dtype=np.int64)
-        kernels.add_block(block, each, *layout, plain)
-        kernels.compiled(kernels.add_block)(block, each, *layout, fast)
+        kernels.add_block(block, each, np.arange(2), *layout, plain)
+        compiled(kernels.add_block)(block, each, np.arange(2), *layout, fast)
         np.testing.assert_array_equal(fast, plain)
+        if not len(each):
+            small, small_fast = np.zeros(12, dtype=np.int64), np.zeros(12, dtype=np.int64)
+            kernels.add_small(block, np.arange(2), *layout, small)
+            compiled(kernels.add_small)(block, np.arange(2), *layout, small_fast)
+            np.testing.assert_array_equal(small, plain)
+            np.testing.assert_array_equal(small_fast, plain)
         assert plain[:9].sum() == plain[9:].sum() == (each.sum() if len(each) else 40)

@@ -13,55 +13,14 @@ import pytest
 
 from common.errors import InputError, PolicyError
 from common.marginals import count
-from common.schema import Schema
 from common.schema.codes import concatenate
 from party.sources import SourceSettings, TableSource, files, parts, sql
 from party.sources.files import CsvReader, ParquetReader
 from party.sources.fingerprint import RowDigest
+from tests.people import ROWS, people, schema_of
 
-SCHEMA = Schema.from_toml("""
-ignore = ["id"]
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
-missing = true
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-[[attribute]]
-name = "income"
-kind = "real"
-min = 0
-max = 100
-bins = 4
-clip = true
-[[attribute]]
-name = "since"
-kind = "date"
-min = 2000-01-01
-max = 2025-12-31
-bins = 8
-""")
-ROWS = 3000
+SCHEMA = schema_of("sex", "age", "income", "since")
 HELD, STREAMED = 1 << 28, 0
-
-
-def people(rows=ROWS, seed=5):
-    source = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "id": np.arange(rows),
-            "sex": pd.Series(source.choice(["F", "M", None], rows), dtype=object),
-            "age": source.integers(0, 100, rows),
-            "income": source.normal(50, 30, rows).round(2),
-            "since": pd.Timestamp("2000-01-01").date()
-            + pd.to_timedelta(source.integers(0, 9000, rows), unit="D").to_pytimedelta(),
-        }
-    )
 
 
 def as_csv(frame, folder):
@@ -100,6 +59,7 @@ def small_chunks(monkeypatch):
     """Chunks smaller than the tables of these tests."""
     monkeypatch.setattr(parts, "CHUNK_ROWS", 512)
     monkeypatch.setattr(files, "_BATCH_ROWS", 200)
+    monkeypatch.setattr(files, "_PART_ROWS", 1000)
     monkeypatch.setattr(files, "_BLOCK_BYTES", 1 << 13)
     options = {**sql._STATEMENT_OPTIONS, "sqlite": {"adbc.sqlite.query.batch_rows": 300}}
     monkeypatch.setattr(sql, "_STATEMENT_OPTIONS", options)

@@ -1,0 +1,50 @@
+"""Made-up people and their schema: what the tests of sources read, wherever it is stored."""
+
+import numpy as np
+import pandas as pd
+
+from common.schema import Schema
+
+ROWS = 3000
+_ATTRIBUTES = {
+    "sex": 'kind = "categorical"\nvalues = ["F", "M"]\nmissing = true',
+    "age": 'kind = "integer"\nmin = 0\nmax = 99\nbins = 10',
+    "income": 'kind = "real"\nmin = 0\nmax = 100\nbins = 4\nclip = true',
+    "since": 'kind = "date"\nmin = 2000-01-01\nmax = 2025-12-31\nbins = 8',
+    "smokes": 'kind = "boolean"',
+    "ward": 'kind = "categorical"\nvalues = ["north", "south"]',
+}
+
+
+def schema_of(*names, called=None, more=None):
+    """The schema of some of the columns; the others are ignored.
+
+    Args:
+        names: of the columns of `people`.
+        called: other names for some of them.
+        more: further lines, by column.
+    """
+    called, more = called or {}, more or {}
+    parts = ['ignore = ["id"]']
+    parts += [
+        f'[[attribute]]\nname = "{called.get(name, name)}"\n{more.get(name, _ATTRIBUTES[name])}'
+        for name in names
+    ]
+    return Schema.from_toml("\n".join(parts))
+
+
+def people(rows=ROWS, seed=5, columns=("id", "sex", "age", "income", "since")):
+    """The same people for the same seed: their columns in this order."""
+    source = np.random.default_rng(seed)
+    days = pd.to_timedelta(source.integers(0, 9000, rows), unit="D")
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(rows),
+            "sex": pd.Series(source.choice(["F", "M", None], rows), dtype=object),
+            "age": source.integers(0, 100, rows),
+            "income": source.normal(50, 30, rows).round(2),
+            "since": pd.Timestamp("2000-01-01").date() + days.to_pytimedelta(),
+            "smokes": source.random(rows) < 0.3,
+        }
+    )
+    return frame[list(columns)]
