@@ -88,7 +88,10 @@ def departure(
         [counts[i][j] * unit - rows * one * other for j, other in enumerate(second)]
         for i, one in enumerate(first)
     ]
-    by_row, by_column = [sum(row) for row in off], [sum(column) for column in zip(*off, strict=True)]
+    by_row, by_column = (
+        [sum(row) for row in off],
+        [sum(column) for column in zip(*off, strict=True)],
+    )
     total = sum(by_row)
     # Rows and columns are centred: what the margins got wrong is not dependence.
     squares = sum(
@@ -118,15 +121,13 @@ def departures(
     """
     found: dict[Pair, Departure] = {}
     for view, table in zip(views, tables, strict=True):
-        for (i, a), (j, b) in combinations(enumerate(view), 2):
-            if (a, b) in found or (b, a) in found:
-                continue
-            others = tuple(axis for axis in range(table.ndim) if axis not in (i, j))
-            pair = table.sum(axis=others)
-            summed = table.size // pair.size
-            if a > b:
-                a, b, pair = b, a, pair.T
-            found[a, b] = departure(pair, weights[a], weights[b], variance * summed, rows)
+        for (i, first), (j, second) in combinations(enumerate(view), 2):
+            a, b = sorted((first, second))
+            if (a, b) not in found:
+                others = tuple(axis for axis in range(table.ndim) if axis not in (i, j))
+                pair = table.sum(axis=others) if first < second else table.sum(axis=others).T
+                summed = table.size // pair.size
+                found[a, b] = departure(pair, weights[a], weights[b], variance * summed, rows)
     return found
 
 

@@ -21,152 +21,24 @@ parties come to the same steps; the fit, which is floating point, decides nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
-from math import comb, sqrt
 
 import numpy as np
 
 from common.errors import LocalError
 from common.privacy import sensitivity
 from common.privacy.laplace import discrete_laplace_variance
-from common.subn.blocks import disjoint_blocks, margin_error
 from common.subn.dependence import departures, group_weights, strong_pairs
 from common.subn.grouping import GroupedTables, balanced_groups
 from common.subn.joined import Joined, JoinedModel, joint_margin
 from common.subn.latent import LatentModel, Measurement, estimated_margins, fit
-from common.subn.nocd import Design, optimal_design
-from common.subn.steps import Attributes, Counts, SumStep
+from common.subn.plus_budget import PublicFacts, decide_budget
+from common.subn.steps import Counts, SumStep
 
-BLOCK_CELLS = 1 << 10
-VIEW_CELLS = 1 << 12
 PAIR_CELLS = 1 << 11
-MOST_GROUPS = 6
-# Forecast noise of a pair's table read off the views, as a mean total variation distance:
-VIEWS_ALONE_BELOW = 0.25  # where every domain is small
-VIEWS_BELOW = 0.09  # where margins share the budget
-GROUPS_BELOW = 0.17  # a further group must leave it below this
 PENALTY_PER_GROUP = 40.0
 PAIR_PRICE = 10.0
-_MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
-_NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
-_PAIRS_SHARE = Fraction(3, 50)
 _GROUPS_OF_BLOCKS = 4  # what the model's price is reckoned for where there are no views
-
-@dataclass(frozen=True, kw_only=True)
-class PublicFacts:
-    """What subn+ may know before the first sum.
-
-    Attributes:
-        sizes: the domain size of every attribute.
-        parties: who contributes, in ring order.
-        rows: of all parties together.
-        epsilon: what each party's rows may cost.
-        noise_shares: how many times the variance of one Laplace share is in a sum: 1 for one share,
-            K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
-    """
-
-    sizes: tuple[int, ...]
-    parties: tuple[str, ...]
-    rows: int
-    epsilon: Fraction
-    noise_shares: Fraction = Fraction(1)
-
-    def __post_init__(self) -> None:
-        """Refuse what no study can have."""
-        if not self.sizes or min(self.sizes) < 1 or self.rows < 1 or not self.parties:
-            raise LocalError("subn+ needs at least one attribute, one party and one row")
-        if self.epsilon <= 0 or self.noise_shares < 1:
-            raise LocalError(
-                f"epsilon {self.epsilon} and noise shares {self.noise_shares} must be positive, "
-                "and noise no less than one share"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """How subn+ spends its epsilon, decided from public facts alone.
-
-    Attributes:
-        blocks: the attributes that are counted together for the margins.
-        margin_noise: the forecast mean total variation distance of a margin, all of epsilon on it.
-        design: the views, of attributes in groups; None if there are none.
-        groups: the most groups of a domain in the views; 0 if there are no views.
-        margins: epsilon of the blocks; 0 if there are none.
-        views: epsilon of the views.
-        pairs: epsilon of the pairs in full detail.
-    """
-
-    blocks: tuple[Attributes, ...]
-    margin_noise: float
-    design: Design | None = None
-    groups: int = 0
-    margins: Fraction = Fraction(0)
-    views: Fraction = Fraction(0)
-    pairs: Fraction = Fraction(0)
-
-
-def decide_budget(facts: PublicFacts) -> Budget:
-    """Which sums are made, and at what epsilon."""
-    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
-    noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
-    noise /= len(facts.sizes) * facts.rows * float(facts.epsilon)
-    largest = max(facts.sizes)
-    if len(facts.sizes) > 1 and largest <= MOST_GROUPS:
-        design = optimal_design(facts.sizes, cell_limit=VIEW_CELLS)
-        if view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW:
-            return Budget(
-                blocks=blocks,
-                margin_noise=noise,
-                design=design,
-                groups=largest,
-                views=facts.epsilon,
-            )
-    share = _NOISY_MARGINS_SHARE if noise > _NOISY_MARGINS_ABOVE else _MARGINS_SHARE
-    views = facts.epsilon * (1 - share - _PAIRS_SHARE)
-    grouped = _finest_views(facts, views)
-    if grouped is None:
-        return Budget(blocks=blocks, margin_noise=noise, margins=facts.epsilon)
-    return Budget(
-        blocks=blocks,
-        margin_noise=noise,
-        design=grouped,
-        groups=max(grouped.sizes),
-        margins=facts.epsilon * share,
-        views=views,
-        pairs=facts.epsilon * _PAIRS_SHARE,
-    )
-
-
-def view_noise(design: Design, facts: PublicFacts, epsilon: Fraction) -> float:
-    """The mean over pairs of half the L1 norm of the noise in their tables, as a share of the rows.
-
-    A pair of c cells in a view of C sums C / c of them for each of its own.
-    """
-    deviation = sqrt(2 * facts.noise_shares) * float(
-        sensitivity.histograms(len(design.views)) / epsilon
-    )
-    total = 0.0
-    for view in design.views:
-        cells = design.cells(view)
-        for a, b in combinations(view, 2):
-            total += sqrt(cells * design.sizes[a] * design.sizes[b]) / 2
-    return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
-
-
-def _finest_views(facts: PublicFacts, epsilon: Fraction) -> Design | None:
-    """Views of as many groups as their noise allows; None if even two are too many."""
-    best = None
-    if len(facts.sizes) > 1:
-        for groups in range(2, min(max(facts.sizes), MOST_GROUPS) + 1):
-            sizes = [min(size, groups) for size in facts.sizes]
-            design = optimal_design(sizes, cell_limit=VIEW_CELLS)
-            limit = GROUPS_BELOW if best else VIEWS_BELOW
-            if view_noise(design, facts, epsilon) > limit:
-                break
-            best = design
-    return best
 
 
 class SubnPlusPlan:
@@ -200,8 +72,7 @@ class SubnPlusPlan:
         step = self._step
         if step is None or isinstance(result, bytes) or result.shape != (step.request.cells,):
             raise LocalError("this is not a result of the plan's current step")
-        assert isinstance(step.request, GroupedTables)  # noqa: S101 - for the type checker
-        request, tables = step.request, step.request.tables(result)
+        request, tables = self._request, self._request.tables(result)
         kept = self._measured(request, tables, step.scale)
         match step.name:
             case "margins":
@@ -290,9 +161,7 @@ class SubnPlusPlan:
         found = departures(request.sets, tables, weights, variance, facts.rows)
         # Half the L1 norm of a table's noise stays below the rows.
         bearable = int(facts.rows * epsilon)
-        pairs = strong_pairs(
-            found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS
-        )
+        pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
         if not pairs:
             return self._margins("margins again", epsilon)
         return self._tables("pairs", epsilon, GroupedTables(pairs, self._identity))
@@ -306,6 +175,7 @@ class SubnPlusPlan:
 
     def _tables(self, name: str, epsilon: Fraction, request: GroupedTables) -> SumStep:
         """A replaced row moves two cells of every table."""
+        self._request = request
         moved = Fraction(sensitivity.histograms(request.count))
         return SumStep(
             name=name,

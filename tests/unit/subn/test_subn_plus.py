@@ -20,17 +20,17 @@ from common.schema.codes import Codes
 from common.study import Member, Study
 from common.subn.correlation import onto_simplex, pair_tables
 from common.subn.latent import LatentModel
-from common.subn.nocd import optimal_design
-from common.subn.subn_plus import (
+from common.subn.plus_budget import (
     GROUPS_BELOW,
     MOST_GROUPS,
     VIEW_CELLS,
     VIEWS_BELOW,
     PublicFacts,
-    SubnPlusPlan,
     decide_budget,
     view_noise,
 )
+from common.subn.projective import best_design
+from common.subn.subn_plus import SubnPlusPlan
 from parley.in_process import RowsInMemory, run_study
 
 
@@ -114,6 +114,12 @@ def test_where_margins_are_hard_to_see_they_get_everything():
     assert (budget.margins, budget.views, budget.pairs) == (Fraction(1, 10), 0, 0)
 
 
+def test_where_even_blocks_drown_every_attribute_is_counted_by_itself():
+    budget = decide_budget(facts([2] * 6, rows=10, epsilon=Fraction(1, 10)))
+    assert budget.blocks == tuple((a,) for a in range(6))
+    assert budget.margins == Fraction(1, 10)
+
+
 def test_more_noise_shares_are_forecast_as_more_noise():
     one = decide_budget(facts([16] * 15))
     four = decide_budget(facts([16] * 15, noise_shares=Fraction(4)))
@@ -135,7 +141,7 @@ def test_views_have_as_many_groups_as_their_noise_allows(epsilon):
     noise = view_noise(budget.design, facts(sizes, epsilon=epsilon), budget.views)
     assert budget.design.sizes == (budget.groups,) * 15
     assert noise <= (GROUPS_BELOW if budget.groups > 2 else VIEWS_BELOW)
-    finer = optimal_design([budget.groups + 1] * 15, cell_limit=VIEW_CELLS)
+    finer = best_design((budget.groups + 1,) * 15, cell_limit=VIEW_CELLS)
     assert (
         budget.groups == MOST_GROUPS
         or view_noise(finer, facts(sizes, epsilon=epsilon), budget.views) > GROUPS_BELOW
@@ -144,7 +150,7 @@ def test_views_have_as_many_groups_as_their_noise_allows(epsilon):
 
 def test_the_forecast_noise_of_pairs_is_that_of_noisy_views():
     given = facts([3, 2, 4, 2, 2], rows=1000, noise_shares=Fraction(2))
-    design = optimal_design(given.sizes, cell_limit=VIEW_CELLS)
+    design = best_design(given.sizes, cell_limit=VIEW_CELLS)
     source, scale = SeededRandomSource("forecast"), Fraction(2 * len(design.views))
     seen = []
     for _ in range(300):
