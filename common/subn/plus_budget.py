@@ -25,7 +25,7 @@ MOST_GROUPS = 6
 BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's best cells are noise
 # Forecast noise of a pair's table read off the views, as a mean total variation distance:
 VIEWS_ALONE_BELOW = 0.25  # where every domain is small
-VIEWS_BELOW = 0.09  # where margins share the budget
+VIEWS_BELOW = 0.08  # where margins share the budget
 GROUPS_BELOW = 0.17  # a further group must leave it below this
 _MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
 _NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
