@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-SOURCES := common curator party parley benchmarks tests protos
+SOURCES := common curator party parley benchmarks tests protos docs
 
-.PHONY: help install dev demo test test-all check format protos wheelhouse clean
+.PHONY: help install dev demo test test-all check format protos docs wheelhouse clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
@@ -41,9 +41,13 @@ check: .venv/.dev ## format, lint, types, import contracts, generated code
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python protos/generate.py --check
+	$(BIN)/python docs/generate.py --check
 
 protos: .venv/.dev ## regenerate the code of the wire contract
 	$(BIN)/python protos/generate.py
+
+docs: .venv/.dev ## regenerate docs/reference from the code
+	$(BIN)/python docs/generate.py
 
 format: .venv/.dev ## let ruff format and fix
 	$(BIN)/ruff format $(SOURCES)
@@ -57,7 +61,7 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-scale bench-transport
+	bench-subn bench-scale bench-transport bench-wide bench-parties bench-forecast
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -76,3 +80,9 @@ bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; ag
 	$(BIN)/python -m benchmarks.subn
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
+bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor
+	$(BIN)/python -m benchmarks.wide
+bench-parties: .venv/.dev ## cost per party from 3 to 1,000, and the ring over slow links
+	$(BIN)/python -m benchmarks.parties
+bench-forecast: .venv/.dev ## what error at which epsilon: the tables of docs/choosing-epsilon.md
+	$(BIN)/python -m benchmarks.forecast --write docs/choosing-epsilon.md

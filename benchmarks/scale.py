@@ -96,10 +96,10 @@ def timed(job: str, rows: int, task: Callable[[], object]) -> Measured:
     clock, processor = time.perf_counter(), time.process_time()
     task()
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
-    return Measured(job, rows, clock, processor, _peak_mib())
+    return Measured(job, rows, clock, processor, peak_mib())
 
 
-def _peak_mib() -> float:
+def peak_mib() -> float:
     """The most memory this process had. Unlike `ru_maxrss`, it does not begin with the parent's."""
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
 from common.wire.credentials import CredentialFiles
+from curator.dashboard.serving import Place, serving_dashboard
+from curator.dashboard.site import Service
 from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
 from curator.store import Store
@@ -34,6 +37,7 @@ from curator.surroundings import Outcome
 logger = logging.getLogger(__name__)
 
 PREFIX = "PARLEY_CURATOR_"
+STORE = "curator.db"
 _LOOK_EVERY_S = 1.0  # for what `parley curator study` writes into the file
 
 
@@ -54,6 +58,11 @@ class CuratorSettings:
         metrics: address and port of the metrics; empty for none.
         reflection: whether callers with a certificate may list the calls there are, as gRPC tools
             do; for development.
+        dashboard: whether to serve a page for the operator, too.
+        dashboard_listen: its address and port; TLS is spoken unless the address is loopback.
+        dashboard_actions: whether a study can be given up there; otherwise it only shows.
+        dashboard_operators: a list of fingerprints of client certificates that may log in without
+            the token, in the form of the revocation list.
     """
 
     folder: Path
@@ -66,6 +75,23 @@ class CuratorSettings:
     log_level: str = "info"
     metrics: str = ""
     reflection: bool = False
+    dashboard: bool = False
+    dashboard_listen: str = "127.0.0.1:7444"
+    dashboard_actions: bool = False
+    dashboard_operators: Path | None = None
+
+    @property
+    def dashboard_place(self) -> Place | None:
+        """Where the dashboard is; None if there is none."""
+        if not self.dashboard:
+            return None
+        return Place(
+            listen=self.dashboard_listen,
+            token=self.folder / "dashboard.token",
+            store=self.folder / STORE,
+            operators=self.dashboard_operators,
+            revoked=self.keys / "revoked.txt",
+        )
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
@@ -78,7 +104,7 @@ def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
     """The curator's state; the caller closes the database."""
     settings.folder.mkdir(parents=True, exist_ok=True)
     passphrase = given_passphrase(settings.passphrase_file, {})
-    database = Database(settings.folder / "curator.db")
+    database = Database(settings.folder / STORE)
     return database, Store(database, OsRandomSource(), passphrase=passphrase)
 
 
@@ -139,14 +165,29 @@ def serve(
                 reflection=settings.reflection,
             )
             started(server.start())
-            with serving_metrics(
-                settings.metrics, lambda: curator_samples(store, server.calls, files)
-            ):
-                while not stopping.wait(_LOOK_EVERY_S):
-                    _look(studies)
-            server.stop(grace_s=settings.grace_s)
+            watched = Service(
+                studies=studies, presence=server.presence, calls=server.calls, files=files,
+                clock=clock, software=software, actions=settings.dashboard_actions,
+            )  # fmt: skip
+            try:
+                with _watched(settings, watched):
+                    while not stopping.wait(_LOOK_EVERY_S):
+                        _look(studies)
+            finally:
+                server.stop(grace_s=settings.grace_s)
     finally:
         database.close()
+
+
+@contextmanager
+def _watched(settings: CuratorSettings, service: Service) -> Iterator[None]:
+    """With the metrics and the dashboard that the settings ask for."""
+    store, calls, files = service.studies.store, service.calls, service.files
+    with (
+        serving_metrics(settings.metrics, lambda: curator_samples(store, calls, files)),
+        serving_dashboard(settings.dashboard_place, service),
+    ):
+        yield
 
 
 def _look(studies: Studies) -> None:

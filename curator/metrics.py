@@ -24,10 +24,13 @@ class CallCounter:
         with self._lock:
             self._calls[method, outcome] += 1
 
+    def counted(self) -> list[tuple[tuple[str, str], int]]:
+        """How many calls there were, by method and outcome."""
+        with self._lock:
+            return sorted(self._calls.items())
+
     def samples(self) -> list[Sample]:
         """One for every method and outcome that occurred."""
-        with self._lock:
-            counted = sorted(self._calls.items())
         return [
             Sample(
                 name="parley_curator_calls_total",
@@ -36,7 +39,7 @@ class CallCounter:
                 value=number,
                 labels={"method": method, "outcome": outcome},
             )
-            for (method, outcome), number in counted
+            for (method, outcome), number in self.counted()
         ]
 
 

@@ -40,6 +40,7 @@ from common.study import Study
 from common.wire import approval, codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.effects import Effect, Fail, Finish, Send
+from curator.progress import chosen_links, step_record
 from curator.records import Record, StudyState
 from curator.surroundings import Outcome, Surroundings
 from curator.work import Work, effect_name
@@ -147,14 +148,16 @@ class StudyNode:
                 raise WireError(ErrorCode.OUT_OF_TURN, "the study has not begun")
             if state is not StudyState.RUNNING:
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
-            self._take_in(party, sequence, body, codec.decode_to_curator(body))
+            effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._around.later(self._publish)
-        self._around.changed()
+        # Only whoever is sent something is woken: with K parties most messages cause none.
+        self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
-    def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> None:
+    def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> list[Effect]:
         work = self._current()
         drawn = work.drawn
+        number, step = work.role.step_number, work.role.current_step
         try:
             effects = work.role.receive(party, message)
             with self._store.transaction():
@@ -162,6 +165,8 @@ class StudyNode:
                     self.study.digest, party, sequence, body,
                     effects=[effect_name(effect) for effect in effects], at=self._around.now(),
                 )  # fmt: skip
+                if links := chosen_links(self.study, step, message) if effects else ():
+                    self._store.note_links(self.study.digest, number, links)
                 self._note(message, len(body), party, sent=True)
                 refused = isinstance(message, PartyRefused)
                 self._execute(work, effects, StudyState.REFUSED if refused else StudyState.FAILED)
@@ -172,6 +177,7 @@ class StudyNode:
                 self._work = None
             raise
         self._waiting_for = work.note_step()
+        return effects
 
     def _start_when_all_approved(self) -> None:
         if self.record.state is not StudyState.WAITING:
@@ -187,7 +193,7 @@ class StudyNode:
         self._work = work
         self._waiting_for = work.note_step()
         logger.info("study %s: every party approved, it begins", self.study.digest.hex()[:16])
-        self._around.changed()
+        self._around.changed(self.study.digest, self.names)
 
     def _make_key(self) -> None:
         if needs_key(self.study) and self._store.paillier_key(self.study.digest) is None:
@@ -204,6 +210,9 @@ class StudyNode:
         phase = step.phase if step else ""
         if effects:
             self._store.move(digest, StudyState.RUNNING, step=work.role.step_number, phase=phase)
+            if step is not None:
+                opened = step_record(self.study, work.role.step_number, step, at=self._around.now())
+                self._store.note_step(digest, opened)
         for effect in effects:
             match effect:
                 case Send(message=StudyFinished()):
@@ -232,6 +241,7 @@ class StudyNode:
                 study=self.study,
                 model=work.role.model(),
                 steps=tuple(work.steps.values()),
+                results=work.role.results,
                 private=self._store.private,
                 traffic=self._store.traffic.phases(self.study.digest),
             )
@@ -262,7 +272,7 @@ class StudyNode:
             )
         self._work, self._waiting_for = None, ()
         logger.info("study %s: %s", self.study.digest.hex()[:16], state.value)
-        self._around.changed()
+        self._around.changed(self.study.digest, self.names)
 
     def _note(
         self, message: Message, size: int, party: str, *, sent: bool, phase: str = ""

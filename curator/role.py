@@ -90,6 +90,7 @@ class CuratorRole:
         self._transcript = Transcript(study.digest)
         self._state = State.AWAITING_START
         self._number = 0
+        self._results: list[bytes] = []
         self._sum: SumCurator | None = None
         self._missing_chunks: set[tuple[str, int]] = set()
         self._missing_seeds: set[str] = set()
@@ -104,6 +105,11 @@ class CuratorRole:
     def step_number(self) -> int:
         """How many steps have their result."""
         return self._number
+
+    @property
+    def results(self) -> tuple[bytes, ...]:
+        """What was published, step after step."""
+        return tuple(self._results)
 
     @property
     def current_step(self) -> Step | None:
@@ -229,6 +235,7 @@ class CuratorRole:
     def _publish(self, result: bytes) -> list[Effect]:
         published = ResultPublished(study=self._study.digest, step=self._number, result=result)
         self._transcript.add_result(self._number, result)
+        self._results.append(result)
         self._sum = None
         self._number += 1
         return self._to_all(published) + self._open_next()

@@ -26,6 +26,7 @@ from common.privacy.randomness import KEY_BYTES, RandomSource
 from common.study import Study
 from common.traffic import Traffic
 from common.wire.strict import MOST_STUDY_BYTES
+from curator.progress import Links, StepRecord
 from curator.records import Incoming, Queued, Record, StudyState
 from curator.tables import TABLES
 
@@ -130,6 +131,24 @@ class Store:
         self._file.write(
             "UPDATE study SET state = ?, step = ?, phase = ?, cause = '' WHERE study = ?",
             (state.value, step, phase, study),
+        )
+
+    def note_step(self, study: bytes, step: StepRecord) -> None:
+        """Note what was opened, in the caller's transaction; again is harmless."""
+        costs = json.dumps({party: str(cost) for party, cost in step.costs.items()})
+        self._file.write(
+            "INSERT OR IGNORE INTO step VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                study, step.number, step.name, step.phase, step.opened_at, costs,
+                json.dumps(step.links),
+            ),
+        )  # fmt: skip
+
+    def note_links(self, study: bytes, number: int, links: Links) -> None:
+        """Note which attributes a published choice puts together, in the caller's transaction."""
+        self._file.write(
+            "UPDATE step SET links = ? WHERE study = ? AND number = ?",
+            (json.dumps(links), study, number),
         )
 
     def note_cause(self, study: bytes, cause: str) -> None:

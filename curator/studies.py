@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from common.errors import LocalError
@@ -46,7 +46,8 @@ class Studies:
             changed=self.wake,
         )  # fmt: skip
         self._nodes: dict[bytes, StudyNode] = {}
-        self._news = threading.Condition()
+        self._news = threading.Lock()
+        self._waiting: dict[tuple[bytes, str], threading.Condition] = {}
         self._closed = False
 
     def open(self) -> None:
@@ -91,16 +92,24 @@ class Studies:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
 
-    def wake(self) -> None:
-        """Have everybody who waits look again."""
+    def known(self, study: bytes) -> StudyNode | None:
+        """A study, for the operator, who may see all of them."""
+        return self._nodes.get(study)
+
+    def wake(self, study: bytes, parties: Iterable[str]) -> None:
+        """Have these parties look again, if they wait; nobody else's thread is disturbed."""
         with self._news:
-            self._news.notify_all()
+            for party in parties:
+                waiting = self._waiting.get((study, party))
+                if waiting is not None:
+                    waiting.notify_all()
 
     def close(self) -> None:
         """Everybody who waits is sent away."""
         with self._news:
             self._closed = True
-            self._news.notify_all()
+            for waiting in self._waiting.values():
+                waiting.notify_all()
 
     def next_message(
         self,
@@ -118,7 +127,9 @@ class Studies:
         Raises:
             WireError: UNAVAILABLE: the curator is shutting down.
         """
+        place = (node.study.digest, party)
         with self._news:
+            news = self._waiting.setdefault(place, threading.Condition(self._news))
             while not gone():
                 if self._closed:
                     raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
@@ -127,5 +138,5 @@ class Studies:
                 queued = self.store.next_queued(node.study.digest, party, after=after)
                 if queued is not None or over:
                     return queued
-                self._news.wait(patience_s)
+                news.wait(patience_s)
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ class Outcome:
         study: what was agreed.
         model: what was learnt.
         steps: every step that was made, in order: what the privacy statement adds up.
+        results: what was published in each of them.
         private: whether the curator's randomness came from a private source.
         traffic: what it took, phase by phase.
     """
@@ -28,6 +29,7 @@ class Outcome:
     study: Study
     model: Model
     steps: Sequence[Step]
+    results: Sequence[bytes]
     private: bool
     traffic: Phases
 
@@ -42,7 +44,8 @@ class Surroundings:
         publish: makes the release and says where it is; made again after a crash, it is the same.
         clock: the time, for the records.
         later: runs something after the call that asked for it was answered.
-        changed: called when there may be something new to send; never inside a transaction.
+        changed: called with a study's digest and the parties for whom there may be something new;
+            never inside a transaction.
     """
 
     store: Store
@@ -50,7 +53,7 @@ class Surroundings:
     publish: Callable[[Outcome], Path]
     clock: Callable[[], dt.datetime]
     later: Callable[[Callable[[], None]], None]
-    changed: Callable[[], None]
+    changed: Callable[[bytes, Iterable[str]], None]
 
     def now(self) -> str:
         """The time as records have it."""

@@ -1,7 +1,8 @@
 """The tables of the curator's store.
 
 `content` holds what is queued for parties, once for all recipients; `secret` holds keys, and is
-emptied when a study ends.
+emptied when a study ends. `step` is for people who watch: what was opened when and at what cost;
+it stays.
 """
 
 TABLES = """
@@ -60,6 +61,16 @@ CREATE TABLE IF NOT EXISTS outgoing (
     digest BLOB NOT NULL,
     acknowledged INTEGER NOT NULL,
     PRIMARY KEY (study, party, sequence)
+) STRICT;
+CREATE TABLE IF NOT EXISTS step (
+    study BLOB NOT NULL REFERENCES study (study),
+    number INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    opened_at TEXT NOT NULL,
+    costs TEXT NOT NULL,
+    links TEXT NOT NULL,
+    PRIMARY KEY (study, number)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS secret (
     study BLOB NOT NULL REFERENCES study (study),

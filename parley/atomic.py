@@ -1,9 +1,12 @@
-"""Small files written whole or not at all, and on disk when the call returns."""
+"""Small files written whole or not at all, and on disk when the call returns; so are folders."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from common.errors import InputError
@@ -46,10 +49,31 @@ def _scratch(path: Path, data: bytes, mode: int) -> Path:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-    except OSError as error:
+    except BaseException as error:
         scratch.unlink()
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
+        if isinstance(error, OSError):
+            raise InputError(f"cannot write {path}: {error.strerror}") from error
+        raise
     return scratch
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[None]:
+    """What the block puts into a new or empty folder goes again if the block does not end well."""
+    existed = folder.is_dir()
+    ours = not (existed and any(folder.iterdir())) and not folder.is_file()
+    try:
+        yield
+    except BaseException:
+        if ours:
+            for path in folder.glob("*"):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            if not existed and folder.is_dir():
+                folder.rmdir()
+        raise
 
 
 def flush_folder(folder: Path) -> None:

@@ -1,15 +1,13 @@
 """The `parley` command: thin subcommands, documented exit codes, no stack trace for a mistake.
 
-Exit codes: 0 done; 1 a defect of ours (with a stack trace); 2 the command line was not understood;
-3 the input cannot be used; 4 refused by a budget or a policy; 5 a peer broke the protocol;
-130 interrupted.
-
-A subcommand is one line of `COMMANDS` and one module with an `app`. Only the module of the command
-that was asked for is imported, so `parley --help` and completion are quick.
+A subcommand is one line of `COMMANDS`, its name under a heading of `HEADINGS`, and one module with
+an `app`. Only the module of the command that was asked for is imported, so `parley --help` is
+quick. docs/reference/cli.md is made from here by `make docs`.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -20,15 +18,19 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from common.errors import LocalError, ParleyError, PolicyError, RemoteProtocolError
+from common.errors import ParleyError
 from parley import console
+from parley.exit_codes import MEANINGS, ExitCode, exit_code_of
 
 COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one line of help)
     "schema": ("parley.commands.schema", "Propose a schema from a table, or check one."),
     "synthesize": ("parley.commands.synthesize", "Publish a synthetic table of one owner's rows."),
     "query": ("parley.commands.query", "Ask a release how many rows satisfy a condition."),
+    "plan": ("parley.commands.plan", "What a study would measure, cost and take, forecast."),
     "simulate": ("parley.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.commands.evaluate", "Compare a synthetic table with the real one."),
+    "verify": ("parley.commands.verify", "Is a release what its makers signed?"),
+    "bundle": ("parley.commands.bundle", "A release folder in one .zip."),
     "curator": ("parley.commands.curator", "Run a consortium's coordinator; offer studies."),
     "party": ("parley.commands.party", "Run an owner's node; review and approve studies."),
     "keys": ("parley.commands.keys", "Keys and certificates of a consortium."),
@@ -37,12 +39,32 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
     "demo": ("parley.commands.demo", "A whole consortium on this machine, on made-up people."),
 }
 
-EXIT_CODES: tuple[tuple[type[ParleyError], int], ...] = (
-    (PolicyError, 4),
-    (RemoteProtocolError, 5),
-    (LocalError, 3),
+# In the order in which a newcomer meets them. A command that is under none comes last.
+HEADINGS: dict[str, tuple[str, ...]] = {
+    "To see it work": ("demo",),
+    "One owner": ("schema", "synthesize", "query", "evaluate"),
+    "Several owners, on one machine": ("plan", "simulate"),
+    "Several owners, each on their own": ("keys", "curator", "party", "doctor", "config"),
+    "A release that was handed on": ("verify", "bundle"),
+}
+_OTHERS = "Other commands"
+
+EXAMPLES = (
+    "parley demo",
+    "parley schema infer people.csv --out schema.toml",
+    "parley synthesize people.csv --schema schema.toml --epsilon 1 --out release",
+    "parley simulate north.csv east.csv --schema schema.toml --epsilon 1 --out study",
+    "parley query release 'age in 20..39 and sex = Female'",
+    "parley verify release.zip",
+    "parley party review study.toml --config party.toml",
 )
-INTERRUPTED = 130
+
+
+def _epilog() -> str:
+    """Lines as they are: the mark in front keeps them from being joined into a paragraph."""
+    examples = ["Examples:", *(f"  {line}" for line in EXAMPLES)]
+    codes = ["Exit codes:", *(f"  {code:<4} {words}" for code, words in MEANINGS.items())]
+    return "\n\n".join("\b\n" + "\n".join(lines) for lines in (examples, codes))
 
 
 class LazyGroup(TyperGroup):
@@ -54,13 +76,30 @@ class LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name=name, short_help=line))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401  (typer has no public Context)
-        """In the order of the table: the order in which a newcomer meets them."""
-        return list(COMMANDS)
+        """Heading by heading."""
+        return [name for names in by_heading().values() for name in names]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """A section for every heading."""
+        for heading, names in by_heading().items():
+            with formatter.section(heading):
+                widest = max(map(len, COMMANDS))
+                formatter.write_dl([(name.ljust(widest), COMMANDS[name][1]) for name in names])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401
         """The command itself in place of its line of help."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load_command(name), rest
+
+
+def by_heading() -> dict[str, list[str]]:
+    """The commands there are, under their headings."""
+    found = {
+        heading: [name for name in names if name in COMMANDS] for heading, names in HEADINGS.items()
+    }
+    placed = {name for names in found.values() for name in names}
+    found[_OTHERS] = [name for name in COMMANDS if name not in placed]
+    return {heading: names for heading, names in found.items() if names}
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer's command class is not public)
@@ -75,9 +114,7 @@ def load_command(name: str) -> Any:  # noqa: ANN401  (typer's command class is n
 app = typer.Typer(
     name="parley",
     cls=LazyGroup,
-    epilog="Exit codes: 0 done, 1 a defect of parley, 2 command line not understood, 3 input that "
-    "cannot be used, 4 refused by a budget or a policy, 5 a peer broke the protocol, "
-    "130 interrupted. `parley COMMAND --help` explains a command.",
+    epilog=_epilog(),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -105,8 +142,9 @@ def parley(
 ) -> None:
     """K data owners publish ONE synthetic table under differential privacy, without showing rows.
 
-    Results go to standard output, everything else to standard error. A release is a folder; it is
-    written whole or not at all.
+    Results go to standard output, everything else to standard error; with --json the result is for
+    scripts. A release is a folder; it is written whole or not at all. `parley COMMAND --help`
+    explains a command.
     """
 
 
@@ -117,17 +155,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # In this mode typer prints usage errors itself and says by SystemExit how it went.
         command.main(args=None if arguments is None else list(arguments), prog_name="parley")
     except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-        if code == INTERRUPTED:
+        code = _code(leaving)
+        if code == ExitCode.INTERRUPTED:
             console.fail("interrupted; nothing was left half-written")
         return code
     except ParleyError as error:
         console.fail(str(error))
-        return next(code for family, code in EXIT_CODES if isinstance(error, family))
-    return 0
+        return exit_code_of(error)
+    except MemoryError:
+        console.fail("not enough memory: use fewer rows or attributes, or a smaller epsilon")
+        return ExitCode.INPUT
+    return ExitCode.DONE
+
+
+def _code(leaving: SystemExit) -> int:
+    """What typer left with; it has one number for three things that a script may want apart."""
+    if isinstance(leaving.__context__, typer.Abort):  # Ctrl-C or the end of input at a question
+        return ExitCode.INTERRUPTED
+    if isinstance(leaving.__context__, BrokenPipeError):
+        return ExitCode.NOBODY_READS
+    return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
 
 
 def run() -> None:
     """The console script's entry point; a polite kill cleans up as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main())
+    sys.exit(_delivered(main()))
+
+
+def _delivered(code: int) -> int:
+    """The exit code, once the result has reached its reader or is known not to."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = ExitCode.NOBODY_READS
+    except OSError as error:
+        console.fail(f"cannot write the result: {error.strerror}")
+        code = ExitCode.INPUT
+    else:
+        return code
+    # What is left in the buffer would be tried again, and complained about, as Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code

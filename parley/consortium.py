@@ -36,8 +36,9 @@ from common.study import Member, Study
 from common.wire.credentials import read
 from curator.app import CuratorSettings, open_store, propose
 from curator.records import Record, StudyState
-from parley.configuration import curator_settings
+from parley.configuration import curator_settings, party_settings
 from parley.console import Reporter, silent
+from parley.countersigning import countersign
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from parley.single_owner import Table, as_arrow
 from parley.study_options import StudyOptions
@@ -144,7 +145,7 @@ class Consortium:
                 child.process.stdin.close()
 
     def run(self, *, timeout_s: float, tell: Reporter = silent) -> Path:
-        """Run the study to its end; where its release is.
+        """Run the study to its end; where its release is, signed by everybody.
 
         Raises:
             LocalError: a process ended, the study was refused or failed, or it takes too long; with
@@ -154,12 +155,15 @@ class Consortium:
         tell(0.0, "starting the curator")
         port = self._start_curator(min(deadline, time.monotonic() + _STARTS_S))
         tell(0.0, "starting the parties")
+        flags = {"curator": f"{HOST}:{port}"}
         for name, home in self._parties.items():
-            words = ["party", "join", "--once", "--curator", f"{HOST}:{port}"]
+            words = ["party", "join", "--once", "--curator", flags["curator"]]
             self._start(name, home, [*words, "--config", str(home / "party.toml")])
         place = self._watch(deadline, tell)
-        for name in self._parties:
+        for name, home in self._parties.items():
             self._wait_for_end(name)
+            tell(0.99, f"{name} countersigns the release")
+            countersign(place, party_settings(home / "party.toml", {}, flags).values)
         return place
 
     def _start_curator(self, deadline: float) -> int:

@@ -56,11 +56,18 @@ class Evaluation:
 
     rows_real: int
     rows_synthetic: int
-    names: tuple[str, ...]
+    schema: Schema
+    shares_real: tuple[NDArray[np.float64], ...]
+    shares_synthetic: tuple[NDArray[np.float64], ...]
     distances: tuple[Distances, ...]
     dependence_real: NDArray[np.float64]
     dependence_synthetic: NDArray[np.float64]
     classifications: tuple[Classification, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes."""
+        return self.schema.names
 
     def as_json(self) -> dict[str, object]:
         """Plain values; `tvd_1`, `tvd_2`, `tvd_3` are the averages scripts rely on."""
@@ -110,7 +117,9 @@ def evaluate(
     return Evaluation(
         rows_real=real.rows,
         rows_synthetic=synthetic.rows,
-        names=schema.names,
+        schema=schema,
+        shares_real=_shares(real),
+        shares_synthetic=_shares(synthetic),
         distances=tuple(_distances(real, synthetic, schema.names, order) for order in orders),
         dependence_real=dependence(real),
         dependence_synthetic=dependence(synthetic),
@@ -118,6 +127,10 @@ def evaluate(
             _classify(real, synthetic, schema, target) for target in _targets(schema, targets)
         ),
     )
+
+
+def _shares(codes: Codes) -> tuple[NDArray[np.float64], ...]:
+    return tuple(table / codes.rows for table in count(codes, [[a] for a in range(codes.width)]))
 
 
 def marginal_sets(width: int, order: int) -> list[tuple[int, ...]]:

@@ -57,10 +57,11 @@ class RowsInMemory:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished study: what was learnt, every step, what each party was charged, what it took."""
+    """A finished study: what was learnt, every step with its result, every charge, what it took."""
 
     model: Model
     steps: tuple[Step, ...]
+    results: tuple[bytes, ...]
     charges: Mapping[str, tuple[ChargeBudget, ...]]
     traffic: Mapping[str, PhaseTraffic]
 
@@ -120,7 +121,7 @@ def run_roles(
             to_parties.extend(_sent(curator.receive(name, answer)))
     log.enter(None)
     spent = {name: tuple(made) for name, made in charges.items()}
-    return Run(curator.model(), tuple(log.steps), spent, log.traffic)
+    return Run(curator.model(), tuple(log.steps), curator.results, spent, log.traffic)
 
 
 def _curator(study: Study, make_plan: Callable[[Study], Plan], source: RandomSource) -> CuratorRole:

@@ -5,7 +5,7 @@ At the curator:                          At a party:
     authority.pem   its certificate          party.csr       the request for the curator
     curator.key     the server's key         party.pem       the certificate, once approved
     curator.pem     its certificate          authority.pem   the consortium's authority
-    identity.key    what signs studies       identity.key    what signs, opens and masks in studies
+    identity.key    what signs               identity.key    what signs, opens and masks in studies
     identity.pub    its public half          identity.pub    its public half, for the study
     revoked.txt     fingerprints
     issued/         every certificate
@@ -29,7 +29,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from common.crypto.identity import Identity
+from common.crypto.identity import Identity, PublicIdentity
 from common.crypto.identity_file import (
     AskPassphrase,
     identity_bytes,
@@ -56,6 +56,7 @@ from parley.atomic import flush_folder, replace, write_new
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
+_IDENTITY, _PUBLIC_IDENTITY = "identity.key", "identity.pub"
 _CLOCKS_DIFFER = timedelta(hours=1)  # a new certificate is valid for a peer whose clock is behind
 
 
@@ -86,13 +87,13 @@ class Keyring:
 
     @property
     def identity(self) -> Path:
-        """What signs: a party's approvals and messages, a curator's studies."""
-        return self.folder / "identity.key"
+        """What signs: studies and releases at a curator, everything in studies at a party."""
+        return self.folder / _IDENTITY
 
     @property
     def public_identity(self) -> Path:
         """Its public half."""
-        return self.folder / "identity.pub"
+        return self.folder / _PUBLIC_IDENTITY
 
     @property
     def _authority_key(self) -> Path:
@@ -262,7 +263,7 @@ def init_curator(
     """
     ring = _new_ring(folder, Subject(role=Role.CURATOR, name=name, hosts=hosts))
     write_new(ring.revoked, peers.HEADER.encode())
-    _add_identity(ring, passphrase)
+    init_identity(folder, passphrase=passphrase)
     if external:
         return ring
     key = certificates.new_key()
@@ -284,15 +285,16 @@ def init_curator(
 def init_party(folder: Path, name: str, *, passphrase: str | None = None) -> Keyring:
     """Make a party's keys, its identity (under a passphrase, if there is one), and the request."""
     ring = _new_ring(folder, Subject(role=Role.PARTY, name=name))
-    _add_identity(ring, passphrase)
+    init_identity(folder, passphrase=passphrase)
     return ring
 
 
-def _add_identity(ring: Keyring, passphrase: str | None) -> None:
+def init_identity(folder: Path, *, passphrase: str | None = None) -> PublicIdentity:
+    """Make an identity in a folder; its public half is written beside it."""
     identity = Identity.generate(OsRandomSource())
-    save_identity(ring.identity, identity, passphrase=passphrase)
-    public = base64.b64encode(identity.public.encoded) + b"\n"
-    write_new(ring.public_identity, public)
+    save_identity(folder / _IDENTITY, identity, passphrase=passphrase)
+    write_new(folder / _PUBLIC_IDENTITY, base64.b64encode(identity.public.encoded) + b"\n")
+    return identity.public
 
 
 def _new_ring(folder: Path, subject: Subject) -> Keyring:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
+from common.bundle.signatures import Signer, SignerRole
+from common.crypto.identity_file import AskPassphrase, load_identity
 from common.methods import account, statement_of
 from common.study import Study
 from common.traffic import transcript_of
+from common.wire.certificates import Role, subject_of
 from curator.surroundings import Outcome
 from parley import release
 from parley.columns import Columns
+from parley.keyring import Keyring
 from parley.study_release import FittedStudy
 from parley.synthesis import write_release
+
+logger = logging.getLogger(__name__)
 
 _MOST_NAME = 40
 
 
-def publish(outcome: Outcome, releases: Path, *, file_format: str = "csv") -> Path:
+def publish(
+    outcome: Outcome, releases: Path, *, file_format: str = "csv", signer: Signer | None = None
+) -> Path:
     """Make the release of a study in a folder of its own; one that is there already is kept.
 
     Args:
         outcome: a study that has every result.
         releases: where releases go.
         file_format: of the synthetic rows, see `release.FORMATS`.
+        signer: the curator, if it has an identity to sign with.
 
     Raises:
         InputError: the folder cannot be written.
@@ -34,9 +44,27 @@ def publish(outcome: Outcome, releases: Path, *, file_format: str = "csv") -> Pa
         return target
     fitted = fitted_study(outcome)
     with release.new_folder(target, overwrite=False) as folder:
-        write_release(folder, fitted, file_format=file_format)
-        (folder / release.STUDY).write_text(outcome.study.to_toml(), encoding="utf-8")
+        write_release(folder, fitted, file_format=file_format, signer=signer)
     return target
+
+
+def curator_signer(keys: Path, passphrase: AskPassphrase) -> Signer | None:
+    """The curator as a signer of releases: the name in its certificate, the identity beside it."""
+    ring = Keyring(keys, Role.CURATOR)
+    if not ring.identity.exists():
+        logger.warning(
+            "releases will not be signed: %s is missing; make it with `parley keys identity "
+            "--folder %s`",
+            ring.identity,
+            keys,
+        )
+        return None
+    certificate = ring.certificate()
+    return Signer(
+        role=SignerRole.CURATOR,
+        name="curator" if certificate is None else subject_of(certificate).name,
+        identity=load_identity(ring.identity, passphrase=passphrase),
+    )
 
 
 def folder_name(study: Study) -> str:
@@ -54,6 +82,7 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
         study=study,
         model=outcome.model,
         steps=tuple(outcome.steps),
+        results=tuple(outcome.results),
         privacy=statement.as_dict(),
         columns=Columns.by_schema(study.schema),
         transcript=transcript_of(study, outcome.traffic),

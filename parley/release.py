@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from common.errors import InputError
+from common.errors import InputError, PolicyError
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"
@@ -92,6 +92,16 @@ def check_file(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target}: there is no folder {target.parent}; make it first")
     if target.exists() and not overwrite:
         raise InputError(f"{target} exists already; add --overwrite to replace it")
+
+
+def check_private(target: Path) -> None:
+    """Refuse to put what only the owner may see into a folder that is handed on."""
+    for folder in target.absolute().parents:
+        if (folder / STATEMENT).exists():
+            raise PolicyError(
+                f"{target}: {folder} is a release, to be published, and this is computed from the "
+                "real rows without noise; name a file outside of it"
+            )
 
 
 @contextmanager

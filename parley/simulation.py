@@ -96,13 +96,14 @@ def run_in_process(
     statement = statement_of(study, account(study, run.steps), source_private=source.private)
     columns = next(iter(encoded.values()))[1]
     return FittedStudy(
-        study,
-        run.model,
-        run.steps,
-        statement.as_dict(),
-        columns,
-        transcript_of(study, run.traffic),
-        seed,
+        study=study,
+        model=run.model,
+        steps=run.steps,
+        results=run.results,
+        privacy=statement.as_dict(),
+        columns=columns,
+        transcript=transcript_of(study, run.traffic),
+        seed=seed,
     )
 
 

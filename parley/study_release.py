@@ -13,17 +13,22 @@ from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.study import Study
 from common.subn.network_model import NetworkModel
-from common.subn.steps import Model, Step, SumStep
+from common.subn.steps import Model, Step
 from parley.columns import Columns
 from parley.privbayes import FORMAT
 from parley.report.network_picture import Edge, draw_network
-from parley.report.released import (
-    MarginalError,
-    NetworkDrawing,
-    laplace_error,
-    mutual_information,
-)
+from parley.report.released import NetworkDrawing, mutual_information
 from parley.single_owner import source_of
+
+_NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
+_DRAWN = (
+    "Each attribute was drawn given its parents, the attributes with an arrow to it. "
+    f"{_NUMBERS}: thick arrows are strong dependences."
+)
+_TREE = (
+    "The strongest dependences that hold all attributes together. The model of this release has no "
+    f"arrows of its own: it draws every attribute given a hidden class. {_NUMBERS}."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,7 @@ class FittedStudy:
         study: what was agreed.
         model: what the curator learnt.
         steps: every step that was made.
+        results: what was published in each of them.
         privacy: the privacy statement, as in privacy.json.
         columns: the columns of the owners' tables.
         transcript: bytes, rounds and seconds by phase and party.
@@ -43,6 +49,7 @@ class FittedStudy:
     study: Study
     model: Model
     steps: tuple[Step, ...]
+    results: tuple[bytes, ...]
     privacy: dict[str, object]
     columns: Columns
     transcript: Mapping[str, object]
@@ -104,21 +111,21 @@ def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDraw
 
     Strengths are mutual information in the synthetic rows, so nothing real is looked at.
     """
-    names = schema.names
+    names, caption = schema.names, _DRAWN
     if isinstance(model, NetworkModel) and not model.variables.in_bits:
         order = [pair.child for pair in model.network.pairs]
         pairs = [
             (view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents
         ]
     else:
-        order, pairs = _strongest_tree(synthetic)
+        (order, pairs), caption = _strongest_tree(synthetic), _TREE
     tables = count(synthetic, pairs)
     strengths: dict[Edge, float] = {
         (names[a], names[b]): mutual_information(table.astype(np.float64))
         for (a, b), table in zip(pairs, tables, strict=True)
     }
     notes = {edge: f"{strength:.3f} bits" for edge, strength in strengths.items()}
-    return NetworkDrawing([names[a] for a in order], list(strengths), strengths, notes)
+    return NetworkDrawing([names[a] for a in order], list(strengths), strengths, notes, caption)
 
 
 def _strongest_tree(synthetic: Codes) -> tuple[list[int], list[tuple[int, int]]]:
@@ -138,17 +145,3 @@ def _strongest_tree(synthetic: Codes) -> tuple[list[int], list[tuple[int, int]]]
         order.append(child)
         edges.append((parent, child))
     return order, edges
-
-
-def step_errors(fitted: FittedStudy) -> list[MarginalError]:
-    """The noise in every sum of a study."""
-    return [
-        laplace_error(
-            f"{step.phase} ({step.name})" if step.phase != step.name else step.name,
-            step.request.cells,
-            step.scale,
-            fitted.rows,
-        )
-        for step in fitted.steps
-        if isinstance(step, SumStep)
-    ]

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from common.bundle.results import RESULTS, write_results
+from common.bundle.sealing import seal
+from common.bundle.signatures import Signer
 from common.schema import Codes
 from parley import release
 from parley.console import Reporter, silent
@@ -26,8 +29,9 @@ from parley.report.released import (
     range_errors,
     range_shares,
 )
+from parley.report.study_figures import study_errors, study_shares
 from parley.streaming import KEPT_ROWS, write_stream
-from parley.study_release import FittedStudy, step_errors, study_drawing
+from parley.study_release import FittedStudy, study_drawing
 
 Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
 
@@ -53,15 +57,17 @@ def write_release(
     *,
     rows: int | None = None,
     file_format: str = "csv",
+    signer: Signer | None = None,
     tell: Reporter = silent,
 ) -> Written:
-    """Fill a folder, usually one of `release.new_folder`; everything here is free of cost.
+    """Fill a folder, usually one of `release.new_folder`, and seal it; all of it is free of cost.
 
     Args:
         folder: exists and is empty.
         fitted: what was released of the real rows.
         rows: how many synthetic rows; as many as there were real ones if None.
         file_format: of the synthetic rows, see `release.FORMATS`.
+        signer: who signs the release, if anybody does.
         tell: told how far the work is.
     """
     wanted = fitted.output_rows if rows is None else rows
@@ -74,14 +80,22 @@ def write_release(
         fitted.save(folder / release.RANGES)
     if isinstance(fitted, FittedStudy):
         release.write_json(folder / release.TRANSCRIPT, fitted.transcript)
+        (folder / release.STUDY).write_text(fitted.study.to_toml(), encoding="utf-8")
+        write_results(folder / RESULTS, fitted.results)
     facts = _facts(fitted, wanted, synthetic)
     if facts.network is not None:
         net = facts.network
         picture = draw_network(net.names, net.edges, net.strengths, net.notes)
         (folder / release.NETWORK).write_text(picture + "\n", encoding="utf-8")
     (folder / release.REPORT).write_text(release_page(facts), encoding="utf-8")
+    tell(0.9, "making the manifest")
+    seal(folder, study=_digest(fitted), signer=signer)
     tell(1.0, "flushing to disk")
     return Written(tuple(sorted(file.name for file in folder.iterdir())), wanted, synthetic)
+
+
+def _digest(fitted: Fitted) -> bytes | None:
+    return fitted.study.digest if isinstance(fitted, FittedStudy) else None
 
 
 def _write_rows(folder: Path, fitted: Fitted, rows: int, file_format: str, tell: Reporter) -> Codes:
@@ -114,8 +128,8 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
         case FittedStudy():
             told = _Told(
                 made=_study_steps(fitted),
-                shares=[None] * len(fitted.schema.names),
-                errors=step_errors(fitted),
+                shares=study_shares(fitted.study, fitted.steps, fitted.results),
+                errors=study_errors(fitted.study, fitted.steps),
                 network=study_drawing(fitted.model, fitted.schema, synthetic),
                 more=_study_sections(fitted, synthetic),
             )

@@ -230,6 +230,13 @@ class Journal:
         body, effects = found[0]
         return Received(number=number, body=bytes(body), effects=tuple(json.loads(effects)))
 
+    def received_digests(self, study: bytes) -> list[bytes]:
+        """SHA-256 of every message received, in order; they stay when the bodies are wiped."""
+        rows = self._file.rows(
+            "SELECT digest FROM received WHERE study = ? ORDER BY number", (study,)
+        )
+        return [bytes(digest) for (digest,) in rows]
+
     def add_received(
         self, study: bytes, number: int, body: bytes, *, effects: Sequence[str], at: str
     ) -> None:

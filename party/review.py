@@ -102,9 +102,9 @@ class Review:
             f"  signed by {self.signer}" if self.signer else "  signed by nobody",
             "",
             "What it costs",
-            f"  epsilon {_shown(self.cost)} for each of our rows"
-            + ("" if self.cost == self.claimed else f"; the study claims {_shown(self.claimed)}"),
-            f"  {_shown(self.spent)} spent before; {_shown(self.left)} would be left",
+            f"  epsilon {shown(self.cost)} for each of our rows"
+            + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
+            f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
             "",
             "What it asks",
             *(f"  {_phase_text(phase)}" for phase in self.phases),
@@ -208,7 +208,7 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
 
 
 def _protections(study: Study, cost: Fraction) -> list[Protection]:
-    exactly = f"whatever is published changes by at most a factor of exp({_shown(cost)})"
+    exactly = f"whatever is published changes by at most a factor of exp({shown(cost)})"
     public = Protection(
         against="readers of the synthetic table and of everything published",
         protected=True,
@@ -281,7 +281,7 @@ def _against_parties_of_the_paper(study: Study) -> list[Protection]:
 
 
 def _phase_text(phase: PlannedStep) -> str:
-    parts = [f"epsilon {_shown(phase.epsilon)}"]
+    parts = [f"epsilon {shown(phase.epsilon)}"]
     if phase.tables:
         parts.append(f"{phase.tables:,} tables of {phase.cells:,} cells in all")
     if phase.choices:
@@ -294,7 +294,7 @@ def _protection_text(protection: Protection) -> str:
     return f"{word} {protection.against}: {protection.how}"
 
 
-def _shown(epsilon: Fraction) -> str:
+def shown(epsilon: Fraction) -> str:
     """A fraction, and about what it is when that is not plain."""
     if epsilon.denominator == 1:
         return str(epsilon)

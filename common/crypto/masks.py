@@ -1,11 +1,11 @@
 """Pairwise masks that add up to zero: noise for everybody who does not hold all of them.
 
-Every two parties share an X25519 secret (`Identity.agree`). HKDF-SHA256 turns it into an AES-256
+Two parties share an X25519 secret (`Identity.agree`). HKDF-SHA256 turns it into an AES-256
 key for ONE sum: the digest of its plan (study, round, parties, cells, scales) is the salt, and the
 two identities are in `info`. The AES-CTR stream under that key is added by the party that comes
-first in the plan and subtracted by the other, so over all parties the masks cancel. To whoever
-lacks the secret of even one pair of honest parties, what each of the two sends is uniform: a
-coalition of curator and parties learns the honest parties' total and nothing else
+first in the plan and subtracted by the other, so over all parties the masks cancel. Which pairs do
+so is in `mask_graph`, with the proof that a coalition of the curator and as many parties as the
+study tolerates learns the honest parties' total and nothing else
 [Bonawitz17, section 4, without recovery: every party must answer].
 
 Two moduli. `ring_masks` are integers modulo a Paillier modulus n, one per ciphertext: 128 bits
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.identity import Member, PublicIdentity
+from common.crypto.mask_graph import partners
 from common.errors import LocalError
 
 _AES_BLOCK_BYTES = 16
@@ -41,22 +42,26 @@ class PairwiseMasks:
         self._signed_keys = [(-1, key) for key in before] + [(1, key) for key in after]
 
     @classmethod
-    def agree(cls, member: Member, *, plan_digest: bytes, order: tuple[str, ...]) -> PairwiseMasks:
-        """The masks of one member among the parties of `order`, for the plan of this digest."""
+    def agree(
+        cls, member: Member, *, plan_digest: bytes, order: tuple[str, ...], colluders: int
+    ) -> PairwiseMasks:
+        """The masks of one member among the parties of `order`, for the plan of this digest.
+
+        Nothing but the total of the others is learnt by up to max(colluders, 31) of them.
+        """
         if member.name not in order:
             raise LocalError(f"{member.name!r} takes no part in a sum of {', '.join(order)}")
         own = order.index(member.name)
-        keys = [
-            _pair_key(
-                member.identity.agree(member.peer(peer)),
+        before, after = list[bytes](), list[bytes]()
+        for place in partners(own, len(order), colluders=colluders):
+            key = _pair_key(
+                member.identity.agree(member.peer(order[place])),
                 plan_digest,
                 first=member.peer(order[min(own, place)]),
                 second=member.peer(order[max(own, place)]),
             )
-            for place, peer in enumerate(order)
-            if place != own
-        ]
-        return cls(before=keys[:own], after=keys[own:])
+            (before if place < own else after).append(key)
+        return cls(before=before, after=after)
 
     def ring_masks(self, modulus: int, *, first: int, count: int) -> list[int]:
         """Masks modulo `modulus` for the ciphertexts first..first+count-1 of the sum."""

@@ -13,7 +13,8 @@ What each adversary learns, or can do:
 - One party: nothing. If the sum is published, a party can subtract the share it drew: with
   one-share noise it then has the exact sum in one case of K; with distributed noise the shares of
   the others, at least one whole discrete Laplace, stay.
-- Curator and any parties together, with masks: the total of the others, with the others' noise.
+- Curator and parties together, with masks: the total of the others, with the others' noise. For any
+  number of them in a sum of up to 33 parties, for up to max(t, 31) in a larger one (`mask_graph`).
   With one-share noise that noise is there only if the share used is one of theirs.
 - A curator that selects no share, E(0) everywhere, or another one for each party: one-share:
   detected, the selector's proof fails or neighbours cannot read each other (`one_share` says what
@@ -113,7 +114,9 @@ class SumParty:
         self._next_chunk = 0
         masks = None
         if plan.masked:
-            masks = PairwiseMasks.agree(member, plan_digest=plan.digest, order=plan.parties)
+            masks = PairwiseMasks.agree(
+                member, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
+            )
         self._contributor: Contributor
         if plan.aggregation is Aggregation.PAILLIER:
             entry = _selector_entry(plan, member.name, selection)

@@ -66,7 +66,7 @@ class SumPlan:
         cells: how many integers each party contributes.
         noise: where the noise comes from.
         noise_scale: of the discrete Laplace noise in the sum; not used with `Noise.NONE`.
-        colluders: t, for distributed noise: how many parties may pool what they know.
+        colluders: t: how many parties may pool what they know; noise and masks are made for it.
         aggregation: how contributions are added up.
         public_key: the curator's, for `Aggregation.PAILLIER` only.
         zero_sum_masks: whether ring contributions are masked modulo n, so that the curator and a
@@ -133,7 +133,7 @@ class SumPlan:
         """SHA-256 over every field."""
         key = b"" if self.public_key is None else self.public_key.digest
         fields = (
-            "parley sum plan 1",
+            "parley sum plan 2",
             self.study,
             self.round,
             self.context,

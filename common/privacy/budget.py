@@ -9,6 +9,8 @@ from fractions import Fraction
 
 from common.errors import InputError, LocalError
 
+_LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
+
 
 def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
     """The positive, finite budget that was written, exactly: 0.1, "0.1" and "1/10" are all 1/10.
@@ -16,7 +18,7 @@ def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
     A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
 
     Raises:
-        InputError: not a number, not finite, or not above zero.
+        InputError: not a number, not finite, not above zero, or beyond all use.
     """
     try:
         if isinstance(value, bool):
@@ -30,6 +32,8 @@ def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
         ) from error
     if epsilon <= 0:
         raise InputError(f"epsilon {value!r} must be above zero")
+    if not 1 / _LARGEST <= epsilon <= _LARGEST:
+        raise InputError(f"epsilon {value!r} is meant for no table: choose it between 0.01 and 10")
     return epsilon
 
 

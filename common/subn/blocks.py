@@ -10,6 +10,8 @@ Large domains stay alone. The choice depends on the public domain sizes only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from heapq import heappop, heappush
 from itertools import combinations
 from math import isqrt, prod
 
@@ -39,19 +41,32 @@ def disjoint_blocks(sizes: Sequence[int], cell_limit: int) -> tuple[Block, ...]:
     partition on the way wins. A merge can pay only after further merges, because the number of
     blocks is everybody's factor: so the way does not end at the first merge that does not.
     """
-    blocks: list[Block] = [(a,) for a in range(len(sizes))]
-    best, best_error = list(blocks), margin_error(sizes, blocks)
-    while len(blocks) > 1:
-        merges = [
-            (_block_error(sizes, a + b) - _block_error(sizes, a) - _block_error(sizes, b), a, b)
-            for a, b in combinations(blocks, 2)
-            if prod(sizes[x] for x in a + b) <= cell_limit
-        ]
-        if not merges:
-            break
-        _, a, b = min(merges)
-        blocks = [block for block in blocks if block not in (a, b)] + [tuple(sorted(a + b))]
-        error = margin_error(sizes, blocks)
-        if error < best_error:
-            best, best_error = list(blocks), error
+    return _merged(tuple(sizes), cell_limit)
+
+
+@lru_cache(maxsize=16)  # a simulation has a plan for every role, and all ask for the same blocks
+def _merged(sizes: tuple[int, ...], cell_limit: int) -> tuple[Block, ...]:
+    errors: dict[Block, int] = {(a,): _block_error(sizes, (a,)) for a in range(len(sizes))}
+    merges: list[tuple[int, Block, Block]] = []
+
+    def offer(a: Block, b: Block) -> None:
+        if prod(sizes[x] for x in a + b) <= cell_limit:
+            heappush(merges, (_block_error(sizes, a + b) - errors[a] - errors[b], a, b))
+
+    for a, b in combinations(list(errors), 2):
+        offer(a, b)
+    best, least = tuple(errors), len(errors) * sum(errors.values())
+    while merges:
+        _, a, b = heappop(merges)
+        if a not in errors or b not in errors:
+            continue
+        del errors[a], errors[b]
+        block = tuple(sorted(a + b))
+        others = list(errors)
+        errors[block] = _block_error(sizes, block)
+        for other in others:
+            offer(other, block)
+        error = len(errors) * sum(errors.values())
+        if error < least:
+            best, least = tuple(errors), error
     return tuple(sorted(best))

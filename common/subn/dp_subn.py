@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -31,7 +30,7 @@ from common.subn.csfc import Structure
 from common.subn.families import frontier_limit, network_limit
 from common.subn.initialisation import initial_structure
 from common.subn.network_model import NetworkModel, network_of, table_sets
-from common.subn.nocd import Design, optimal_design
+from common.subn.nocd import optimal_design
 from common.subn.script import Script
 from common.subn.steps import Model
 from common.subn.updates import Party, Search, on_grid, update_by_replacement, update_in_cohorts
@@ -97,7 +96,7 @@ def _quantify_correlations(
     study: Study, variables: Variables, epsilon: Fraction
 ) -> Script[NDArray[np.float64]]:
     """Phase 1: all views together; the mutual information of every pair is read off them."""
-    views = _design(variables.sizes).views
+    views = optimal_design(variables.sizes).views
     tables = yield from variables.sum_tables(
         views,
         name="correlations",
@@ -107,8 +106,3 @@ def _quantify_correlations(
     )
     pairs = pair_tables(views, [table.astype(np.float64) for table in tables])
     return on_grid(correlations(len(variables.sizes), pairs, study.rows))
-
-
-@lru_cache(maxsize=8)  # the search takes a second, and a simulation has a plan for every role
-def _design(sizes: tuple[int, ...]) -> Design:
-    return optimal_design(sizes)

@@ -17,8 +17,9 @@ from scipy.special import wrightomega
 
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
-from common.subn.latent import Floats, Grouping, LatentModel, Measurement
+from common.subn.latent import LatentModel
 from common.subn.steps import Attributes
+from common.subn.table_loss import Floats, Grouping, Measurement
 
 _FORMAT = "parley latent class model of joined attributes 1"
 _BISECTIONS = 60

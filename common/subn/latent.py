@@ -28,9 +28,7 @@ from common.errors import LocalError
 from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 from common.subn.correlation import onto_simplex
-
-Floats = NDArray[np.float64]
-Grouping = NDArray[np.intp]  # the group of each value, groups 0..g-1
+from common.subn.table_loss import Floats, Measurement, TableLoss
 
 COMPONENTS = 64
 ITERATIONS = 500
@@ -41,30 +39,6 @@ _TINY = 1e-12
 _FORMAT = "parley latent class model 1"
 # A start, not a secret: everyone gets the same model.
 _START = hashlib.sha256(b"parley latent classes").digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """A noisy table of counts over some attributes, each seen through a grouping of its values.
-
-    `groupings[i]` belongs to `attributes[i]`, None for its own values; `counts` has one axis per
-    attribute; `variance` is that of the noise in one cell.
-    """
-
-    attributes: tuple[int, ...]
-    groupings: tuple[Grouping | None, ...]
-    counts: Floats
-    variance: float
-
-    def __post_init__(self) -> None:
-        """Refuse a table that does not have one axis per attribute, or noise without variance."""
-        if not len(self.attributes) == len(self.groupings) == self.counts.ndim:
-            raise LocalError(
-                f"a table of {self.counts.ndim} dimensions for attributes {self.attributes} "
-                f"with {len(self.groupings)} groupings"
-            )
-        if not self.variance > 0:
-            raise LocalError(f"a noisy table has a positive variance, not {self.variance}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,50 +125,6 @@ def estimated_margins(
     )
 
 
-class _Term:
-    """One measurement's part of the loss. Its attributes are cut into two halves.
-
-    The model's table is then one matrix product of the halves' outer products, which is several
-    times faster than an outer product over all attributes.
-    """
-
-    def __init__(self, table: Measurement, rows: int) -> None:
-        half = (len(table.attributes) + 1) // 2
-        self._halves = (range(half), range(half, len(table.attributes)))
-        left = int(np.prod(table.counts.shape[:half]))
-        self._attributes = table.attributes
-        self._target = table.counts.reshape(left, -1) / rows
-        self._precision = rows * rows / table.variance
-        self._groups = [
-            None if grouping is None else np.eye(int(grouping.max()) + 1)[grouping]
-            for grouping in table.groupings
-        ]
-
-    def add_gradient(
-        self, weights: Floats, columns: Sequence[Floats], slopes: list[Floats], weight_slope: Floats
-    ) -> None:
-        """Add w.r.t. the logarithms of columns and weights: value times derivative."""
-        seen = [
-            columns[a] if groups is None else columns[a] @ groups
-            for a, groups in zip(self._attributes, self._groups, strict=True)
-        ]
-        ones = np.ones((len(weights), 1))
-        left, right = (_outer([ones, *(seen[i] for i in half)]) for half in self._halves)
-        error = self._precision * ((weights[:, None] * left).T @ right - self._target)
-        left_slope = weights[:, None] * left * (right @ error.T)
-        right_slope = weights[:, None] * right * (left @ error)
-        weight_slope += left_slope.sum(axis=1)
-        for half, slope in zip(self._halves, (left_slope, right_slope), strict=True):
-            shaped = slope.reshape(len(weights), *(seen[i].shape[1] for i in half))
-            for axis, i in enumerate(half):
-                others = tuple(o + 1 for o in range(len(half)) if o != axis)
-                own, groups = shaped.sum(axis=others), self._groups[i]
-                attribute = self._attributes[i]
-                if groups is not None:
-                    own = columns[attribute] * ((own / np.maximum(seen[i], _TINY)) @ groups.T)
-                slopes[attribute] += own
-
-
 class _Adam:
     """Adam on a list of arrays, step size falling linearly to zero."""
 
@@ -229,16 +159,13 @@ def _starting_logits(log_margins: Sequence[Floats], components: int) -> list[Flo
 class _Loss:
     """The whole objective, as a function of class weights and columns."""
 
-    def __init__(
-        self, terms: Sequence[_Term], log_margins: Sequence[Floats], penalty: float
-    ) -> None:
-        self._terms, self._log_margins, self._penalty = terms, log_margins, penalty
+    def __init__(self, tables: TableLoss, log_margins: Sequence[Floats], penalty: float) -> None:
+        self._tables, self._log_margins, self._penalty = tables, log_margins, penalty
 
     def gradients(self, weights: Floats, columns: Sequence[Floats]) -> list[Floats]:
         """With respect to the logits of every column, then to those of the weights."""
         slopes, weight_slope = [np.zeros_like(own) for own in columns], np.zeros_like(weights)
-        for term in self._terms:
-            term.add_gradient(weights, columns, slopes, weight_slope)
+        self._tables.add_gradient(weights, columns, slopes, weight_slope)
         for i, (column, log_margin) in enumerate(zip(columns, self._log_margins, strict=True)):
             cost = weights[:, None] * column * (np.log(np.maximum(column, _TINY)) - log_margin)
             slopes[i] += self._penalty * cost
@@ -271,7 +198,7 @@ def fit(
     if rows < 1:
         raise LocalError(f"a model of {rows} rows cannot be fitted")
     log_margins = [np.log(np.maximum(margin, 0.1 / rows)) for margin in margins]
-    loss = _Loss([_Term(table, rows) for table in measurements], log_margins, penalty)
+    loss = _Loss(TableLoss(measurements, rows), log_margins, penalty)
     logits, weight_logits = _starting_logits(log_margins, components), np.zeros(components)
     optimiser = _Adam([*logits, weight_logits], iterations)
     for _ in range(iterations):

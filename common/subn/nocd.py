@@ -20,23 +20,29 @@ the best part for itself. `optimal_design` keeps, per part, every (views, cost) 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import combinations
 from math import comb, isqrt, prod
-from typing import Literal, TypeVar
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.subn.galois import field, is_prime, prime_power
 
 View = tuple[int, ...]
 Orders = Literal["primes", "prime-powers"]
+Counts = NDArray[np.int64]
 _Tree = TypeVar("_Tree")
 
 DEFAULT_CELL_LIMIT = 1 << 16
 _ORDERS_TRIED_ON_MIXED_DOMAINS = 4
 _EXACT_UP_TO_ATTRIBUTES = 64
 _FRONT_LIMIT = 40  # per front beyond that: minutes become seconds, the error grows by some 2 %
+_ROUNDING = 1 + 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +156,16 @@ def pairs_design(sizes: Sequence[int]) -> Design:
     return Design(tuple(combinations(range(len(sizes)), 2)), tuple(sizes))
 
 
-# Per number of views: the least cost (sum of pairs * cells) and the tree that has it.
-_Front = dict[int, tuple[int, _Split]]
+@dataclass(frozen=True, slots=True)
+class _Front(Generic[_Tree]):
+    """Ways to cover a block that no other way beats: more views and less cost from one to the next.
+
+    `views` and `costs` (sums of pairs * cells) are int64, `trees` say which way it is.
+    """
+
+    views: Counts
+    costs: Counts
+    trees: list[_Tree]
 
 
 def _direct_cost(sizes: Sequence[int]) -> int:
@@ -169,7 +183,8 @@ class _Search:
     def __init__(self, sizes: tuple[int, ...], orders: Orders, cell_limit: int) -> None:
         self._is_order = is_prime if orders == "primes" else lambda n: prime_power(n) is not None
         self._cell_limit = cell_limit
-        self._fronts: dict[tuple[int, ...], _Front] = {}
+        self._fronts: dict[tuple[int, ...], _Front[_Split]] = {}
+        self._row_fronts: dict[tuple[tuple[int, ...], int], _Front[tuple[_Split, ...]]] = {}
         self._total_direct = _direct_cost(sizes)
         self._bound = self._first_bound(sizes)
         self._limit = None if len(sizes) <= _EXACT_UP_TO_ATTRIBUTES else _FRONT_LIMIT
@@ -193,45 +208,47 @@ class _Search:
         mixed = bool(sizes) and sizes[0] != sizes[-1]
         return orders[:_ORDERS_TRIED_ON_MIXED_DOMAINS] if mixed else orders
 
-    def front(self, sizes: tuple[int, ...]) -> _Front:
+    def front(self, sizes: tuple[int, ...]) -> _Front[_Split]:
         if len(sizes) < 2:
-            return {0: (0, _Split())}
+            return _Front(np.zeros(1, np.int64), np.zeros(1, np.int64), [_Split()])
         known = self._fronts.get(sizes)
         if known is None:
             known = self._fronts[sizes] = self._compute(sizes)
         return known
 
-    def _compute(self, sizes: tuple[int, ...]) -> _Front:
-        candidates: list[tuple[int, int, _Split]] = []
+    def _compute(self, sizes: tuple[int, ...]) -> _Front[_Split]:
+        pairs, direct = comb(len(sizes), 2), _direct_cost(sizes)
+        views, costs, splits = [pairs], [direct], [_Split(pairwise=True)]
         if prod(sizes) <= self._cell_limit:
-            candidates.append((1, comb(len(sizes), 2) * prod(sizes), _Split()))
-        direct = _direct_cost(sizes)
-        candidates.append((comb(len(sizes), 2), direct, _Split(pairwise=True)))
+            views, costs, splits = [1, *views], [pairs * prod(sizes), *costs], [_Split(), *splits]
         for n in self._orders(sizes):
             crossing = self._crossing(sizes, n)
             if crossing is None:
                 continue
-            views, cost = crossing
-            candidates += [
-                (views + below_views, cost + below_cost, _Split(n, trees))
-                for below_views, below_cost, trees in self._rows_front(sizes, n)
-            ]
-        kept = self._keep(candidates, self._total_direct - direct)
-        return {views: (cost, split) for views, cost, split in kept}
+            below = self._rows_front(sizes, n)
+            views += (crossing[0] + below.views).tolist()
+            costs += (crossing[1] + below.costs).tolist()
+            splits += [_Split(n, trees) for trees in below.trees]
+        return self._keep(
+            np.array(views), np.array(costs), splits.__getitem__, self._total_direct - direct
+        )
 
     def _keep(
-        self, entries: Iterable[tuple[int, int, _Tree]], direct_outside: int
-    ) -> list[tuple[int, int, _Tree]]:
+        self,
+        views: Counts,
+        costs: Counts,
+        tree_of: Callable[[int], _Tree],
+        direct_outside: int,
+    ) -> _Front[_Tree]:
         """The undominated entries that can still be part of the best design."""
-        kept = [
-            entry
-            for entry in _undominated(entries)
-            if entry[0] ** 2 * (entry[1] + direct_outside) <= self._bound
-        ]
-        if self._limit is None or len(kept) <= self._limit:
-            return kept
-        last = self._limit - 1
-        return [kept[i * i * (len(kept) - 1) // (last * last)] for i in range(self._limit)]
+        kept = _undominated(views, costs)
+        # In floating point, with room for its rounding: the products may pass 64 bits.
+        errors = views[kept].astype(np.float64) ** 2 * (costs[kept] + direct_outside)
+        kept = kept[errors <= self._bound * _ROUNDING]
+        if self._limit is not None and len(kept) > self._limit:
+            steps = np.arange(self._limit)
+            kept = kept[steps * steps * (len(kept) - 1) // (self._limit - 1) ** 2]
+        return _Front(views[kept], costs[kept], [tree_of(int(entry)) for entry in kept])
 
     def _crossing(self, sizes: tuple[int, ...], n: int) -> tuple[int, int] | None:
         """Number and cost of the lines through the matrix; None above the cell limit."""
@@ -249,32 +266,38 @@ class _Search:
             return None
         return len(views), sum(comb(len(v), 2) * c for v, c in zip(views, cells, strict=True))
 
-    def _rows_front(
-        self, sizes: tuple[int, ...], n: int
-    ) -> list[tuple[int, int, tuple[_Split, ...]]]:
-        """Every undominated way to split all rows."""
-        sums: dict[int, tuple[int, tuple[_Split, ...]]] = {0: (0, ())}
-        outside = self._total_direct
-        for row in _rows(sizes, n):
-            joined: dict[int, tuple[int, tuple[_Split, ...]]] = {}
-            below = self.front(tuple(row))
-            outside -= _direct_cost(row)
-            for views, (cost, trees) in sums.items():
-                for more_views, (more_cost, tree) in below.items():
-                    total = views + more_views
-                    if total not in joined or cost + more_cost < joined[total][0]:
-                        joined[total] = (cost + more_cost, (*trees, tree))
-            kept = self._keep(((v, *entry) for v, entry in joined.items()), outside)
-            sums = {views: (cost, trees) for views, cost, trees in kept}
-        return [(views, cost, trees) for views, (cost, trees) in sums.items()]
+    def _rows_front(self, sizes: tuple[int, ...], n: int) -> _Front[tuple[_Split, ...]]:
+        """Every undominated way to split all rows of n columns, the last row after the others.
+
+        Memoised, because matrices of different heights have their first rows in common.
+        """
+        if not sizes:
+            return _Front(np.zeros(1, np.int64), np.zeros(1, np.int64), [()])
+        if (sizes, n) not in self._row_fronts:
+            cut = (len(sizes) - 1) // n * n
+            above, below = self._rows_front(sizes[:cut], n), self.front(sizes[cut:])
+            self._row_fronts[sizes, n] = self._keep(
+                np.add.outer(above.views, below.views).ravel(),
+                np.add.outer(above.costs, below.costs).ravel(),
+                partial(_joined, above.trees, below.trees),
+                self._total_direct - sum(_direct_cost(row) for row in _rows(sizes, n)),
+            )
+        return self._row_fronts[sizes, n]
 
 
-def _undominated(entries: Iterable[tuple[int, int, _Tree]]) -> list[tuple[int, int, _Tree]]:
-    """The entries that no other beats in both the number of views and the cost."""
-    kept: list[tuple[int, int, _Tree]] = []
-    for entry in sorted(entries, key=lambda e: e[:2]):
-        if not kept or entry[1] < kept[-1][1]:
-            kept.append(entry)
+def _joined(
+    above: Sequence[tuple[_Split, ...]], below: Sequence[_Split], entry: int
+) -> tuple[_Split, ...]:
+    """The trees of one entry of an outer sum, row by row."""
+    return (*above[entry // len(below)], below[entry % len(below)])
+
+
+def _undominated(views: Counts, costs: Counts) -> NDArray[np.intp]:
+    """The entries that no other beats in both the number of views and the cost, fewest first."""
+    order = np.lexsort((costs, views))
+    least = np.minimum.accumulate(costs[order])
+    better = np.concatenate([[True], least[1:] < least[:-1]])
+    kept: NDArray[np.intp] = order[better]
     return kept
 
 
@@ -297,9 +320,15 @@ def optimal_design(
         cell_limit: no view of more than two attributes has more cells than this.
     """
     descending = sorted(range(len(sizes)), key=lambda a: (-sizes[a], a))
-    ordered = tuple(sizes[a] for a in descending)
-    front = _Search(ordered, orders, cell_limit).front(ordered)
-    _, split = min(
-        ((views**2 * cost, split) for views, (cost, split) in front.items()), key=lambda e: e[0]
-    )
+    split = _best_split(tuple(sizes[a] for a in descending), orders, cell_limit)
     return Design(tuple(_expand(descending, split)), tuple(sizes))
+
+
+@lru_cache(maxsize=16)  # a simulation has a plan for every role, and all ask for the same design
+def _best_split(sizes: tuple[int, ...], orders: Orders, cell_limit: int) -> _Split:
+    front = _Search(sizes, orders, cell_limit).front(sizes)
+    errors = [
+        views**2 * cost
+        for views, cost in zip(front.views.tolist(), front.costs.tolist(), strict=True)
+    ]
+    return front.trees[errors.index(min(errors))]

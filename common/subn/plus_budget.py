@@ -7,6 +7,7 @@ worth. docs/subn.md has the figures behind each constant.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -30,6 +31,7 @@ GROUPS_BELOW = 0.17  # a further group must leave it below this
 _MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
 _NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
 _PAIRS_SHARE = Fraction(3, 50)
+_MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +97,8 @@ def decide_budget(facts: PublicFacts) -> Budget:
     largest = max(facts.sizes)
     if len(facts.sizes) > 1 and largest <= MOST_GROUPS:
         design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
-        if view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW:
+        clear = view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW
+        if clear and _views_show_margins(design, blocks):
             return Budget(
                 blocks=blocks,
                 margin_noise=noise,
@@ -105,7 +108,8 @@ def decide_budget(facts: PublicFacts) -> Budget:
             )
     share = _NOISY_MARGINS_SHARE if noise > _NOISY_MARGINS_ABOVE else _MARGINS_SHARE
     views = facts.epsilon * (1 - share - _PAIRS_SHARE)
-    grouped = _finest_views(facts, views)
+    limit = VIEWS_ALONE_BELOW if largest <= MOST_GROUPS else VIEWS_BELOW
+    grouped = _finest_views(facts, views, limit)
     if grouped is None:
         return Budget(blocks=blocks, margin_noise=noise, margins=facts.epsilon)
     return Budget(
@@ -140,15 +144,29 @@ def view_noise(design: Design, facts: PublicFacts, epsilon: Fraction) -> float:
     return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
 
 
-def _finest_views(facts: PublicFacts, epsilon: Fraction) -> Design | None:
+def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
+    """Whether the views alone show the margins not much worse than the blocks would.
+
+    Up to some forty columns they do. The views of two hundred are so many that a margin read off
+    all of them has eight times the noise it has in a block, and worse margins than histograms give
+    spoil every table.
+    """
+    weights = [0.0] * len(design.sizes)
+    for view in design.views:
+        for attribute in view:
+            weights[attribute] += 1 / design.cells(view)
+    of_views = sum(sqrt(size / w) for size, w in zip(design.sizes, weights, strict=True))
+    return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
+
+
+def _finest_views(facts: PublicFacts, epsilon: Fraction, limit: float) -> Design | None:
     """Views of as many groups as their noise allows; None if even two are too many."""
     best = None
     if len(facts.sizes) > 1:
         for groups in range(2, min(max(facts.sizes), MOST_GROUPS) + 1):
             sizes = tuple(min(size, groups) for size in facts.sizes)
             design = best_design(sizes, cell_limit=VIEW_CELLS)
-            limit = GROUPS_BELOW if best else VIEWS_BELOW
-            if view_noise(design, facts, epsilon) > limit:
+            if view_noise(design, facts, epsilon) > (GROUPS_BELOW if best else limit):
                 break
             best = design
     return best

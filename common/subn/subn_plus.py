@@ -31,9 +31,10 @@ from common.privacy.laplace import discrete_laplace_variance
 from common.subn.dependence import departures, group_weights, strong_pairs
 from common.subn.grouping import GroupedTables, balanced_groups
 from common.subn.joined import Joined, JoinedModel, joint_margin
-from common.subn.latent import LatentModel, Measurement, estimated_margins, fit
+from common.subn.latent import LatentModel, estimated_margins, fit
 from common.subn.plus_budget import PublicFacts, decide_budget
 from common.subn.steps import Counts, SumStep
+from common.subn.table_loss import Measurement
 
 PAIR_CELLS = 1 << 11
 PENALTY_PER_GROUP = 40.0

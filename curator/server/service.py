@@ -72,6 +72,7 @@ class CuratorServer:
             most_streams=most_streams,
         )
         self.calls = servicer.calls
+        self.presence = servicer.presence
         add_CuratorServiceServicer_to_server(servicer, self._server)  # type: ignore[no-untyped-call]  # generated
         self._server.add_generic_rpc_handlers((health_handler(lambda: self._serving),))
         if reflection:

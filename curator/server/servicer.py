@@ -22,6 +22,7 @@ from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceServicer
 from curator.metrics import CallCounter
 from curator.node import StudyNode
+from curator.presence import Presence
 from curator.records import StudyState
 from curator.studies import Studies
 
@@ -82,6 +83,7 @@ class CuratorServicer(CuratorServiceServicer):
         self._most_streams = most_streams
         self._streams: dict[tuple[bytes, str], object] = {}
         self.calls = CallCounter()
+        self.presence = Presence()
 
     def refuse(self, method: str, error: Exception, context: grpc.ServicerContext) -> NoReturn:
         """Log what went wrong, and end the call with its code and nothing else."""
@@ -175,27 +177,38 @@ class CuratorServicer(CuratorServiceServicer):
             raise WireError(ErrorCode.UNAVAILABLE, "too many parties are waiting for work")
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
         self._streams[place] = me
-        self._studies.wake()
-        context.add_callback(self._studies.wake)
+        wake = functools.partial(self._studies.wake, node.study.digest, [peer.name])
+        wake()
+        context.add_callback(wake)
 
         def gone() -> bool:
             return not context.is_active() or self._streams.get(place) is not me
 
         try:
-            after = request.received
-            while True:
-                queued = self._studies.next_message(
-                    node, peer.name, after=after, gone=gone, patience_s=_PATIENCE_S
-                )
-                if queued is None:
-                    return
-                self._peer(context)  # may have been revoked since
-                for frame in split(queued.body, sequence=queued.sequence):
-                    yield pb.WorkResponse(frame=frame)
-                after = queued.sequence
+            with self.presence.listening(peer.name):
+                yield from self._messages(node, peer, request.received, gone, context)
         finally:
             if self._streams.get(place) is me:
                 del self._streams[place]
+
+    def _messages(
+        self,
+        node: StudyNode,
+        peer: Peer,
+        after: int,
+        gone: Callable[[], bool],
+        context: grpc.ServicerContext,
+    ) -> Iterator[pb.WorkResponse]:
+        while True:
+            queued = self._studies.next_message(
+                node, peer.name, after=after, gone=gone, patience_s=_PATIENCE_S
+            )
+            if queued is None:
+                return
+            self._peer(context)  # may have been revoked since
+            for frame in split(queued.body, sequence=queued.sequence):
+                yield pb.WorkResponse(frame=frame)
+            after = queued.sequence
 
     @_refusing
     def Acknowledge(
@@ -250,7 +263,10 @@ class CuratorServicer(CuratorServiceServicer):
 
     def _peer(self, context: grpc.ServicerContext) -> Peer:
         # gRPC's stubs say that a property has one value; it has a list of them.
-        return identify(cast(Call, context), self._revocations, at=self._clock())
+        now = self._clock()
+        peer = identify(cast(Call, context), self._revocations, at=now)
+        self.presence.saw(peer.name, now)
+        return peer
 
     def _node(
         self,

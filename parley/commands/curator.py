@@ -14,6 +14,7 @@ from common.crypto.identity import Identity
 from common.crypto.identity_file import load_identity
 from common.errors import InputError
 from common.methods import plan_of
+from common.passphrase import asking
 from common.schema import Schema
 from common.service import log_to, stopping_on_signals
 from common.study import Study
@@ -27,7 +28,7 @@ from parley.configuration import curator_settings, software
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
 from parley.proposals import find_record, member_of, phases_of, records
-from parley.publishing import publish
+from parley.publishing import curator_signer, publish
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
@@ -56,6 +57,13 @@ def serve(
         str | None, typer.Option(help="Address and port; port 0 takes a free one.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    dashboard: Annotated[
+        bool | None, typer.Option(help="Serve a page for the operator, too.")
+    ] = None,
+    dashboard_listen: Annotated[
+        str | None,
+        typer.Option(help="Its address and port; TLS unless it is loopback. [127.0.0.1:7444]"),
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
     format: Annotated[Format, typer.Option(help="Of the synthetic rows.")] = Format.CSV,  # noqa: A002
     port_file: Annotated[
@@ -69,11 +77,13 @@ def serve(
     """
     flags = {
         "folder": folder, "keys": keys, "releases": releases, "listen": listen,
-        "metrics": metrics, "log_level": log_level,
+        "metrics": metrics, "log_level": log_level, "dashboard": dashboard,
+        "dashboard_listen": dashboard_listen,
     }  # fmt: skip
     settings = curator_settings(config, os.environ, flags).values
     log_to(level=settings.log_level)
     place = settings.releases.absolute()  # `study status` may be asked from another folder
+    signer = curator_signer(settings.keys, asking(settings.passphrase_file, {}))
 
     def started(port: int) -> None:
         if port_file is not None:
@@ -82,7 +92,9 @@ def serve(
     with stopping_on_signals(with_stdin=stop_with_stdin) as stopping:
         curator_app.serve(
             settings,
-            publish=lambda outcome: publish(outcome, place, file_format=format.value),
+            publish=lambda outcome: publish(
+                outcome, place, file_format=format.value, signer=signer
+            ),
             stopping=stopping,
             clock=_now,
             software=software(),

@@ -27,8 +27,9 @@ from parley.study_options import DEFAULT_METHOD, StudyOptions
 app = new_app()
 _SEED = 2024  # of the made-up people, not of the noise
 _HOSPITALS = ("harbour hospital", "hill hospital", "market hospital")
+_OWNERS = ("north", "east", "south")  # as the documentation calls them
 _TIMEOUT_S = 900.0
-EVALUATION = "evaluation.html"
+EVALUATION = "{}-evaluation.html"
 
 
 @app.command()
@@ -37,18 +38,25 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="The folder; an earlier release there is replaced.")
     ] = Path("demo-release"),
-    rows: Annotated[int, typer.Option(help="How many people to make up.")] = 30_000,
+    rows: Annotated[int, typer.Option(min=30, help="How many people to make up.")] = 30_000,
     epsilon: Annotated[str, typer.Option(help="The privacy budget.")] = "1",
     method: Annotated[str, typer.Option(help="Of the study.")] = DEFAULT_METHOD,
     aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",
+    tables: Annotated[
+        Path | None,
+        typer.Option(help="Only write made-up tables of three owners, and their schema, here."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Three hospitals publish ONE synthetic table of the made-up people they each have some of.
 
     A curator and three party nodes run as processes of their own on this machine, with real
-    certificates. The comparison with the population is in the folder only because nobody real is
-    in it.
+    certificates; all four sign the release. The comparison with the population is written beside it
+    only because nobody real is in it.
     """
+    if tables is not None:
+        _write_tables(tables, rows, as_json=json)
+        return
     release.check_target(out, overwrite=True)
     started = time.monotonic()
     schema = Schema.from_toml(demo_schema_toml())
@@ -62,7 +70,9 @@ def demo(
         synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
         with console.progress("comparing with the population"):
             found = evaluate(people, synthetic, schema)
-        (folder / EVALUATION).write_text(evaluation_page(found), encoding="utf-8")
+    # Beside the release, not in it: a release is what the curator and the owners signed.
+    comparison = out.parent / EVALUATION.format(out.name)
+    release.write_file(comparison, evaluation_page(found))
     privacy = release.read_json(out, release.STATEMENT)
     if json:
         console.result_json({"out": str(out), "privacy": privacy} | found.as_json())
@@ -75,7 +85,24 @@ def demo(
         console.result(f"average distance of {one.order}-way marginals: {one.average:.4f}")
     console.result(f"synthetic table: {out / release.table_name('csv')}")
     console.result(f"report: {out / release.REPORT}")
-    console.result(f"comparison with the population: {out / EVALUATION}")
+    console.result(f"comparison with the population: {comparison}")
+
+
+def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
+    """Something to try the other commands on, for who has no table at hand."""
+    people = make_population(rows, _SEED)
+    parts = at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
+    named = {"people": people, **dict(zip(_OWNERS, parts, strict=True))}
+    with release.new_folder(target, overwrite=False) as folder:
+        (folder / release.SCHEMA).write_text(demo_schema_toml(), encoding="utf-8")
+        for name, table in named.items():
+            table.to_csv(folder / f"{name}.csv", index=False)
+    if as_json:
+        console.result_json({"out": str(target), "rows": {n: len(t) for n, t in named.items()}})
+        return
+    console.result(f"schema of the made-up people: {target / release.SCHEMA}")
+    for name, table in named.items():
+        console.result(f"{len(table):,} rows: {target / name}.csv")
 
 
 def _run_study(people: pd.DataFrame, schema: Schema, options: StudyOptions, folder: Path) -> None:

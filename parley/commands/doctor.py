@@ -18,10 +18,10 @@ from parley.checkup import examine_curator, examine_party
 from parley.commands import new_app
 from parley.commands.options import AsJson, Config
 from parley.configuration import curator_settings, party_settings, source_settings
+from parley.exit_codes import ExitCode
 from parley.passphrases import passphrase_in
 
 app = new_app()
-NOT_READY = 3
 
 
 @app.command()
@@ -67,7 +67,7 @@ def doctor(
             word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
             console.result(f"{word:<5} {finding.check:<12} {finding.words}")
     if not ready:
-        raise typer.Exit(NOT_READY)
+        raise typer.Exit(ExitCode.INPUT)
 
 
 def _wanted(study: Path | None, schema: Path | None) -> Study | Schema | None:

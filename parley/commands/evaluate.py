@@ -29,7 +29,9 @@ def evaluate(
         list[str] | None,
         typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a report with pictures here.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a report with pictures here. Not for publication.")
+    ] = None,
     delimiter: Delimiter = None,
     overwrite: Overwrite = False,
     json: AsJson = False,
@@ -37,10 +39,11 @@ def evaluate(
     """Compare a synthetic table with the real one: marginals, dependence, classification.
 
     The figures are computed from the real rows without noise. They are for the owner's eyes: do not
-    publish them with the release.
+    publish them with the release; a page is not written into a release folder.
     """
     if html is not None:
         release.check_file(html, overwrite=overwrite)
+        release.check_private(html)
     domains = Schema.load(schema)
     with console.progress("evaluating") as report:
         report(0.0, "reading the tables")

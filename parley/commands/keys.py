@@ -16,9 +16,10 @@ from common.wire import certificates
 from common.wire.certificates import Role
 from common.wire.credentials import parse_certificates, parse_request, read
 from parley import console
-from parley.atomic import write_new
+from parley.atomic import whole_folder, write_new
 from parley.commands import new_app
-from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from parley.commands.options import AsJson
+from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_identity, init_party
 from parley.passphrases import chosen_passphrase, new_passphrase, passphrase_in
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
@@ -27,6 +28,9 @@ Folder = Annotated[Path, typer.Option("--folder", help="The folder with the keys
 Fingerprint = Annotated[
     str | None,
     typer.Option(help="The fingerprint you were told; without it you are asked to compare."),
+]
+AskPassphraseFlag = Annotated[
+    bool, typer.Option("--ask-passphrase", help="Ask for a passphrase to put the keys under.")
 ]
 PassphraseFile = Annotated[
     Path | None,
@@ -52,9 +56,7 @@ def init(
         bool, typer.Option(help="Curator: an existing authority will certify the server's key.")
     ] = False,
     passphrase_file: PassphraseFile = None,
-    ask_passphrase: Annotated[  # noqa: FBT002
-        bool, typer.Option("--ask-passphrase", help="Ask for a passphrase to put the keys under.")
-    ] = False,
+    ask_passphrase: AskPassphraseFlag = False,  # noqa: FBT002
 ) -> None:
     """Make keys: at the curator the consortium's authority, at a party its key and a request.
 
@@ -68,11 +70,13 @@ def init(
     if role is Role.PARTY:
         if hosts or external_authority:
             raise InputError("--host and --external-authority are for the curator")
-        ring = init_party(folder, name, passphrase=passphrase)
+        with whole_folder(folder):
+            ring = init_party(folder, name, passphrase=passphrase)
     else:
-        ring = init_curator(
-            folder, name, hosts, now=_now(), external=external_authority, passphrase=passphrase
-        )
+        with whole_folder(folder):
+            ring = init_curator(
+                folder, name, hosts, now=_now(), external=external_authority, passphrase=passphrase
+            )
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
@@ -148,9 +152,12 @@ def accept(
 
 
 @app.command()
-def show(folder: Folder = _FOLDER) -> None:
+def show(folder: Folder = _FOLDER, json: AsJson = False) -> None:  # noqa: FBT002
     """Show fingerprints and dates of everything in the folder. Nothing secret is shown."""
     ring = Keyring.open(folder)
+    if json:
+        console.result_json(_as_json(ring))
+        return
     _show_certificate("authority", ring.authority())
     _show_certificate("certificate", ring.certificate())
     if ring.request.exists():
@@ -160,6 +167,22 @@ def show(folder: Folder = _FOLDER) -> None:
         console.result(f"identity     {public.fingerprint}")
     for one in ring.issued():
         _show_certificate("issued", one)
+
+
+@app.command()
+def identity(
+    folder: Folder = _FOLDER,
+    *,
+    ask_passphrase: AskPassphraseFlag = False,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Make an identity by itself: for an owner who signs releases, or a curator that has none."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = init_identity(folder, passphrase=new_passphrase(passphrase_file, ask=ask_passphrase))
+    console.note(
+        f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
+    )
+    console.result(f"identity     {made.fingerprint}")
 
 
 @app.command()
@@ -232,6 +255,39 @@ def _compare(what: str, actual: str, told: str | None) -> None:
         raise InputError("not confirmed; nothing was changed")
 
 
+def _as_json(ring: Keyring) -> dict[str, object]:
+    """What `show` shows; None for what is not there."""
+    public = ring.public_identity
+    identity = load_public_identity(public).fingerprint if public.exists() else None
+    request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
+    return {
+        "role": ring.role.value,
+        "authority": _described(ring.authority()),
+        "certificate": _described(ring.certificate()),
+        "request": request,
+        "identity": identity,
+        "issued": [_described(each) for each in ring.issued()],
+    }
+
+
+def _described(certificate: x509.Certificate | None) -> dict[str, str] | None:
+    if certificate is None:
+        return None
+    return {
+        "fingerprint": certificates.fingerprint(certificate),
+        "name": _name(certificate),
+        "from": certificate.not_valid_before_utc.isoformat(),
+        "until": certificate.not_valid_after_utc.isoformat(),
+    }
+
+
+def _name(certificate: x509.Certificate) -> str:
+    try:
+        return certificates.subject_of(certificate).name
+    except InputError:  # the authority itself
+        return certificate.subject.rfc4514_string()
+
+
 def _show_request(ring: Keyring) -> None:
     waiting = ring.read_request()
     console.note(f"send {ring.request} to the authority's operator and tell them this fingerprint:")
@@ -242,12 +298,8 @@ def _show_certificate(what: str, certificate: x509.Certificate | None) -> None:
     if certificate is None:
         console.result(f"{what:<12} none yet")
         return
-    try:
-        name = certificates.subject_of(certificate).name
-    except InputError:  # the authority itself
-        name = certificate.subject.rfc4514_string()
     console.result(
-        f"{what:<12} {certificates.fingerprint(certificate)}  {name}, "
+        f"{what:<12} {certificates.fingerprint(certificate)}  {_name(certificate)}, "
         f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
     )
     warning = certificates.expiry_warning(certificate, at=_now())

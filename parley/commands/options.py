@@ -8,13 +8,21 @@ from typing import Annotated
 
 import typer
 
+from common.bundle.signatures import Signer, SignerRole
+from common.crypto.identity_file import load_identity
 from common.errors import InputError
+from parley.passphrases import passphrase_in
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
 
 Config = Annotated[Path | None, typer.Option(help="The settings file of the service, TOML.")]
+
+SignWith = Annotated[
+    Path | None, typer.Option(help="An identity.key: sign the release with it, as its maker.")
+]
+SignAs = Annotated[str, typer.Option(help="The name to sign under, with --sign-with.")]
 
 
 StopWithStdin = Annotated[
@@ -45,6 +53,15 @@ Delimiter = Annotated[
         show_default=False,
     ),
 ]
+
+
+def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer | None:
+    """Who signs the release, if anybody does; asked before any budget is spent."""
+    if sign_with is None:
+        return None
+    return Signer(
+        role=role, name=sign_as, identity=load_identity(sign_with, passphrase=passphrase_in(None))
+    )
 
 
 def delimiter_of(written: str | None) -> str | None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,13 +18,16 @@ from common.wire.catalogue import WireError
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
+from parley.commands.countersign import countersign
 from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
+from parley.commands.party_ui import ui
 from parley.configuration import party_settings, software, source_settings
 from parley.passphrases import passphrase_in
 from party import app as party_app
+from party import decisions
 from party.app import PartySettings
-from party.approvals import Approvals, Decision
+from party.approvals import Approvals
 from party.client.attendance import Household
 from party.client.connection import Lines, Summary
 from party.journal import StudyState
@@ -34,8 +36,10 @@ from party.sources.settings import SourceSettings
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
+app.command()(countersign)
 app.command()(ledger)
 app.command()(transcript)
+app.command()(ui)
 
 StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
 
@@ -101,14 +105,11 @@ def approve(
     """Approve a study, after a review; the node then signs it and takes part."""
     with _house(config) as house:
         seen = _seen(house, study)
-        if seen.reasons_against:
-            listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
-            raise PolicyError(f"our policy refuses this study:\n{listed}")
-        if not yes:
+        if not yes and not seen.reasons_against:
             console.note(seen.text())
             if not typer.confirm(f"Spend epsilon {seen.cost} of every row of ours on it?"):
                 raise InputError("not confirmed; nothing was decided")
-        _decide(house, seen, approved=True)
+        decisions.approve(house.approvals, seen, at=house.now())
     console.result(f"approved {seen.digest}")
 
 
@@ -122,14 +123,8 @@ def decline(
     """Decline a study, for good; the curator is told so, and not why."""
     declined = Study.load(study)
     with open_file(_settings(config)) as file:
-        decision = Decision(
-            approved=False,
-            epsilon=Fraction(0),
-            reason=reason,
-            decided_by="owner",
-            decided_at=_now().isoformat(timespec="seconds"),
-        )
-        Approvals(file).decide(declined.digest, decision)
+        at = _now().isoformat(timespec="seconds")
+        decisions.decline(Approvals(file), declined.digest, reason=reason, at=at)
     console.result(f"declined {declined.digest.hex()}")
 
 
@@ -152,7 +147,7 @@ def status(
                 {
                     "study": study.hex(),
                     "name": own[study].name if study in own else invited[study].name,
-                    "decision": _word(decision),
+                    "decision": decisions.in_words(decision),
                     "here": own[study].state.value if study in own else "not begun",
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
@@ -213,24 +208,6 @@ def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:
 def _seen(house: Household, study: Path) -> Review:
     proposed = Study.load(study)
     return house.review(proposed, house.open_source(proposed))
-
-
-def _decide(house: Household, seen: Review, *, approved: bool) -> None:
-    decision = Decision(
-        approved=approved,
-        epsilon=seen.cost,
-        reason="",
-        decided_by="owner",
-        decided_at=house.now(),
-    )
-    house.approvals.decide(bytes.fromhex(seen.digest), decision)
-
-
-def _word(decision: Decision | None) -> str:
-    if decision is None:
-        return "not decided"
-    word = "approved" if decision.approved else "declined"
-    return f"{word} by the {decision.decided_by} on {decision.decided_at}"
 
 
 def _settings(config: Path | None) -> PartySettings:

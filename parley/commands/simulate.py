@@ -13,12 +13,23 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from common.bundle.signatures import Signer, SignerRole
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.tables import TableFile, read_table
 from parley import console, release
 from parley.commands import new_app
-from parley.commands.options import AsJson, Delimiter, Format, Overwrite, SchemaFile, delimiter_of
+from parley.commands.options import (
+    AsJson,
+    Delimiter,
+    Format,
+    Overwrite,
+    SchemaFile,
+    SignAs,
+    SignWith,
+    delimiter_of,
+    signer_of,
+)
 from parley.consortium import Consortium
 from parley.partition import at_random, by_column
 from parley.simulation import run_in_process
@@ -79,20 +90,25 @@ def simulate_study(
     transport: Annotated[
         Transport, typer.Option(help="in-process, or grpc: a process per owner, certificates.")
     ] = Transport.IN_PROCESS,
+    sign_with: SignWith = None,
+    sign_as: SignAs = "curator",
     delimiter: Delimiter = None,
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
     """Run a study of several owners on this machine, with the roles and keys of a deployment.
 
-    The folder holds what `parley synthesize` writes, and transcript.json: bytes, rounds and seconds
-    by phase and party.
+    The folder holds what `parley synthesize` writes, the study, results.bin (what was published
+    during it), and transcript.json: bytes, rounds and seconds by phase and party.
     """
     release.check_target(out, overwrite=overwrite)
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
     if transport is Transport.GRPC and seed is not None:
         raise InputError("--seed is for simulations in one process: services never take a seed")
+    if transport is Transport.GRPC and sign_with is not None:
+        raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
+    signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
     domains = Schema.load(schema)
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
@@ -116,7 +132,7 @@ def simulate_study(
         if transport is Transport.GRPC:
             traffic = _over_grpc(tables, domains, options, folder, format)
         else:
-            traffic = _in_process(tables, domains, options, folder, format, seed)
+            traffic = _in_process(tables, domains, options, folder, format, seed, signer)
         files = sorted(file.name for file in folder.iterdir())
     made = sum(table.data.num_rows for table in read) if rows is None else rows
     _report(out, files, made, traffic, owners=len(tables), as_json=json)
@@ -129,11 +145,12 @@ def _in_process(
     folder: Path,
     file_format: Format,
     seed: int | None,
+    signer: Signer | None,
 ) -> Mapping[str, object]:
     with console.progress("study") as tell:
         fitted = run_in_process(tables, schema, options, seed=seed, tell=tell)
     with console.progress("writing") as tell:
-        write_release(folder, fitted, file_format=file_format.value, tell=tell)
+        write_release(folder, fitted, file_format=file_format.value, signer=signer, tell=tell)
     return fitted.transcript
 
 

@@ -8,12 +8,23 @@ from typing import Annotated
 
 import typer
 
+from common.bundle.signatures import SignerRole
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.tables import read_table
 from parley import console, release
 from parley.commands import new_app
-from parley.commands.options import AsJson, Delimiter, Format, Overwrite, SchemaFile, delimiter_of
+from parley.commands.options import (
+    AsJson,
+    Delimiter,
+    Format,
+    Overwrite,
+    SchemaFile,
+    SignAs,
+    SignWith,
+    delimiter_of,
+    signer_of,
+)
 from parley.privbayes import PrivBayes
 from parley.privelet import Privelet
 from parley.synthesis import Fitted, Written, write_release
@@ -70,6 +81,8 @@ def synthesize(
     seed: Annotated[
         int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")
     ] = None,
+    sign_with: SignWith = None,
+    sign_as: SignAs = "owner",
     delimiter: Delimiter = None,
     overwrite: Overwrite = False,
     json: AsJson = False,
@@ -77,11 +90,13 @@ def synthesize(
     """Publish a synthetic table of one owner's rows under differential privacy.
 
     The folder holds synthetic.csv (or .parquet), model.json, privacy.json, schema.toml, report.html
-    and, by method, network.svg or ranges.zip. All of it may be published: it cost EPSILON in all.
+    and, by method, network.svg or ranges.zip; manifest.json lists them for `parley verify`. All of
+    it may be published: it cost EPSILON in all.
     """
     release.check_target(out, overwrite=overwrite)
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
+    signer = signer_of(sign_with, sign_as, SignerRole.OWNER)
     maker: PrivBayes | Privelet
     if method is Method.PRIVELET:
         maker = Privelet(epsilon=epsilon, method=variant, seed=seed)
@@ -106,7 +121,9 @@ def synthesize(
         with console.progress("learning") as tell:
             fitted = maker.fit(table, domains, tell=tell)
         with console.progress("writing") as tell:
-            written = write_release(folder, fitted, rows=rows, file_format=format.value, tell=tell)
+            written = write_release(
+                folder, fitted, rows=rows, file_format=format.value, signer=signer, tell=tell
+            )
     _report(out, fitted, written, as_json=json)
 
 

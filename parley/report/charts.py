@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 SERIES_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
 _HEAT_STOPS = ((247, 251, 255), (158, 202, 225), (66, 146, 198), (8, 48, 107))
 _LABEL_ROOM = 17.0  # between two slanted labels
+_MOST_LABEL = 14  # characters
+_LETTER = 6.4  # about the width of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,21 @@ def shorten(words: str, limit: int) -> str:
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
+def axis_label(words: str) -> str:
+    """A label short enough for an axis: of a long range, where it begins."""
+    begins, dots, _ = words.partition("..")
+    return shorten(f"{begins}…" if dots and len(words) > _MOST_LABEL else words, _MOST_LABEL)
+
+
 def bar_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
     """Grouped vertical bars, one group per label; heights are shares of the total."""
     top = _round_up(max((max(s.values, default=0.0) for s in series), default=0.0) or 1.0)
     slot = max(14.0, min(46.0, 560.0 / max(1, len(labels))))
-    left, bottom, height = 62.0, 64.0, 150.0
+    words = [axis_label(label) for label in labels]
+    longest = _LETTER * max(map(len, words), default=1)
+    # Slanted labels hang down to the left of their bars; the first ones must not leave the picture.
+    left = max(62.0, 0.77 * longest + 12 - 0.5 * slot)
+    bottom, height = 22.0 + 0.65 * longest, 150.0
     width = left + slot * len(labels) + 12
     parts = [_axis(left, height, top, width)]
     bar = 0.8 * slot / len(series)
@@ -63,15 +75,15 @@ def bar_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -> st
             x = left + slot * position + 0.1 * slot + bar * index
             parts.append(
                 f'<rect x="{x:.1f}" y="{20 + height - tall:.1f}" width="{bar:.1f}" '
-                f'height="{tall:.1f}" fill="{colour}" fill-opacity="{1.0 if index == 0 else 0.75}">'
+                f'height="{tall:.1f}" fill="{colour}">'
                 f"<title>{escape(labels[position])}, {escape(one.name)}: {value:.1%}</title></rect>"
             )
     every = math.ceil(_LABEL_ROOM / slot)
-    for position, label in enumerate(labels):
+    for position, label in enumerate(words):
         if position % every == 0:
             x = left + slot * (position + 0.5)
             turn = f'transform="rotate(-40 {x:.1f} {height + 32:.1f})"'
-            parts.append(text(x, height + 32, shorten(label, 14), anchor="end", extra=turn))
+            parts.append(text(x, height + 32, label, anchor="end", extra=turn))
     parts.append(_legend([s.name for s in series], left))
     return svg(max(width, left + 90.0 * len(series)), height + 20 + bottom, title, "".join(parts))
 

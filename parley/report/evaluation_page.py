@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from parley.evaluation import Evaluation
-from parley.report.charts import heatmap
+from parley.report.charts import Series, heatmap
+from parley.report.distributions import distribution
 from parley.report.page import Section, grid, page, table, titled, warning
 
 
 def evaluation_page(found: Evaluation) -> str:
-    """Distances, dependence side by side, and classification, as one self-contained page."""
+    """Real and synthetic side by side: distances, distributions, dependence, classification."""
     top = max(float(found.dependence_real.max()), 0.01)
     heat = [
         titled(heatmap(f"Dependence in the {name} table", found.names, values, top), name)
@@ -17,7 +18,23 @@ def evaluation_page(found: Evaluation) -> str:
             ("synthetic", found.dependence_synthetic),
         )
     ]
+    bars = [
+        distribution(
+            attribute, [Series("real", real.tolist()), Series("synthetic", synthetic.tolist())]
+        )
+        for attribute, real, synthetic in zip(
+            found.schema.attributes, found.shares_real, found.shares_synthetic, strict=True
+        )
+    ]
     sections = [
+        Section(
+            "NOT FOR PUBLICATION",
+            warning(
+                "These figures were computed from the real rows without noise. They are for the "
+                "owner of the rows and are not covered by the release's privacy guarantee. Keep "
+                "this page apart from the release."
+            ),
+        ),
         Section(
             "Marginals",
             table(
@@ -29,6 +46,7 @@ def evaluation_page(found: Evaluation) -> str:
                 ],
             ),
         ),
+        Section("One attribute at a time", grid(bars)),
         Section("Pairwise dependence (Cramér's V)", grid(heat)),
         Section(
             "Misclassification on held-out real rows",
@@ -38,13 +56,6 @@ def evaluation_page(found: Evaluation) -> str:
                     [c.target, c.trained_on_synthetic, c.trained_on_real, c.majority]
                     for c in found.classifications
                 ],
-            ),
-        ),
-        Section(
-            "Who may read this",
-            warning(
-                "These figures were computed from the real rows without noise. They are for the "
-                "owner of the rows and are not covered by the release's privacy guarantee."
             ),
         ),
     ]  # fmt: skip

@@ -6,6 +6,7 @@ behind them. Layers are ordered by the mean place of their neighbours, a few tim
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
@@ -17,6 +18,8 @@ _HALF_BOX = 13.0
 _GAP = 26.0
 _LETTER = 6.6
 _SWEEPS = 4
+_MOST_LABELS = 60  # numbers at the edges, while there is room for them
+_LABELLED = 0.1  # of the strongest: weaker edges are told apart on hover
 
 Edge = tuple[str, str]
 Stop = str | tuple[Edge, int]  # an attribute, or where an edge passes a layer
@@ -49,10 +52,16 @@ def draw_network(
             'fill="currentColor" fill-opacity="0.65"/></marker></defs>'
         )
     ]
+    labels: list[str] = []
+    reached: Counter[str] = Counter()  # by labelled edges
     for edge in edges:
         share = strengths.get(edge, 0.0) / strongest if strengths and strongest > 0 else 0.3
         points = [places[stop] for stop in routes[edge]]
         parts.append(_edge(points, edge, share, (notes or {}).get(edge, "")))
+        if strengths and share >= _LABELLED and len(edges) <= _MOST_LABELS:
+            labels.append(_label(points, strengths[edge], above=reached[edge[1]]))
+            reached[edge[1]] += 1
+    parts += labels  # above every line
     for name in names:
         x, y = places[name]
         wide = _width(name)
@@ -128,6 +137,18 @@ def _places(layers: list[list[Stop]]) -> tuple[dict[Stop, Point], float]:
             places[stop] = (x + wide / 2, 30 + _ROW_HEIGHT * level)
             x += wide + _GAP
     return places, width
+
+
+def _label(points: Sequence[Point], strength: float, *, above: int) -> str:
+    """The strength, where the edge is about to reach the child, above the labels there already."""
+    (x1, y1), (x2, y2) = points[-2:]
+    way = 0.3 + 0.2 * min(above, 3)  # from the child to the parent, as the edge bends
+    x = x2 + (3 * way**2 - 2 * way**3) * (x1 - x2)
+    y = y2 - _HALF_BOX - way * (y2 - y1 - 2 * _HALF_BOX)
+    return (
+        f'<text x="{x:.1f}" y="{y + 3:.1f}" text-anchor="middle" font-size="9" '
+        f'paint-order="stroke" stroke="var(--paper,#fff)" stroke-width="3">{strength:.2f}</text>'
+    )
 
 
 def _edge(points: Sequence[Point], edge: Edge, share: float, note: str) -> str:

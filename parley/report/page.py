@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from html import escape
 
 _STYLE = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8881;--warn:#b35c00;--link:#0072b2}
+:root{color-scheme:light dark;--line:#8884;--soft:#8881;--warn:#b35c00;
+--link:#0072b2;--paper:#fff;--ink:#111}
 *{box-sizing:border-box}
-body{font:16px/1.55 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:1.5rem}
+body{background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,sans-serif;
+max-width:62rem;margin:0 auto;padding:1.5rem}
 h1{font-size:1.7rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem;
 border-bottom:1px solid var(--line);padding-bottom:.2rem}
 p.lead{opacity:.8;margin:.2rem 0 1rem}table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}
@@ -20,8 +22,12 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 figcaption{font-size:.85rem;opacity:.8}figcaption.title{font-weight:600;opacity:1;
 margin-bottom:.2rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}svg{max-width:100%;height:auto}
 code{background:var(--soft);padding:.1rem .3rem;border-radius:3px}
-@media(prefers-color-scheme:dark){:root{--link:#56b4e9;--warn:#e69f00}}
-@media print{body{max-width:none;padding:0;color-scheme:light}figure,table{break-inside:avoid}}
+@media(prefers-color-scheme:dark){:root{--link:#56b4e9;--warn:#e69f00;--paper:#16181c;--ink:#e8e8e8}}
+@media print{@page{margin:16mm}:root{color-scheme:light;--paper:#fff;--ink:#000}
+body{max-width:none;padding:0;font-size:10.5pt}.screen{display:none}
+figure,tr{break-inside:avoid}h1,h2,h3{break-after:avoid}p{orphans:3;widows:3}
+.grid{display:block}.grid figure{display:inline-block;margin:0 4mm 4mm 0;vertical-align:top}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 
 
@@ -49,6 +55,11 @@ def page(title: str, lead: str, sections: Sequence[Section]) -> str:
 def paragraph(words: str) -> str:
     """A paragraph of plain text."""
     return f"<p>{escape(words)}</p>"
+
+
+def aside(words: str) -> str:
+    """A hint that is of no use on paper."""
+    return f'<p class="screen">{escape(words)}</p>'
 
 
 def warning(words: str) -> str:

@@ -16,13 +16,23 @@ import numpy as np
 from common.marginals import count
 from common.schema import Codes, Schema
 from parley.evaluation import dependence
-from parley.report.charts import Series, bar_chart, heatmap
+from parley.report.charts import Series, heatmap
+from parley.report.distributions import distribution
 from parley.report.network_picture import draw_network
-from parley.report.page import Section, figure, grid, page, paragraph, table, titled, warning
+from parley.report.page import (
+    Section,
+    aside,
+    figure,
+    grid,
+    page,
+    paragraph,
+    table,
+    warning,
+)
 from parley.report.released import MarginalError, NetworkDrawing, Shares
 
-_MOST_BARS = 40  # an attribute with more values is shown in this many groups of neighbours
 _MOST_ERRORS = 60
+_MOST_EDGES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,17 +155,15 @@ def _ledger(privacy: Mapping[str, Any]) -> str:
 
 def _network(drawing: NetworkDrawing) -> str:
     picture = draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
-    strongest = sorted(drawing.edges, key=lambda edge: -drawing.strengths[edge])[:12]
-    caption = (
-        "Each attribute was drawn given its parents, the attributes with an arrow to it. "
-        "Thick arrows are strong dependences, measured in the noisy tables."
-    )
+    strongest = sorted(drawing.edges, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
     lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
-    details = (
-        f"<details><summary>The {len(strongest)} strongest edges</summary>"
-        f"{table(['edge', 'mutual information'], lines)}</details>"
+    if not lines:
+        return figure(picture, "No attribute was drawn given another one.")
+    return (
+        figure(picture, drawing.caption)
+        + f"<h3>The {len(strongest)} strongest edges</h3>"
+        + table(["edge", "mutual information"], lines)
     )
-    return figure(picture, caption) + (details if lines else "")
 
 
 def _distributions(facts: ReleaseFacts) -> str:
@@ -168,14 +176,13 @@ def _distributions(facts: ReleaseFacts) -> str:
         drawn = synthetic / max(1, facts.synthetic.rows)
         series = [Series("noisy", noisy.tolist())] if noisy is not None else []
         series.append(Series("synthetic", drawn.tolist()))
-        labels, series = _grouped(attribute.labels, series)
-        words = f"Distribution of {attribute.name}: {' and '.join(s.name for s in series)}"
-        charts.append(titled(bar_chart(words, labels, series), attribute.name))
+        charts.append(distribution(attribute, series))
     return (
         paragraph(
-            "“Noisy” is what was released of the real rows; “synthetic” is "
-            f"{_shown(facts)}. Hover over a bar for its value."
+            f"“Noisy” is what was released of the real rows; “synthetic” is {_shown(facts)}. "
+            "Where the noisy share of a value is below zero no bar is drawn."
         )
+        + aside("Hover over a bar for its value.")
         + grid(charts)
     )  # fmt: skip
 
@@ -187,20 +194,6 @@ def _shown(facts: ReleaseFacts) -> str:
     return f"the first {facts.synthetic.rows:,} rows of this release"
 
 
-def _grouped(labels: Sequence[str], series: list[Series]) -> tuple[list[str], list[Series]]:
-    """Neighbouring values together where there are too many to draw."""
-    if len(labels) <= _MOST_BARS:
-        return list(labels), series
-    starts = np.linspace(0, len(labels), _MOST_BARS, endpoint=False).astype(int)
-    merged = [Series(s.name, np.add.reduceat(s.values, starts).tolist()) for s in series]
-    ends = [*starts[1:], len(labels)]
-    names = [
-        labels[a] if b - a == 1 else f"{labels[a]} … {labels[b - 1]}"
-        for a, b in zip(starts, ends, strict=True)
-    ]
-    return names, merged
-
-
 def _dependence(facts: ReleaseFacts) -> str:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return paragraph("There are no pairs to show.")
@@ -209,28 +202,36 @@ def _dependence(facts: ReleaseFacts) -> str:
     return figure(
         picture,
         "Cramér's V in the synthetic rows: 0 for independent attributes, 1 where one "
-        "determines the other. Hover over a cell for its value.",
-    )
+        "determines the other.",
+    ) + aside("Hover over a cell for its value.")
 
 
 def _errors(errors: Sequence[MarginalError]) -> str:
     if not errors:
         return paragraph("The noise in the answers of this method is not known exactly.")
-    shown = sorted(errors, key=lambda error: -error.distance)[:_MOST_ERRORS]
-    largest = max(error.deviation for error in errors)
+    tables = sorted((e for e in errors if e.distance is not None), key=_noisiest)
+    others = [e for e in errors if e.distance is None]
+    shown = tables[:_MOST_ERRORS]
     words = (
         "Noise of this size was added to the released tables. The distance is half the sum of the "
         "absolute differences of shares that noise alone is expected to cause, before tables are "
-        "made to agree, which reduces it. A count well above "
-        f"{2 * largest:,.0f} rows stands out of the noise."
+        "made to agree, which reduces it."
     )
+    if tables:
+        largest = max(error.deviation for error in tables)
+        words += f" A count well above {2 * largest:,.0f} rows stands out of the noise."
     rows = [[e.attributes, e.cells, e.deviation, e.distance] for e in shown]
+    rows += [[f"{e.attributes} (no table)", e.cells, e.deviation, "-"] for e in others]
     headings = ["table", "cells", "deviation (rows)", "expected distance"]
     stars = any("*" in error.attributes for error in shown)
     note = paragraph("* the attribute is counted in groups of its values") if stars else ""
-    left = len(errors) - len(shown)
+    left = len(tables) - len(shown)
     more = paragraph(f"{left} further tables have a smaller distance.") if left else ""
     return paragraph(words) + table(headings, rows) + note + more
+
+
+def _noisiest(error: MarginalError) -> float:
+    return -(error.distance or 0.0)
 
 
 def _made(facts: ReleaseFacts) -> str:

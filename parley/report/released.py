@@ -26,12 +26,25 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NetworkDrawing:
-    """What `draw_network` draws."""
+    """What `draw_network` draws.
+
+    Attributes:
+        names: the attributes, parents before their children.
+        edges: (parent, child).
+        strengths: mutual information of every edge, in bits.
+        notes: the same in words.
+        caption: what an arrow means.
+    """
 
     names: Sequence[str]
     edges: Sequence[Edge]
     strengths: Mapping[Edge, float]
     notes: Mapping[Edge, str]
+    caption: str = (
+        "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
+        "are the mutual information in bits, from the noisy tables: thick arrows are strong "
+        "dependences."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +55,14 @@ class MarginalError:
         attributes: what the table counts by.
         cells: how many counts it holds.
         deviation: the standard deviation of the noise in a count, in rows.
-        distance: the expected total variation distance to the exact table, at most 1.
+        distance: the expected total variation distance to the exact table, at most 1; None for
+            noise in something that is no table.
     """
 
     attributes: str
     cells: int
     deviation: float
-    distance: float
+    distance: float | None
 
 
 def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:

@@ -99,7 +99,7 @@ class Curator:
             listen=f"127.0.0.1:{self.port}",
             clock=self.clock,
             software="test",
-            most_streams=30,
+            most_streams=200,
         )
         self.port = self.server.start()
         self.running = True

@@ -57,12 +57,14 @@ def test_the_demonstration_runs_twice_from_a_path_with_a_space(tmp_path):
     assert told["privacy"]["epsilon_delivered"] == 1.0
     assert told["privacy"]["private"]
     release = folder / "my release"
-    assert {"synthetic.csv", "report.html", "evaluation.html", "privacy.json", "study.toml"} <= {
+    assert {"synthetic.csv", "report.html", "manifest.json", "privacy.json", "study.toml"} <= {
         path.name for path in release.iterdir()
     }
     study = Study.load(release / "study.toml")
     assert len(study.members) == 3
     assert study.rows == 600
+    assert main(["verify", str(release), "--all-parties"]) == 0, "all four have signed it"
+    assert (folder / "my release-evaluation.html").exists()
     assert running_on(folder) == []
 
 

@@ -86,7 +86,7 @@ def gather(folder, key, method, profile, parties, mode):
 
 def release_of(study, model, steps):
     """All that anybody is shown: the model, the statement, and rows that are drawn from it."""
-    outcome = Outcome(study=study, model=model, steps=steps, private=False)
+    outcome = Outcome(study=study, model=model, steps=steps, results=(), private=False, traffic={})
     fitted = fitted_study(outcome)
     rows = fitted.draw(50, SeededRandomSource("rows"))
     return fitted.to_json(), [column.tolist() for column in rows.columns]

@@ -170,7 +170,9 @@ def test_curator_and_the_party_between_learn_only_the_total_of_the_others(
     roster = {name: identity.public for name, identity in identities.items()}
     traitor = Member(name="party-1", identity=identities["party-1"], roster=roster)
     n = int(private_key.public_key.n)
-    shared = PairwiseMasks.agree(traitor, plan_digest=plan.digest, order=plan.parties)
+    shared = PairwiseMasks.agree(
+        traitor, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
+    )
     known = shared.ring_masks(n, first=0, count=plan.chunks)
     before = private_key.decrypt(opened(plan, identities, view, "party-1"))
     after = private_key.decrypt(opened(plan, identities, view, "party-2"))

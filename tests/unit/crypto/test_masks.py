@@ -15,7 +15,7 @@ MODULUS = (1 << 2047) + 5
 
 def masks_of(name, *, plan=PLAN, order=ORDER):
     member = Member(name=name, identity=PEOPLE[name], roster=ROSTER)
-    return PairwiseMasks.agree(member, plan_digest=plan, order=order)
+    return PairwiseMasks.agree(member, plan_digest=plan, order=order, colluders=1)
 
 
 @pytest.mark.parametrize("parties", [1, 2, 3, 4])

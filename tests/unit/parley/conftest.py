@@ -1,7 +1,11 @@
 """A small table with its schema, and the `parley` command as a function."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +35,30 @@ def parley(capsys, monkeypatch, tmp_path):
         capsys.readouterr()
         code = main([str(word) for word in words])
         return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run a script of bash in a folder of its own, with `parley` on the path."""
+    (tmp_path / ".bin").mkdir()
+    command = tmp_path / ".bin" / "parley"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m parley "$@"\n')
+    command.chmod(0o755)
+    environment = {
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
+        "HOME": str(tmp_path), "LANG": "C.UTF-8",
+    }  # fmt: skip
+
+    def run(script):
+        return subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=300,
+        )  # fmt: skip
 
     return run
 

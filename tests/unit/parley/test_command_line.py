@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
 from parley import cli
+from parley.exit_codes import MEANINGS, ExitCode, exit_code_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -25,7 +27,14 @@ def test_help_names_every_command_and_the_exit_codes(parley):
     assert done.code == 0
     assert all(name in done.out and line[:30] in done.out for name, (_, line) in
                cli.COMMANDS.items())  # fmt: skip
-    assert "130 interrupted" in " ".join(done.out.split())
+    assert all(f"{code:<4} {words}" in done.out for code, words in MEANINGS.items())
+    assert all(f"  {example}\n" in done.out for example in cli.EXAMPLES)
+
+
+def test_every_heading_names_commands_that_exist():
+    assert {name for names in cli.HEADINGS.values() for name in names} <= set(cli.COMMANDS)
+    listed = [name for names in cli.by_heading().values() for name in names]
+    assert sorted(listed) == sorted(cli.COMMANDS)
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -59,14 +68,49 @@ def test_version_is_printed(parley):
     assert parley("--version").out.startswith("parley ")
 
 
-def test_completion_knows_the_commands():
-    done = subprocess.run(
-        [sys.executable, "-c", "from parley.cli import run; run()"],
-        capture_output=True, text=True, cwd=ROOT,
-        env={"_PARLEY_COMPLETE": "complete_bash", "COMP_WORDS": "parley eval", "COMP_CWORD": "1",
-             "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.stdout.split() == ["evaluate"]
+COMPLETE = """
+eval "$(parley --show-completion bash)"
+COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
+_parley_completion parley
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("parley eval", ["evaluate"]),
+        ("parley curator study st", ["status"]),
+        ("parley keys init --ho", ["--host"]),
+        ("parley synthesize --method priv", ["privbayes", "privelet"]),
+    ],
+)
+def test_bash_completes_commands_options_and_values(typed, offered, shell):
+    done = shell(COMPLETE.format(words=typed))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == offered
+
+
+def test_a_reader_that_goes_away_is_no_defect(shell, small):
+    small()
+    done = shell("parley schema check schema.toml | true; echo ${PIPESTATUS[0]}")
+    assert done.stderr == ""
+    assert done.stdout.split() in (["0"], ["141"])  # by who is quicker
+
+
+def test_a_result_that_does_not_fit_on_the_disk_is_an_error(shell, small):
+    small()
+    done = shell("parley schema check schema.toml > /dev/full")
+    assert done.returncode == ExitCode.INPUT
+    assert done.stderr == "error: cannot write the result: No space left on device\n"
+
+
+def test_the_end_of_input_at_a_question_is_an_interrupt(parley, monkeypatch):
+    def asked(*_, **__):
+        raise typer.Abort
+
+    monkeypatch.setattr("common.schema.Schema.load", asked)
+    assert parley("schema", "check", "schema.toml").code == ExitCode.INTERRUPTED
 
 
 @pytest.mark.parametrize(
@@ -84,8 +128,9 @@ def test_each_family_of_errors_has_its_exit_code(parley, monkeypatch, error, cod
 
 
 def test_every_family_of_errors_has_an_exit_code():
-    families = {family for family, _ in cli.EXIT_CODES}
-    assert all(any(issubclass(sub, f) for f in families) for sub in ParleyError.__subclasses__())
+    for family in ParleyError.__subclasses__():
+        assert exit_code_of(family("reason")) is not ExitCode.DEFECT
+    assert set(MEANINGS) == set(ExitCode)
 
 
 def test_an_interrupt_is_130(parley, monkeypatch):

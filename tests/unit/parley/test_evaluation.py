@@ -156,3 +156,27 @@ def test_the_command_writes_a_page_and_replaces_none(parley, study, tmp_path):
     again = parley(*words)
     assert again.code == 3
     assert "--overwrite" in again.err
+
+
+def test_the_page_shows_real_and_synthetic_and_says_that_it_is_private(parley, small):
+    folder = small()
+    done = parley("evaluate", "data.csv", "data.csv", "--schema", "schema.toml", "--html", "p.html")
+    assert done.code == 0
+    page = (folder / "p.html").read_text()
+    assert page.index("NOT FOR PUBLICATION") < page.index("Marginals")
+    assert page.count("Distribution of ") == 2 * 2  # a name and a title each
+    assert "real: " in page
+    assert "synthetic: " in page
+
+
+def test_the_page_is_not_written_into_a_release(parley, small):
+    folder = small()
+    (folder / "release" / "more").mkdir(parents=True)
+    (folder / "release" / "privacy.json").write_text("{}")
+    for place in ("release/p.html", "release/more/p.html"):
+        done = parley(
+            "evaluate", "data.csv", "data.csv", "--schema", "schema.toml", "--html", place
+        )
+        assert done.code == 4
+        assert "outside" in done.err
+        assert not (folder / place).exists()

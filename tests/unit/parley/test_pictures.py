@@ -95,3 +95,10 @@ def test_page_asks_nothing_of_the_network():
 def test_shortened_words_fit():
     assert shorten("abcdef", 4) == "abc…"
     assert shorten("abcd", 4) == "abcd"
+
+
+def test_strong_edges_carry_their_strength_and_weak_ones_do_not():
+    edges = [("a", "c"), ("b", "c")]
+    picture = draw_network(["a", "b", "c"], edges, {edges[0]: 0.5, edges[1]: 0.01})
+    numbers = [e.text for e in parse(picture).iter() if local(e) == "text" and "." in e.text]
+    assert numbers == ["0.50"]

@@ -305,11 +305,15 @@ def test_an_unknown_setting_is_an_error(parley, place):
 
 def outcome_of(study):
     """What a curator would have if every sum were zero."""
-    plan, steps = plan_of(study), []
+    plan, steps, results = plan_of(study), [], []
     while (step := plan.step()) is not None:
         steps.append(step)
-        plan.advance(np.zeros(step.request.cells, np.int64))
-    return Outcome(study=study, model=plan.model(), steps=steps, private=True, traffic={})
+        zeros = np.zeros(step.request.cells, np.int64)
+        results.append(zeros.tobytes())
+        plan.advance(zeros)
+    return Outcome(
+        study=study, model=plan.model(), steps=steps, results=results, private=True, traffic={}
+    )
 
 
 def test_a_release_is_made_once_and_has_the_study(parley, place, written, tmp_path):

@@ -29,7 +29,8 @@ def privbayes_release(tmp_path_factory, study):
 
 def test_a_privbayes_release_has_every_file(privbayes_release):
     assert sorted(p.name for p in privbayes_release.iterdir()) == [
-        "model.json", "network.svg", "privacy.json", "report.html", "schema.toml", "synthetic.csv",
+        "manifest.json", "model.json", "network.svg", "privacy.json", "report.html", "schema.toml",
+        "synthetic.csv",
     ]  # fmt: skip
 
 
@@ -108,7 +109,8 @@ def test_a_privelet_release_can_be_asked(parley, small, variant):
     done = parley(*WORDS, "--method", "privelet", "--variant", variant, "--out", "r")
     assert done.code == 0
     assert sorted(p.name for p in (folder / "r").iterdir()) == [
-        "model.json", "privacy.json", "ranges.zip", "report.html", "schema.toml", "synthetic.csv",
+        "manifest.json", "model.json", "privacy.json", "ranges.zip", "report.html", "schema.toml",
+        "synthetic.csv",
     ]  # fmt: skip
     assert json.loads((folder / "r/privacy.json").read_text())["epsilon_delivered"] == 1.0
     found = parley("query", "r", "age in 20..39 and sex = Female", "--json").json
@@ -214,12 +216,8 @@ def test_a_failure_while_writing_leaves_the_earlier_release(parley, small, monke
         raise kind
 
     monkeypatch.setattr("parley.synthesis.release_page", fail)
-    if kind is MemoryError:
-        with pytest.raises(MemoryError):
-            parley(*WORDS, "--out", "r", "--overwrite")
-    else:
-        code = parley(*WORDS, "--out", "r", "--overwrite").code
-        assert code == (130 if kind is KeyboardInterrupt else 3)
+    code = parley(*WORDS, "--out", "r", "--overwrite").code
+    assert code == (130 if kind is KeyboardInterrupt else 3)
     assert {p.name: p.read_bytes() for p in (folder / "r").iterdir()} == before
     assert sorted(p.name for p in folder.iterdir()) == ["data.csv", "r", "schema.toml"]
 

@@ -5,7 +5,8 @@ import pytest
 
 from common.privacy.randomness import SeededRandomSource
 from common.subn.joined import Joined, JoinedModel, joint_margin
-from common.subn.latent import LatentModel, Measurement
+from common.subn.latent import LatentModel
+from common.subn.table_loss import Measurement
 
 SIZES = (2, 3, 4, 2)
 JOINED = Joined.of([(3, 1)], SIZES)

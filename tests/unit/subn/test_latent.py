@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource
-from common.subn.latent import LatentModel, Measurement, _Term, estimated_margins, fit
+from common.subn.latent import LatentModel, estimated_margins, fit
+from common.subn.table_loss import Measurement
 
 SIZES = (3, 2, 4, 2)
 ROWS = 10_000
@@ -50,45 +51,6 @@ def test_marginals_are_those_of_the_brute_force_joint():
         for attributes in combinations(range(4), size):
             np.testing.assert_allclose(model.marginal(attributes), marginal(joint, attributes))
     np.testing.assert_allclose(model.marginal((2, 0)), marginal(joint, (0, 2)).T)
-
-
-@pytest.mark.parametrize("attributes", [(1,), (0, 2), (2, 0, 1), (3, 1, 2, 0)])
-@pytest.mark.parametrize("grouped", [False, True])
-def test_the_gradient_is_that_of_the_brute_force_loss(attributes, grouped):
-    model = some_model(seed=7)
-    maps = tuple(
-        np.minimum(np.arange(SIZES[a]), 1).astype(np.intp) if grouped and SIZES[a] > 2 else None
-        for a in attributes
-    )
-    shape = tuple(SIZES[a] if m is None else 2 for a, m in zip(attributes, maps, strict=True))
-    counts = np.random.default_rng(1).normal(10, 5, shape)
-    term = _Term(Measurement(attributes, maps, counts, 2.0), rows=100)
-
-    def loss(weights, columns):
-        seen = [
-            columns[a] if m is None else np.stack([columns[a][:, m == g].sum(1) for g in (0, 1)], 1)
-            for a, m in zip(attributes, maps, strict=True)
-        ]
-        letters = "abcd"[: len(seen)]
-        spec = "m," + ",".join(f"m{x}" for x in letters) + "->" + letters
-        return np.sum((100 * np.einsum(spec, weights, *seen) - counts) ** 2) / (2 * 2.0)
-
-    slopes, weight_slope = [np.zeros_like(c) for c in model.columns], np.zeros(5)
-    term.add_gradient(model.weights, model.columns, slopes, weight_slope)
-    step = 1e-6
-    for attribute in range(4):
-        columns = [c.copy() for c in model.columns]
-        columns[attribute][2, 1] *= np.exp(step)
-        up = loss(model.weights, columns)
-        columns[attribute][2, 1] *= np.exp(-2 * step)
-        numeric = (up - loss(model.weights, columns)) / (2 * step)
-        assert slopes[attribute][2, 1] == pytest.approx(numeric, rel=1e-4, abs=1e-6)
-    weights = model.weights.copy()
-    weights[3] *= np.exp(step)
-    up = loss(weights, model.columns)
-    weights[3] *= np.exp(-2 * step)
-    numeric = (up - loss(weights, model.columns)) / (2 * step)
-    assert weight_slope[3] == pytest.approx(numeric, rel=1e-4)
 
 
 def test_precise_tables_are_reproduced():

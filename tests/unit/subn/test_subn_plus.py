@@ -307,3 +307,17 @@ def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
     for charges in run_.charges.values():
         assert sum(charge.epsilon for charge in charges) == Fraction(3, 2)
     assert pair_distance(whole, run_.model.sample(6000, source)) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "margins", "groups"),
+    [
+        (23, 47_461, 0, 2),  # the views show everything
+        (200, 100_000, 1, 0),  # 1,686 views would drown every pair
+        (200, 1_000_000, Fraction(1, 2), 2),  # now they are worth it, but show margins badly
+    ],
+)
+def test_wide_tables_ask_for_what_can_be_seen(columns, rows, margins, groups):
+    budget = decide_budget(facts([2] * columns, rows, noise_shares=Fraction(2)))
+    assert (budget.margins, budget.groups) == (margins, groups)
+    assert budget.margins + budget.views + budget.pairs == 1

@@ -1,0 +1,315 @@
+"""What one more party costs: `python -m benchmarks.parties [--most 1000] [--plot FILE]`.
+
+First, whole studies of 3 to 1,000 parties in one process, masked, with the roles, plans and
+cryptography of a deployment: the processor time and the bytes of each party, and of the curator.
+The parties share 30,000 rows, so that the rows cost the same at every K. Beside it, what masks for
+every pair would cost.
+
+Second, the ring of ciphertexts over links that take their time: the same sum in chunks that follow
+each other through the ring, against everything in one message. The roles compute for real, one
+after the other; who would be busy when is worked out from what each call took and the links'
+latency, as every party has a machine of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import itertools
+import json
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from common.crypto import mask_graph
+from common.crypto.blinding import FixedBaseBlinder
+from common.crypto.identity import Identity
+from common.crypto.identity import Member as Known
+from common.crypto.masks import PairwiseMasks
+from common.crypto.paillier import PrivateKey, generate_key_pair
+from common.crypto.secure_sum import SumCurator, SumParty
+from common.crypto.sum_plan import (
+    Aggregation,
+    ContributionSubmitted,
+    Noise,
+    PartialForwarded,
+    SumMessage,
+    SumPlan,
+)
+from common.messages import ToCurator, ToParty, message_bytes
+from common.methods import plan_of
+from common.privacy.randomness import OsRandomSource
+from common.schema import Codes, Schema
+from common.study import Member, Study
+from curator.effects import Effect, Send
+from curator.role import CuratorRole
+from parley.in_process import RowsInMemory
+from parley.population import demo_schema_toml, make_population
+from party.effects import ChargeBudget
+from party.role import PartyRole
+
+RESULTS = Path(__file__).parent / "results" / "parties.json"
+PARTIES = (3, 10, 30, 100, 300, 1000)
+ROWS = 30_000
+_RING_PARTIES = (3, 10, 30)
+_RING_CELLS = 20_000
+_LATENCIES_S = (0.005, 0.05)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One study; seconds are of the processor."""
+
+    parties: int
+    cells: int
+    party_seconds: float
+    party_sent: float
+    party_received: float
+    study_bytes: int
+    masks_seconds: float
+    all_pairs_seconds: float
+    curator_seconds: float
+    curator_received: int
+
+
+@dataclass(frozen=True)
+class RingTime:
+    """One sum in a ring; seconds until the curator has the total."""
+
+    parties: int
+    latency_s: float
+    chunks: int
+    in_chunks_s: float
+    in_one_s: float
+
+
+def make_study(identities: dict[str, Identity], tables: dict[str, Codes]) -> Study:
+    """A study of the made-up population by subn+, masked."""
+    return Study(
+        name="parties",
+        schema=Schema.from_toml(demo_schema_toml()),
+        members=tuple(
+            Member(name=name, rows=tables[name].rows, identity=identity.public)
+            for name, identity in identities.items()
+        ),
+        epsilon=Fraction(1),
+        aggregation=Aggregation.MASKED,
+    )
+
+
+def study_cost(codes: Codes, parties: int) -> Cost:
+    """Run a whole study; what it costs a party on average, and the curator."""
+    parts = np.array_split(np.arange(codes.rows), parties)
+    tables = {f"party {i}": codes.take(part) for i, part in enumerate(parts)}
+    source = OsRandomSource()
+    identities = {name: Identity.generate(source) for name in tables}
+    study = make_study(identities, tables)
+    curator = CuratorRole(
+        study=study, plan=plan_of(study), private_key=None, source_of=lambda _: source
+    )
+    roles = {
+        name: PartyRole(
+            study=study, plan=plan_of(study), name=name, identity=identities[name],
+            data=RowsInMemory(table), source_of=lambda _: source,
+        )
+        for name, table in tables.items()
+    }  # fmt: skip
+    seconds, carried = {"parties": 0.0, "curator": 0.0}, Counter[str]()
+    to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
+    to_curator: deque[tuple[str, ToCurator]] = deque()
+    while to_parties or to_curator:
+        begun = time.process_time()
+        if to_parties:
+            name, request = to_parties.popleft()
+            carried["received"] += message_bytes(request)
+            for effect in roles[name].receive(request):
+                if not isinstance(effect, ChargeBudget):
+                    to_curator.append((name, effect.message))
+            seconds["parties"] += time.process_time() - begun
+        else:
+            name, answer = to_curator.popleft()
+            carried["sent"] += message_bytes(answer)
+            to_parties.extend(_sent(curator.receive(name, answer)))
+            seconds["curator"] += time.process_time() - begun
+    cells = carried["sent"] // (8 * parties)
+    return Cost(
+        parties=parties,
+        cells=cells,
+        party_seconds=seconds["parties"] / parties,
+        party_sent=carried["sent"] / parties,
+        party_received=carried["received"] / parties,
+        study_bytes=len(study.to_toml().encode()),
+        masks_seconds=mask_seconds(identities, cells, everybody=False),
+        all_pairs_seconds=mask_seconds(identities, cells, everybody=True),
+        curator_seconds=seconds["curator"],
+        curator_received=carried["sent"],
+    )
+
+
+def mask_seconds(identities: dict[str, Identity], cells: int, *, everybody: bool) -> float:
+    """One party's masks for a sum of so many cells, key agreement included."""
+    order = tuple(identities)
+    roster = {name: identity.public for name, identity in identities.items()}
+    member = Known(name=order[0], identity=identities[order[0]], roster=roster)
+    colluders = len(order) - 1 if everybody else 1
+    begun = time.process_time()
+    PairwiseMasks.agree(member, plan_digest=bytes(32), order=order, colluders=colluders).word_masks(
+        first=0, count=cells
+    )
+    return time.process_time() - begun
+
+
+def _sent(effects: Iterable[Effect]) -> Iterable[tuple[str, ToParty]]:
+    return ((effect.to, effect.message) for effect in effects if isinstance(effect, Send))
+
+
+def ring_time(key: PrivateKey, parties: int, latency_s: float) -> RingTime:
+    """The same sum in chunks of 32 ciphertexts, and in one."""
+    chunked = _ring_plan(key, parties, 32)
+    whole = _ring_plan(key, parties, chunked.packing.plaintexts_for(_RING_CELLS))
+    return RingTime(
+        parties, latency_s, chunked.chunks,
+        in_chunks_s=ring_seconds(chunked, key, latency_s),
+        in_one_s=ring_seconds(whole, key, latency_s),
+    )  # fmt: skip
+
+
+def _ring_plan(key: PrivateKey, parties: int, chunk: int) -> SumPlan:
+    return SumPlan(
+        study=bytes(32), round=0, cells=_RING_CELLS, noise=Noise.DISTRIBUTED,
+        noise_scale=Fraction(100), aggregation=Aggregation.PAILLIER, public_key=key.public_key,
+        parties=tuple(f"party {i}" for i in range(parties)), limits=(1000,) * parties,
+        chunk_ciphertexts=chunk,
+    )  # fmt: skip
+
+
+def ring_seconds(plan: SumPlan, key: PrivateKey, latency_s: float) -> float:
+    """When the last chunk is decrypted: every role is busy while it computes, links only delay.
+
+    An envelope goes by way of the curator, so it takes the latency twice. What a party does before
+    anything arrives (its own ciphertexts) is ready at the start.
+    """
+    source = OsRandomSource()
+    identities = {name: Identity.generate(source) for name in plan.parties}
+    roster = {name: identity.public for name, identity in identities.items()}
+    blinder = FixedBaseBlinder(key.public_key, source)
+    curator = SumCurator(plan, private_key=key, source=source)
+    values = np.arange(plan.cells, dtype=np.int64) % 1000
+    roles = {}
+    for name in plan.parties:
+        member = Known(name=name, identity=identities[name], roster=roster)
+        roles[name] = SumParty(plan, member, values, source=source, blinder=blinder)
+        roles[name].prepare()
+    free, order = defaultdict[str, float](float), itertools.count()
+    arrivals: list[tuple[float, int, SumMessage]] = []
+
+    def send(message: SumMessage, at: float) -> None:
+        hops = 2 if isinstance(message, PartialForwarded) else 1
+        heapq.heappush(arrivals, (at + hops * latency_s, next(order), message))
+
+    for message in _timed_beginning(roles[plan.parties[0]], free, plan.parties[0]):
+        send(message, free[plan.parties[0]])
+    while arrivals:
+        at, _, message = heapq.heappop(arrivals)
+        who = "curator" if isinstance(message, ContributionSubmitted) else message.recipient
+        begun = time.process_time()
+        if isinstance(message, ContributionSubmitted):
+            curator.accept(message)
+            answer = None
+        else:
+            answer = roles[who].receive(message)
+        free[who] = max(free[who], at) + time.process_time() - begun
+        if answer is not None:
+            send(answer, free[who])
+    curator.total()
+    return free["curator"]
+
+
+def _timed_beginning(role: SumParty, free: dict[str, float], name: str) -> Iterable[SumMessage]:
+    begun = time.process_time()
+    for message in role.begin():
+        free[name] += time.process_time() - begun
+        yield message
+        begun = time.process_time()
+
+
+def show(costs: list[Cost], rings: list[RingTime]) -> None:
+    """Two tables."""
+    table = Table(title=f"One masked study by subn+ of {ROWS:,} rows; processor time, per party")
+    for heading in (
+        "K", "ms", "ms of masks", "all pairs would be", "kB sent", "kB received", "study kB",
+        "curator s", "curator ms/party",
+    ):  # fmt: skip
+        table.add_column(heading, justify="right")
+    for c in costs:
+        table.add_row(
+            f"{c.parties:,}", f"{1e3 * c.party_seconds:,.1f}", f"{1e3 * c.masks_seconds:,.2f}",
+            f"{1e3 * c.all_pairs_seconds:,.2f}", f"{c.party_sent / 1e3:,.1f}",
+            f"{c.party_received / 1e3:,.1f}", f"{c.study_bytes / 1e3:,.0f}",
+            f"{c.curator_seconds:,.2f}", f"{1e3 * c.curator_seconds / c.parties:,.2f}",
+        )  # fmt: skip
+    Console(width=130).print(table)
+    table = Table(title=f"Ring of packed ciphertexts, {_RING_CELLS:,} cells: until the total is in")
+    for heading in ("K", "latency ms", "chunks", "in chunks, s", "in one message, s", "ratio"):
+        table.add_column(heading, justify="right")
+    for r in rings:
+        table.add_row(
+            str(r.parties), f"{1e3 * r.latency_s:.0f}", str(r.chunks), f"{r.in_chunks_s:.2f}",
+            f"{r.in_one_s:.2f}", f"{r.in_one_s / r.in_chunks_s:.1f}",
+        )  # fmt: skip
+    Console(width=130).print(table)
+
+
+def plot(costs: list[Cost], path: Path) -> None:
+    """Cost per party over K, as a picture."""
+    import matplotlib as mpl  # only where a picture is asked for
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    k = [c.parties for c in costs]
+    left.loglog(k, [1e3 * c.party_seconds for c in costs], "o-", label="whole study")
+    left.loglog(k, [1e3 * c.masks_seconds for c in costs], "s-", label="masks")
+    left.loglog(k, [1e3 * c.all_pairs_seconds for c in costs], ":", label="masks for all pairs")
+    left.set(xlabel="parties", ylabel="ms of processor time per party")
+    right.loglog(k, [c.party_sent / 1e3 for c in costs], "o-", label="sent")
+    right.loglog(k, [c.party_received / 1e3 for c in costs], "s-", label="received")
+    right.loglog(k, [c.study_bytes / 1e3 for c in costs], ":", label="the study itself, once")
+    right.set(xlabel="parties", ylabel="kB per party")
+    for axes in (left, right):
+        axes.legend()
+        axes.grid(visible=True, which="both", alpha=0.2)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(description="what one more party costs")
+    parser.add_argument("--most", type=int, default=PARTIES[-1])
+    parser.add_argument("--plot", type=Path, help="a picture of the cost per party")
+    options = parser.parse_args()
+    codes = Schema.from_toml(demo_schema_toml()).encode(make_population(ROWS, seed=1))
+    study_cost(codes, 3)  # compiles what is compiled on first use
+    costs = [study_cost(codes, parties) for parties in PARTIES if parties <= options.most]
+    key = generate_key_pair(2048, OsRandomSource())
+    rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
+    show(costs, rings)
+    print(f"Up to {mask_graph.LEAST_CONNECTIVITY} partners share masks with a party.")
+    RESULTS.parent.mkdir(exist_ok=True)
+    kept = {"studies": [asdict(c) for c in costs], "rings": [asdict(r) for r in rings]}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    if options.plot:
+        plot(costs, options.plot)
+
+
+if __name__ == "__main__":
+    main()

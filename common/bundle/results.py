@@ -1,0 +1,50 @@
+"""results.bin: what was published during a study, step after step.
+
+Everything in it went to every party, and carries the noise that the privacy statement counts. With
+the study it determines the steps, their cost and the model, so anybody can derive those again; and
+a party can tell whether these are the results that it saw.
+
+Layout: the line `parley results 1`, then for every step its length (8 bytes, big-endian) and its
+bytes: 64-bit little-endian integers for a sum, the published payload for a choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from common.errors import InputError
+
+RESULTS = "results.bin"
+_HEAD = b"parley results 1\n"
+_LENGTH_BYTES = 8
+
+
+def write_results(path: Path, results: Sequence[bytes]) -> None:
+    """The results of a study, in the order of its steps."""
+    with path.open("wb") as file:
+        file.write(_HEAD)
+        for result in results:
+            file.write(len(result).to_bytes(_LENGTH_BYTES, "big"))
+            file.write(result)
+
+
+def read_results(stream: BinaryIO, *, size: int) -> list[bytes]:
+    """The results in a stream of `size` bytes.
+
+    Raises:
+        InputError: they are cut short, or not results.
+    """
+    if stream.read(len(_HEAD)) != _HEAD:
+        raise InputError(f"{RESULTS}: not published results of version 1")
+    results, left = [], size - len(_HEAD)
+    while left > 0:
+        length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
+        left -= _LENGTH_BYTES + length
+        if left < 0:  # before anything of that length is read
+            break
+        results.append(stream.read(length))
+    if left != 0 or stream.read(1):
+        raise InputError(f"{RESULTS}: cut short, or longer than it says")
+    return results

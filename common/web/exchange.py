@@ -1,0 +1,102 @@
+"""A request and a response of a site, and the headers that every response carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from common.errors import InputError
+
+HTML = "text/html; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json; charset=utf-8"
+EVENTS = "text/event-stream; charset=utf-8"
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# Nothing but our own files, no frames, no forms to elsewhere, nothing kept by anybody.
+SECURITY_HEADERS = (
+    ("Content-Security-Policy", _POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    # Not `no-referrer`: browsers then send `Origin: null` with our own forms.
+    ("Referrer-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Permissions-Policy", "camera=(), microphone=(), geolocation=()"),
+    ("Cache-Control", "no-store"),
+)
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a browser asks.
+
+    Attributes:
+        method: GET or POST.
+        path: without query; sites here use none.
+        headers: by their names in small letters.
+        body: of a POST.
+        certificate: the client's, in DER, if TLS has verified one.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    certificate: bytes | None = None
+
+    def cookie(self, name: str) -> str:
+        """The value of a cookie; empty if there is none."""
+        for part in self.headers.get("cookie", "").split(";"):
+            key, _, value = part.strip().partition("=")
+            if key == name:
+                return value
+        return ""
+
+    def form(self) -> Mapping[str, str]:
+        """The fields of a form; the first of each name.
+
+        Raises:
+            InputError: the body is not a form.
+        """
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/x-www-form-urlencoded":
+            raise InputError("expected a form")
+        try:
+            fields = parse_qs(self.body.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+        except ValueError as error:
+            raise InputError("the form cannot be read") from error
+        return {name: values[0] for name, values in fields.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What it gets: bytes, or an iterator of them that ends with the connection."""
+
+    status: HTTPStatus = HTTPStatus.OK
+    kind: str = HTML
+    body: bytes | Iterator[bytes] = b""
+    headers: Headers = field(default=())
+
+
+def text(status: HTTPStatus, words: str, *headers: tuple[str, str]) -> Response:
+    """A line for people."""
+    return Response(status=status, kind=TEXT, body=f"{words}\n".encode(), headers=headers)
+
+
+def document(value: object) -> Response:
+    """Plain values as JSON."""
+    return Response(kind=JSON, body=json.dumps(value, ensure_ascii=False).encode())
+
+
+def see_other(path: str, *headers: tuple[str, str]) -> Response:
+    """Look there instead; after a form, so that reloading does not send it again."""
+    return Response(status=HTTPStatus.SEE_OTHER, kind=TEXT, headers=(("Location", path), *headers))

@@ -1,0 +1,144 @@
+"""Who is let in: a token that opens a session, and the session's own secrets.
+
+The token is 256 random bits in a file that only its owner may read. It is compared in constant
+time, and wrong ones are counted: after a few in a minute nobody can try for a while; sessions that
+are open stay open. A session is a random cookie; the server keeps only its SHA-256, in memory, so a
+restart logs everybody out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.errors import InputError, PolicyError
+
+LIFE_S = 12 * 3600.0
+MOST_SESSIONS = 32
+MOST_FAILURES = 10
+FAILURES_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Somebody who was let in.
+
+    Attributes:
+        key: the value of the cookie.
+        csrf: what every form of this session carries.
+        expires: on the clock of `Sessions`.
+        certificate: fingerprint of the client certificate that opened it; empty for the token.
+    """
+
+    key: str = field(repr=False)
+    csrf: str = field(repr=False)
+    expires: float
+    certificate: str = ""
+
+    def vouches_for(self, offered: str) -> bool:
+        """Whether a form is one of this session's own."""
+        return same(offered, self.csrf)
+
+
+class Sessions:
+    """The sessions of one site. Threads may share it.
+
+    Args:
+        token: what opens one.
+        now: seconds that only grow.
+    """
+
+    def __init__(self, token: str, *, now: Callable[[], float]) -> None:
+        self._token, self._now = token, now
+        self._lock = threading.Lock()
+        self._open: dict[bytes, Session] = {}
+        self._failures: deque[float] = deque(maxlen=MOST_FAILURES)
+
+    def login(self, offered: str) -> Session | None:
+        """A session for the right token, None for a wrong one.
+
+        Raises:
+            PolicyError: too many wrong ones of late.
+        """
+        with self._lock:
+            now = self._now()
+            first = self._failures[0] if len(self._failures) == MOST_FAILURES else None
+            if first is not None and now - first < FAILURES_WITHIN_S:
+                raise PolicyError("too many wrong tokens; wait a minute and try again")
+            if not same(offered, self._token):
+                self._failures.append(now)
+                return None
+        return self.open()
+
+    def open(self, certificate: str = "") -> Session:
+        """A new session; the oldest makes room if there are too many."""
+        with self._lock:
+            session = Session(
+                key=secrets.token_urlsafe(32),
+                csrf=secrets.token_urlsafe(32),
+                expires=self._now() + LIFE_S,
+                certificate=certificate,
+            )
+            while len(self._open) >= MOST_SESSIONS:
+                del self._open[next(iter(self._open))]
+            self._open[_digest(session.key)] = session
+            return session
+
+    def find(self, key: str) -> Session | None:
+        """The session of a cookie, if it is still open."""
+        with self._lock:
+            session = self._open.get(_digest(key))
+            if session is not None and session.expires <= self._now():
+                del self._open[_digest(key)]
+                return None
+            return session
+
+    def close(self, session: Session) -> None:
+        """Log out; again is harmless."""
+        with self._lock:
+            self._open.pop(_digest(session.key), None)
+
+
+def same(offered: str, secret: str) -> bool:
+    """Compare in a time that tells nothing about the secret."""
+    return secrets.compare_digest(offered.encode(), secret.encode())
+
+
+def token_in(path: Path) -> str:
+    """The token in a file; the first time, a new one is made there.
+
+    Raises:
+        InputError: the file cannot be used, or others can read it.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return _read(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        token = secrets.token_urlsafe(32)
+        file.write(f"{token}\n")
+    return token
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise InputError(f"{path} is open to others: delete it, a new token is made at start")
+        token = path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    if len(token) < 32:
+        raise InputError(f"{path}: not a token; delete it, a new one is made at start")
+    return token
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()

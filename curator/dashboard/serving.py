@@ -1,0 +1,160 @@
+"""The dashboard put together: address, TLS, token, operators; started and stopped with the service.
+
+On a loopback address it speaks plain HTTP, for a browser on the same machine or at the end of a
+tunnel. On any other address, or when operators log in by certificate, it speaks TLS 1.3 with the
+curator's own certificate.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+
+from common.errors import InputError
+from common.web.server import WebServer
+from common.web.sessions import Sessions, token_in
+from common.web.site import LOOPBACK, Site
+from common.web.tls import BrowserTls
+from common.wire import certificates
+from common.wire.catalogue import WireError
+from common.wire.certificates import Role, subject_of
+from common.wire.credentials import read
+from common.wire.peers import Revocations, parse_revocations
+from curator.dashboard.reader import StoreReader
+from curator.dashboard.site import Dashboard, Service
+
+logger = logging.getLogger(__name__)
+
+
+class Operators:
+    """Client certificates that may log in: listed by fingerprint, of the consortium, not revoked.
+
+    Args:
+        path: SHA-256 fingerprints, one per line, read again whenever somebody comes; None for none.
+        revocations: the consortium's.
+        clock: the time.
+    """
+
+    def __init__(
+        self, path: Path | None, revocations: Revocations, clock: Callable[[], dt.datetime]
+    ) -> None:
+        self._path, self._revocations, self._clock = path, revocations, clock
+        if path is not None:
+            self._listed(path)  # refuses a list that cannot be read before anybody relies on it
+
+    def holder_of(self, certificate: bytes) -> str | None:
+        """The fingerprint of a certificate, verified by TLS, that may come in."""
+        try:
+            found = x509.load_der_x509_certificate(certificate)
+            certificates.verify_holder(found, role=Role.PARTY, at=self._clock())
+        except (ValueError, WireError):
+            return None
+        fingerprint = certificates.fingerprint(found)
+        return fingerprint if self.admits(fingerprint) else None
+
+    def admits(self, fingerprint: str) -> bool:
+        """Whether the certificate is on the list, and not revoked."""
+        if self._path is None:
+            return False
+        try:
+            self._revocations.refuse(fingerprint)
+            return fingerprint in self._listed(self._path)
+        except (InputError, WireError) as error:
+            logger.warning("a certificate was not let in: %s", error)
+            return False
+
+    def _listed(self, path: Path) -> frozenset[str]:
+        return parse_revocations(read(path).decode("utf-8", "replace"), path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the dashboard is, and where its files are.
+
+    Attributes:
+        listen: address and port.
+        token: the file with the token; made if it is not there.
+        store: the curator's SQLite file.
+        operators: the list of certificates that may log in; None for none.
+        revoked: the revocation list.
+    """
+
+    listen: str
+    token: Path
+    store: Path
+    operators: Path | None
+    revoked: Path
+
+    @property
+    def host(self) -> str:
+        """The address without its port."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def secure(self) -> bool:
+        """Whether TLS is spoken."""
+        return self.operators is not None or not is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@contextmanager
+def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
+    """Serve the dashboard for the length of a block; without a place there is none.
+
+    Raises:
+        InputError: the address, the token or the certificates cannot be used.
+    """
+    if place is None:
+        yield
+        return
+    operators = Operators(place.operators, Revocations(place.revoked), service.clock)
+    reader = StoreReader(place.store)
+    try:
+        dashboard = Dashboard(service, reader)
+        site = Site(
+            title="Parley curator",
+            hosts=_hosts(place, service),
+            sessions=Sessions(token_in(place.token), now=time.monotonic),
+            routes=dashboard.routes(),
+            assets=dashboard.assets(),
+            secure=place.secure,
+            holder_of=operators.holder_of,
+            admits=operators.admits,
+        )
+        dashboard.alive = site.alive
+        tls = BrowserTls(service.files) if place.secure else None
+        server = WebServer(place.listen, site, name="dashboard", tls=tls)
+        site.at_port(server.port)
+        with dashboard.feed.running():
+            server.start()
+            scheme = "https" if place.secure else "http"
+            logger.info(
+                "dashboard on %s://%s:%s/ (token in %s)",
+                scheme, place.listen.rpartition(":")[0], server.port, place.token,
+            )  # fmt: skip
+            try:
+                yield
+            finally:
+                server.stop()
+    finally:
+        reader.close()
+
+
+def _hosts(place: Place, service: Service) -> list[str]:
+    named = subject_of(service.files.load().certificate).hosts if place.secure else ()
+    return [*LOOPBACK, *named, place.host]

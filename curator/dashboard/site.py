@@ -1,0 +1,207 @@
+"""The pages of the dashboard, and its life beside the service.
+
+    with serving_dashboard(Dashboard(...), listen="127.0.0.1:7444", ...):
+        ...
+
+One page, drawn by its script from the values of `snapshot`, which come as server-sent events.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+from common.bundle.archive import zip_pieces
+from common.bundle.contents import FolderContents
+from common.errors import InputError
+from common.web.exchange import Request, Response, see_other, text
+from common.web.feed import Feed
+from common.web.pages import Asset, Markup, asset, page
+from common.web.sessions import Session
+from common.web.site import Route
+from common.wire.credentials import CredentialFiles
+from curator.dashboard.advice import troubles
+from curator.dashboard.reader import StoreReader, StudyView
+from curator.dashboard.snapshot import spent_by_party, study_document
+from curator.metrics import CallCounter
+from curator.presence import Presence
+from curator.records import StudyState
+from curator.studies import Studies
+
+logger = logging.getLogger(__name__)
+
+MOST_STUDIES = 50
+_REFRESH_S = 5  # who is online changes without a write
+_DIGEST = r"(?P<digest>[0-9a-f]{64})"
+_PICTURE = "network.svg"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What the dashboard watches.
+
+    Attributes:
+        studies: for whom a study waits; and to give one up, if that is allowed.
+        presence: who is there.
+        calls: how calls ended.
+        files: the curator's certificate.
+        clock: the time.
+        software: what we are.
+        actions: whether the operator may give a study up here.
+    """
+
+    studies: Studies
+    presence: Presence
+    calls: CallCounter
+    files: CredentialFiles
+    clock: Callable[[], dt.datetime]
+    software: str
+    actions: bool
+
+
+class Dashboard:
+    """The pages behind the door."""
+
+    def __init__(self, service: Service, reader: StoreReader) -> None:
+        self._service, self._reader = service, reader
+        self._seen: tuple[object, ...] = ()
+        self._document = b""
+        self.feed = Feed(self.document)
+        self.alive: Callable[[Session], bool] = lambda session: True
+
+    def routes(self) -> list[Route]:
+        """Every page."""
+        routes = [
+            Route(method="GET", path="/", page=self._front),
+            Route(method="GET", path="/events", page=self._events),
+            Route(method="GET", path=f"/studies/{_DIGEST}/release.zip", page=self._release),
+            Route(method="GET", path=f"/studies/{_DIGEST}/{_PICTURE}", page=self._picture),
+        ]
+        if self._service.actions:
+            routes.append(Route(method="POST", path=f"/studies/{_DIGEST}/abort", page=self._abort))
+        return routes
+
+    def assets(self) -> Mapping[str, Asset]:
+        """Files that need no session."""
+        return {"/dashboard.js": asset("curator.dashboard", "dashboard.js")}
+
+    def document(self) -> bytes:
+        """Everything, as one line of JSON; made again only when something may have changed."""
+        now = self._service.clock()
+        calls = tuple(self._service.calls.counted())
+        news = (self._reader.version(), calls, int(now.timestamp()) // _REFRESH_S)
+        if news != self._seen:
+            self._document = json.dumps(self._make(now), ensure_ascii=False).encode()
+            self._seen = news
+        return self._document
+
+    def _make(self, now: dt.datetime) -> dict[str, object]:
+        views = self._reader.newest(MOST_STUDIES)
+        online = self._service.presence.online(now)
+        expires = self._service.files.load().certificate.not_valid_after_utc
+        return {
+            "software": self._service.software,
+            "certificate_ends": expires.isoformat(timespec="seconds"),
+            "certificate_days": (expires - now).days,
+            "actions": self._service.actions,
+            "older": max(0, self._reader.count() - len(views)),
+            "parties": self._parties(views, online),
+            "studies": [self._study(view, online) for view in views],
+            "troubles": troubles(self._service.calls.counted()),
+        }
+
+    def _parties(self, views: list[StudyView], online: frozenset[str]) -> list[dict[str, object]]:
+        seen = self._service.presence.seen()
+        spent = spent_by_party(views)
+        known = {record.name: record for record in self._reader.parties()}
+        names = sorted(known.keys() | {m.name for view in views for m in view.study.members})
+        return [
+            {
+                "name": name,
+                "online": name in online,
+                "seen_at": seen[name].isoformat(timespec="seconds")
+                if name in seen
+                else known[name].seen_at
+                if name in known
+                else None,
+                "software": known[name].software if name in known else "",
+                "spent": str(spent.get(name, 0)),
+                "studies": sum(name in {m.name for m in view.study.members} for view in views),
+            }
+            for name in names
+        ]
+
+    def _study(self, view: StudyView, online: frozenset[str]) -> dict[str, object]:
+        if view.state is StudyState.WAITING:  # perhaps added by a command, and not taken up yet
+            awaited = [m.name for m in view.study.members if m.name not in view.approvals]
+        else:
+            node = self._service.studies.known(view.study.digest)
+            awaited = [] if node is None else list(node.waiting_for)
+        place = _place(view)
+        return study_document(
+            view,
+            online=online,
+            awaited=awaited,
+            has_release=place is not None,
+            has_picture=place is not None and (place / _PICTURE).is_file(),
+        )
+
+    def _front(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        content = Markup(asset("curator.dashboard", "dashboard.html").body.decode())
+        return page(
+            "Parley curator",
+            "Studies, parties and budgets, live. Noisy sums are all that a curator ever learns.",
+            content,
+            csrf=session.csrf,
+            script="/dashboard.js",
+        )
+
+    def _events(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        return self.feed.response(lambda: self.alive(session))
+
+    def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        view = self._reader.study(bytes.fromhex(match["digest"]))
+        place = None if view is None else _place(view)
+        if place is None:
+            return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
+        try:
+            release = FolderContents(place)
+        except InputError as error:  # somebody put something else there
+            return text(HTTPStatus.CONFLICT, f"The release cannot be sent: {error}")
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", place.name)
+        return Response(
+            kind="application/zip",
+            body=zip_pieces(release),
+            headers=(("Content-Disposition", f'attachment; filename="{name}.zip"'),),
+        )
+
+    def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        view = self._reader.study(bytes.fromhex(match["digest"]))
+        place = None if view is None else _place(view)
+        if place is None or not (place / _PICTURE).is_file():
+            return text(HTTPStatus.NOT_FOUND, "There is no picture of this study.")
+        return Response(kind="image/svg+xml", body=(place / _PICTURE).read_bytes())
+
+    def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        """As `parley curator study abort` does: asked for durably, then done."""
+        study, studies = bytes.fromhex(match["digest"]), self._service.studies
+        if self._reader.study(study) is None:
+            return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
+        logger.warning("study %s is given up at the dashboard", match["digest"][:16])
+        studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.around.now())
+        studies.open()
+        return see_other("/")
+
+
+def _place(view: StudyView) -> Path | None:
+    """Where the release is, if it can be downloaded."""
+    if view.state is not StudyState.DONE or not view.place:
+        return None
+    place = Path(view.place)
+    return place if place.is_dir() and not place.is_symlink() else None

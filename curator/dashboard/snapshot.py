@@ -1,0 +1,171 @@
+"""The studies of this moment as plain values, for the page to draw.
+
+Epsilons are texts of exact fractions, and their sums are made here, of fractions: the page adds
+nothing up. What is in it: the agreed study, who approved, steps with their costs, sizes of
+messages. What is not: messages, results, keys, counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from itertools import groupby
+
+from common.web.pages import many
+from curator.dashboard.advice import advice
+from curator.dashboard.reader import StudyView
+from curator.progress import StepRecord
+from curator.records import StudyState
+
+Document = dict[str, object]
+
+
+def study_document(
+    view: StudyView,
+    *,
+    online: Collection[str],
+    awaited: Collection[str],
+    has_release: bool,
+    has_picture: bool,
+) -> Document:
+    """One study.
+
+    Args:
+        view: as the store has it.
+        online: the parties that are connected.
+        awaited: the parties whose next word would bring it on.
+        has_release: whether there is something to download.
+        has_picture: whether the release has a drawing of its network.
+    """
+    study = view.study
+    return {
+        "digest": study.digest.hex(),
+        "name": study.name,
+        "state": view.state.value,
+        "kind": _KINDS[view.state],
+        "over": view.state.over,
+        "cause": view.cause,
+        "advice": advice(view.state, view.cause),
+        "method": study.method,
+        "profile": study.profile,
+        "aggregation": study.aggregation.value,
+        "epsilon": str(study.epsilon),
+        "rows": study.rows,
+        "attributes": len(study.schema.attributes),
+        "proposed_at": view.proposed_at,
+        "ended_at": view.ended_at,
+        "phases": _phases(view),
+        "parties": [_party(view, name, online, awaited) for name in _names(view)],
+        "network": _network(view),
+        "release": has_release,
+        "picture": has_picture,
+    }
+
+
+_KINDS = {
+    StudyState.WAITING: "quiet",
+    StudyState.RUNNING: "busy",
+    StudyState.PUBLISHING: "busy",
+    StudyState.DONE: "good",
+    StudyState.REFUSED: "bad",
+    StudyState.FAILED: "bad",
+}
+
+
+def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, Fraction]:
+    """What all studies together cost every party so far, steps under way included."""
+    spent: dict[str, Fraction] = {}
+    for view in views:
+        for step in view.steps:
+            for party, cost in step.costs.items():
+                spent[party] = spent.get(party, Fraction(0)) + cost
+    return spent
+
+
+def _names(view: StudyView) -> list[str]:
+    return [member.name for member in view.study.members]
+
+
+def _party(
+    view: StudyView, name: str, online: Collection[str], awaited: Collection[str]
+) -> Document:
+    own = [step for step in view.steps if step.costs.get(name)]
+    traffic = [each for each in view.traffic if each.party == name]
+    return {
+        "name": name,
+        "rows": next(member.rows for member in view.study.members if member.name == name),
+        "approved_at": view.approvals.get(name),
+        "online": name in online,
+        "awaited": name in awaited and not view.state.over,
+        "bytes_in": sum(each.sent for each in traffic),
+        "bytes_out": sum(each.received for each in traffic),
+        "budget": _budget(own, name),
+    }
+
+
+def _budget(steps: Sequence[StepRecord], party: str) -> Document:
+    """An exact sum, term by term; equal terms that follow one another are written once."""
+    costs = [step.costs[party] for step in steps]
+    terms = [(cost, len(list(run))) for cost, run in groupby(costs)]
+    written = [str(cost) if times == 1 else f"{times} * {cost}" for cost, times in terms]
+    return {"terms": written, "sum": str(sum(costs, Fraction(0)))}
+
+
+def _phases(view: StudyView) -> list[Document]:
+    """Approvals, every phase so far, the release."""
+    approved, parties = len(view.approvals), len(view.study.members)
+    begun = bool(view.steps) or view.state not in (StudyState.WAITING, StudyState.REFUSED)
+    phases: list[Document] = [
+        {
+            "name": "approvals",
+            "detail": f"{approved} of {parties} parties",
+            "status": "done" if begun else _halted(view, "open"),
+        }
+    ]
+    for phase, run in groupby(view.steps, key=lambda step: step.phase):
+        phases.append(_phase(view, phase, list(run)))
+    known = {StudyState.DONE: "done", StudyState.PUBLISHING: "open"}
+    status = known.get(view.state, _halted(view, "later"))
+    phases.append({"name": "release", "detail": "", "status": status})
+    return phases
+
+
+def _phase(view: StudyView, name: str, steps: Sequence[StepRecord]) -> Document:
+    done = sum(step.number < view.step for step in steps)
+    numbers = {step.number for step in steps}
+    moved = sum(each.sent + each.received for each in view.traffic if each.step in numbers)
+    running = done < len(steps)
+    return {
+        "name": name,
+        "detail": f"step {done + 1}" if running else many(done, "step"),
+        "bytes": moved,
+        "since": steps[0].opened_at,
+        "status": _halted(view, "open") if running else "done",
+    }
+
+
+def _halted(view: StudyView, otherwise: str) -> str:
+    return "stopped" if view.state.over else otherwise
+
+
+def _network(view: StudyView) -> Document:
+    """Which attributes are counted together: by the newest phase that says so.
+
+    The choices of one phase add up; a later phase knows better than an earlier one.
+    """
+    names = [attribute.name for attribute in view.study.schema.attributes]
+    links: list[tuple[int, int]] = []
+    fresh: set[tuple[int, int]] = set()
+    phase = ""
+    for step in view.steps:
+        if not step.links:
+            continue
+        if step.phase != phase:
+            links, phase = [], step.phase
+        fresh = set(step.links) - set(links)
+        links += [link for link in step.links if link not in links]
+    return {
+        "names": names,
+        "phase": phase,
+        "links": [[a, b, (a, b) in fresh] for a, b in links],
+    }

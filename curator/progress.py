@@ -1,0 +1,93 @@
+"""How far a study is, in values that anybody may see: its steps, their costs, their tables.
+
+A step follows from the study and from noisy results that were published, so which attributes it
+counts together is public, too. No result is here, noisy or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+from common.messages import ChoiceSubmitted, ToCurator
+from common.schema.encodings import bit_count
+from common.study import Study
+from common.subn.chosen_families import FamilyTables
+from common.subn.grouping import GroupedTables
+from common.subn.initialisation import PairChoice
+from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+
+MOST_LINKS = 400  # of a picture that still says something
+
+Links = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """A step that was opened.
+
+    Attributes:
+        number: steps are counted from 0.
+        name: unique in the study.
+        phase: what it belongs to.
+        opened_at: when.
+        costs: exact epsilon of every party whose rows it is about.
+        links: pairs of attributes that it counts together; empty if they are (nearly) all pairs.
+    """
+
+    number: int
+    name: str
+    phase: str
+    opened_at: str
+    costs: Mapping[str, Fraction]
+    links: Links
+
+
+def step_record(study: Study, number: int, step: Step, *, at: str) -> StepRecord:
+    """What may be shown of a step that is opened now."""
+    return StepRecord(
+        number=number,
+        name=step.name,
+        phase=step.phase,
+        opened_at=at,
+        costs=step.costs,
+        links=_links(study, _counted_together(step)),
+    )
+
+
+def chosen_links(study: Study, step: Step | None, message: ToCurator) -> Links:
+    """The pairs that a party's published choice puts together."""
+    match step, message:
+        case ChoiceStep(choice=PairChoice() as choice), ChoiceSubmitted():
+            return _links(study, choice.families(message.payload))
+    return ()
+
+
+def _counted_together(step: Step) -> Iterable[Sequence[int]]:
+    match step:
+        case SumStep(request=TableRequest() | GroupedTables() as request):
+            return request.sets
+        case SumStep(request=FamilyTables() as families):
+            return [family.attributes for family in families.families]
+        case ReplaceStep():
+            return step.group.marginals
+    return ()
+
+
+def _links(study: Study, sets: Iterable[Sequence[int]]) -> Links:
+    """Every pair of attributes in one of the sets of variables."""
+    sizes = study.schema.sizes
+    owner = list(range(len(sizes)))
+    if study.encoding == "binary":
+        owner = [a for a, size in enumerate(sizes) for _ in range(bit_count(size))]
+    pairs: set[tuple[int, int]] = set()
+    for variables in sets:
+        attributes = sorted({owner[variable] for variable in variables})
+        pairs.update(combinations(attributes, 2))
+        if len(pairs) > MOST_LINKS:
+            return ()
+    every = len(sizes) * (len(sizes) - 1) // 2
+    # Three quarters of all pairs are a ball of wool and no network.
+    return () if every > 3 and 4 * len(pairs) > 3 * every else tuple(sorted(pairs))

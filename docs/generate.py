@@ -1,0 +1,268 @@
+"""Generate docs/reference from the code, or check that it is up to date.
+
+    python docs/generate.py            write the reference
+    python docs/generate.py --check    exit 1 if what is committed is not what would be generated
+
+The command line describes itself (`--help`), settings are described by the docstrings of their
+dataclasses, the policy by its sample, and refusals and metrics by their own tables. Nothing
+here knows any of them by name, so a new command or key is in the reference after `make docs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, get_type_hints
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
+
+from common.schema import declaration  # noqa: E402
+from common.study import Study  # noqa: E402
+from common.wire.catalogue import CATALOGUE  # noqa: E402
+from curator import app as curator_app  # noqa: E402
+from parley import cli  # noqa: E402
+from parley.exit_codes import MEANINGS  # noqa: E402
+from party import app as party_app  # noqa: E402
+from party import policy  # noqa: E402
+from party.sources import settings as source_settings  # noqa: E402
+
+REFERENCE = ROOT / "docs" / "reference"
+NOTICE = "<!-- Made by `make docs` from the code. Do not edit: the next run replaces it. -->\n"
+_WIDTH = "80"  # of the help texts, whatever terminal this is run in
+
+_COMMANDS = """\
+`parley COMMAND --help` prints the same. Results go to standard output, everything else to standard
+error. Options that several commands share mean the same everywhere.
+"""
+_COMPLETION = """\
+`parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
+commands, options and their values; `parley --show-completion` only prints what it would install.
+"""
+_CONFIGURATION = """\
+Defaults, then the settings file (TOML), then the environment, then flags: the later one wins, and
+`parley config show curator` (or `party`) says where each value came from. A key that is not known
+is an error. Paths in a file are relative to it. Complete samples:
+[deploy/samples](../../deploy/samples).
+"""
+_STUDY = """\
+Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of the ring, and the
+schema's `[[attribute]]`s.
+"""
+_REFUSALS = """\
+A service that refuses a call sends a code and no details; the details are in its own log. The words
+come from the receiver's copy of this table.
+"""
+
+
+def cli_page() -> str:
+    """Every command's own help, heading by heading, and the exit codes."""
+    parts = [
+        NOTICE,
+        "# Commands\n",
+        _COMMANDS,
+        "## Exit codes\n",
+        table(["code", "meaning"], [[str(int(code)), words] for code, words in MEANINGS.items()]),
+        "## Completion\n",
+        _COMPLETION,
+        f"## parley\n\n{help_text([])}",
+    ]
+    for heading, names in cli.by_heading().items():
+        parts.append(f"## {heading}\n")
+        for name in names:
+            parts += [f"### {' '.join(['parley', *words])}\n\n{help_text(words)}"
+                      for words in commands_below([name], cli.load_command(name))]  # fmt: skip
+    return "\n".join(parts)
+
+
+def commands_below(words: list[str], command: Any) -> Iterator[list[str]]:  # noqa: ANN401
+    """The command, and every command of its group, in the group's order."""
+    yield words
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands_below([*words, name], below)
+
+
+def help_text(words: list[str]) -> str:
+    """What the command says of itself."""
+    spoken = io.StringIO()
+    width, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), _WIDTH
+    try:
+        with redirect_stdout(spoken):
+            cli.main([*words, "--help"])
+    finally:
+        del os.environ["COLUMNS"]
+        if width is not None:
+            os.environ["COLUMNS"] = width
+    lines = [line.rstrip() for line in spoken.getvalue().strip().splitlines()]
+    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def configuration_page() -> str:
+    """Settings of both services, the owner's source and policy, the schema and the study."""
+    services = [
+        ("curator", curator_app.CuratorSettings, curator_app.PREFIX),
+        ("party", party_app.PartySettings, party_app.PREFIX),
+    ]
+    parts = [
+        NOTICE,
+        "# Configuration\n",
+        _CONFIGURATION,
+    ]
+    for role, kind, prefix in services:
+        parts += [
+            f"## {role}.toml\n",
+            settings_table(kind, prefix),
+        ]
+    parts += [
+        "## The [source] of party.toml\n",
+        _code(_indented(source_settings)),
+        _after_code(source_settings) + "\n",
+        "A proxy between a party and its curator is taken from `HTTPS_PROXY` and `NO_PROXY`.\n",
+        "## policy.toml\n",
+        "What an owner takes part in. Only `[budget]` is required.\n",
+        _code(policy.SAMPLE),
+        "A key that is left out has this value:\n",
+        _defaults(policy.Policy),
+        "## schema.toml\n",
+        _code(_indented(declaration)),
+        _after_code(declaration) + "\n",
+        "## study.toml\n",
+        "Written by `parley curator study new`; its digest is what owners approve.\n",
+        table(
+            ["key", "default", "meaning"],
+            [
+                [f"`{field.name}`", _default(field), words]
+                for field, words in described(Study)
+                if field.name not in ("schema", "members")
+            ],
+        ),
+        _STUDY,
+    ]
+    return "\n".join(parts)
+
+
+def errors_page() -> str:
+    """Every refusal that one service can send another, with what to do."""
+    lines = [[code.name, entry.public, entry.remedy] for code, entry in CATALOGUE.items()]
+    return "\n".join(
+        [
+            NOTICE,
+            "# Refusals between services\n",
+            _REFUSALS,
+            table(["code", "what happened", "what to do"], lines),
+        ]
+    )
+
+
+def settings_table(kind: Any, prefix: str) -> str:  # noqa: ANN401  (any dataclass)
+    """One line for every setting."""
+    types = get_type_hints(kind)
+    lines = [
+        [
+            f"`{field.name}`",
+            _type_name(types[field.name]),
+            _default(field),
+            f"`{prefix}{field.name.upper()}`",
+            words,
+        ]
+        for field, words in described(kind)
+    ]
+    return table(["key", "type", "default", "environment", "meaning"], lines)
+
+
+def described(kind: Any) -> Iterator[tuple[dataclasses.Field[Any], str]]:  # noqa: ANN401
+    """The fields of a dataclass with what its docstring says of them."""
+    text = inspect.cleandoc(kind.__doc__).partition("Attributes:\n")[2]
+    words = {
+        name: " ".join(rest.split())
+        for name, rest in re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", text, re.MULTILINE)
+    }
+    for field in dataclasses.fields(kind):
+        if field.name not in words:
+            raise SystemExit(f"{kind.__name__}.{field.name} is not described in its docstring")
+        yield field, words[field.name]
+
+
+def _defaults(kind: Any) -> str:  # noqa: ANN401
+    fields = [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]
+    return table(["key", "default"], [[f"`{field.name}`", _default(field)] for field in fields])
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is dataclasses.MISSING:
+        return "required"
+    value = field.default
+    if value is None or value in ("", ()):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _type_name(kind: Any) -> str:  # noqa: ANN401
+    words = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
+    return words.get(kind, "path")
+
+
+def _indented(module: Any) -> str:  # noqa: ANN401
+    """The example in a module's docstring."""
+    lines = module.__doc__.splitlines()
+    inside = [number for number, line in enumerate(lines) if line.startswith("    ")]
+    return dedent("\n".join(lines[inside[0] : inside[-1] + 1]))
+
+
+def _after_code(module: Any) -> str:  # noqa: ANN401
+    """What a module's docstring says below its example."""
+    lines = module.__doc__.splitlines()
+    last = max(number for number, line in enumerate(lines) if line.startswith("    "))
+    return "\n".join(lines[last + 1 :]).strip()
+
+
+def _code(text: str) -> str:
+    return f"```toml\n{text.rstrip()}\n```\n"
+
+
+def table(headings: list[str], lines: list[list[str]]) -> str:
+    """A Markdown table."""
+    rule = ["---"] * len(headings)
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in (headings, rule, *lines)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
+
+
+PAGES = {
+    "cli.md": cli_page,
+    "configuration.md": configuration_page,
+    "errors.md": errors_page,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Generate or check; return the exit code."""
+    parser = argparse.ArgumentParser(description="Generate docs/reference from the code.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on drift")
+    check = parser.parse_args(arguments).check
+    stale = []
+    for name, make in PAGES.items():
+        path, text = REFERENCE / name, make()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+    if stale and check:
+        sys.stderr.write(f"docs/reference is stale ({', '.join(stale)}): run `make docs`\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

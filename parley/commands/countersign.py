@@ -1,0 +1,29 @@
+"""`parley party countersign`: an owner vouches for a release it took part in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parley import console, countersigning
+from parley.commands.options import Config
+from parley.configuration import party_settings
+from parley.verification import signer_text
+
+
+def countersign(
+    release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
+    *,
+    config: Config = None,
+) -> None:
+    """Vouch for a release: the study we approved, the results we saw, the epsilon we paid.
+
+    The release is verified first. Our signature is added to it; nothing else in it changes.
+    """
+    settings = party_settings(config, os.environ).values
+    with console.progress("verifying") as tell:
+        signature = countersigning.countersign(release, settings, tell=tell)
+    console.result(f"{release} is {signer_text(signature)}")

@@ -1,0 +1,77 @@
+"""An owner vouches for a release it took part in: verified, compared with its own books, signed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from common.bundle.signatures import Signature, Signer, SignerRole
+from common.crypto.identity import Identity
+from common.crypto.identity_file import load_identity
+from common.database import Database
+from common.errors import InputError, PolicyError
+from common.privacy.randomness import OsRandomSource
+from common.study import Study
+from parley.bundling import add_signature
+from parley.console import Reporter, silent
+from parley.passphrases import passphrase_in
+from parley.verification import Verified, verify
+from party.app import PartySettings
+from party.approvals import Approvals
+from party.countersigning import reasons_against
+from party.journal import Journal
+from party.ledger import Ledger
+
+
+def countersign(release: Path, settings: PartySettings, *, tell: Reporter = silent) -> Signature:
+    """Add a party's signature to a release folder or .zip; again is harmless.
+
+    Raises:
+        InputError: the release is not to be relied on, or is of a single owner.
+        PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
+    """
+    identity = load_identity(
+        settings.keys / "identity.key", passphrase=passphrase_in(settings.passphrase_file)
+    )
+    found = verify(release, tell=tell)
+    found.require()
+    study = found.agreement.study if found.agreement is not None else None
+    if study is None:
+        raise InputError(f"{release} is of a single owner; there is no study to vouch for")
+    name = _our_name(study, identity)
+    _require_ours(settings, found, study, name)
+    signer = Signer(role=SignerRole.PARTY, name=name, identity=identity)
+    signature = signer.sign(found.checked.manifest_bytes)
+    add_signature(release, signature)
+    return signature
+
+
+def _our_name(study: Study, identity: Identity) -> str:
+    for member in study.members:
+        if member.identity == identity.public:
+            return member.name
+    raise PolicyError(
+        f"study {study.name!r} has no party with our identity {identity.public.fingerprint}"
+    )
+
+
+def _require_ours(settings: PartySettings, found: Verified, study: Study, name: str) -> None:
+    if found.agreement is None or found.agreement.not_checked:
+        raise PolicyError("the release cannot be derived from its study here; we do not vouch")
+    path = settings.folder / "party.db"
+    if not path.exists():
+        raise InputError(f"{path}: there are no books of ours to compare the release with")
+    file = Database(path)
+    try:
+        reasons = reasons_against(
+            study,
+            party=name,
+            results=found.agreement.results,
+            privacy=found.agreement.privacy,
+            approvals=Approvals(file),
+            journal=Journal(file, OsRandomSource()),
+            ledger=Ledger(file),
+        )
+    finally:
+        file.close()
+    if reasons:
+        raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")

@@ -1,0 +1,223 @@
+"""The owner's pages as HTML: values in, escaped markup out. No script is needed to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from html import escape
+
+from common.study import Study
+from common.web.pages import (
+    Markup,
+    badge,
+    bullets,
+    code,
+    many,
+    moment,
+    paragraph,
+    section,
+    table,
+)
+from party.approvals import Decision
+from party.decisions import in_words
+from party.journal import Departure, StudyRecord
+from party.ledger import Entry
+from party.review import PlannedStep, Review, shown
+
+MOST_LINES = 200
+MOST_REASON = 500
+
+
+def decision_badge(decision: Decision | None) -> Markup:
+    """What was decided, at a glance."""
+    if decision is None:
+        return badge("to decide", "busy")
+    return badge("approved", "good") if decision.approved else badge("declined", "bad")
+
+
+def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
+    """Every study on the desk, those to decide first."""
+    if not studies:
+        return paragraph("None. The curator has not invited us, or was not asked.", "quiet")
+    rows: list[Sequence[str | int | Markup]] = [
+        (
+            Markup(f'<a href="/studies/{study.digest.hex()}">{escape(study.name)}</a>'),
+            decision_badge(decision),
+            str(study.epsilon),
+            len(study.members),
+            code(study.digest.hex()[:16]),
+        )
+        for study, decision in sorted(studies, key=lambda pair: pair[1] is not None)
+    ]
+    return table(
+        "Open one to see what it costs", ["Study", "Decision", "Epsilon", "Parties", "Digest"], rows
+    )
+
+
+def review_sections(seen: Review) -> list[Markup]:
+    """What `parley party review` says."""
+    claimed = "" if seen.cost == seen.claimed else f" The study claims {shown(seen.claimed)}."
+    cost = section(
+        "What it costs",
+        paragraph(f"epsilon {shown(seen.cost)}", "big"),
+        paragraph(f"for each of our rows.{claimed}"),
+        paragraph(f"{shown(seen.spent)} spent before; {shown(seen.left)} would be left."),
+        identifier="cost",
+    )
+    asks = section("What it asks", _phases(seen.phases), identifier="asks")
+    leaves = section("What leaves the building", bullets(seen.leaves), identifier="leaves")
+    protections = section(
+        "Who is protected from whom",
+        bullets(
+            [
+                Markup(
+                    badge(
+                        "protected" if each.protected else "NOT PROTECTED",
+                        "good" if each.protected else "bad",
+                    ).html
+                    + f" from {escape(each.against)}: {escape(each.how)}"
+                )
+                for each in seen.protections
+            ]
+        ),
+        identifier="protections",
+    )
+    return [cost, asks, leaves, protections]
+
+
+def _phases(phases: Sequence[PlannedStep]) -> Markup:
+    rows: list[Sequence[str | int | Markup]] = [
+        (each.phase, shown(each.epsilon), each.tables, each.cells, each.choices) for each in phases
+    ]
+    headings = ["Phase", "Epsilon", "Tables", "Cells", "Choices of our own"]
+    return table("Phase by phase, at most", headings, rows)
+
+
+def decision_section(seen: Review, decision: Decision | None, csrf: str) -> Markup:
+    """The two buttons, or why there are none."""
+    here = f"/studies/{seen.digest}"
+    if decision is not None:
+        return section("Our decision", paragraph(in_words(decision)), identifier="decision")
+    refused = [
+        Markup('<div class="trouble" role="note"><p><strong>Our policy refuses it</strong></p>'),
+        bullets(seen.reasons_against),
+        Markup("</div>"),
+    ]
+    approve = Markup(
+        f'<form class="card" method="post" action="{here}/approve"><h3>Approve</h3>'
+        f"{_hidden(csrf=csrf, cost=str(seen.cost))}"
+        '<label class="check" for="sure"><input type="checkbox" id="sure" name="sure" value="yes" '
+        f"required> <span>Spend epsilon {escape(shown(seen.cost))} of every row of ours on it. "
+        "This is not taken back.</span></label>"
+        '<p><button type="submit">Approve this study</button></p></form>'
+    )
+    decline = Markup(
+        f'<form class="card" method="post" action="{here}/decline"><h3>Decline</h3>'
+        f"{_hidden(csrf=csrf)}"
+        '<label for="reason">Reason, for our own records; nobody is told</label>'
+        f'<input type="text" id="reason" name="reason" maxlength="{MOST_REASON}">'
+        '<p><button type="submit" class="danger">Decline it for good</button></p></form>'
+    )
+    allowed = [paragraph("Our policy allows it."), approve]
+    return section(
+        "Decide", *(refused if seen.reasons_against else allowed), decline, identifier="decide"
+    )
+
+
+def ledger_section(
+    entries: Sequence[Entry], *, spent: Fraction, cap: Fraction, head: str, complaint: str
+) -> Markup:
+    """What was spent, and whether the chain holds."""
+    state = (
+        Markup(f'<div class="trouble" role="alert"><p>{escape(complaint)}</p></div>')
+        if complaint
+        else Markup(f"<p>{badge('chain verified', 'good').html} head {code(head).html}</p>")
+    )
+    rows: list[Sequence[str | int | Markup]] = [
+        (
+            entry.number,
+            moment(entry.charged_at),
+            entry.charge.study_name,
+            entry.charge.step,
+            str(entry.charge.epsilon),
+            code(entry.digest[:16]),
+        )
+        for entry in reversed(entries[-MOST_LINES:])
+    ]
+    caption = f"{many(len(entries), 'charge')}, newest first" + _cut(len(entries))
+    return section(
+        "Ledger",
+        paragraph(f"epsilon {shown(spent)} spent of {shown(cap)}", "big"),
+        state,
+        table(caption, ["No.", "When", "Study", "Step", "Epsilon", "Digest"], rows)
+        if rows
+        else paragraph("Nothing was charged yet.", "quiet"),
+        identifier="ledger",
+    )
+
+
+def transcript_section(departures: Sequence[Departure]) -> Markup:
+    """Every message that left."""
+    total = sum(each.size for each in departures)
+    rows: list[Sequence[str | int | Markup]] = [
+        (
+            moment(each.released_at),
+            each.study_name,
+            each.number,
+            each.kind,
+            each.recipient,
+            each.size,
+            code(each.digest[:16]),
+        )
+        for each in reversed(departures[-MOST_LINES:])
+    ]
+    caption = f"{many(len(departures), 'message')}, {many(total, 'byte')}, newest first"
+    headings = ["When", "Study", "No.", "Kind", "For", "Bytes", "SHA-256"]
+    return section(
+        "What left the building",
+        table(caption + _cut(len(departures)), headings, rows)
+        if rows
+        else paragraph("Nothing has left yet.", "quiet"),
+        identifier="transcript",
+    )
+
+
+def attended_section(records: Sequence[StudyRecord]) -> Markup:
+    """The studies that our node took part in."""
+    kinds = {"running": "busy", "finished": "good"}
+    rows: list[Sequence[str | int | Markup]] = [
+        (
+            each.name,
+            badge(each.state.value, kinds.get(each.state.value, "bad")),
+            moment(each.began_at),
+            "not yet" if each.ended_at is None else moment(each.ended_at),
+            each.reason,
+        )
+        for each in reversed(records[-MOST_LINES:])
+    ]
+    headings = ["Study", "State", "Began", "Ended", "Reason, for our eyes"]
+    return section(
+        "Studies our node took part in",
+        table("Newest first", headings, rows) if rows else paragraph("None yet.", "quiet"),
+        identifier="attended",
+    )
+
+
+def ask_form(csrf: str, answer: str) -> Markup:
+    """The button that asks the curator."""
+    return Markup(
+        f'<form class="row" method="post" action="/ask">{_hidden(csrf=csrf)}'
+        '<button type="submit" class="plain">Ask the curator for invitations</button>'
+        f'<span class="quiet" role="status">{escape(answer)}</span></form>'
+    )
+
+
+def _hidden(**fields: str) -> str:
+    return "".join(
+        f'<input type="hidden" name="{name}" value="{escape(value, quote=True)}">'
+        for name, value in fields.items()
+    )
+
+
+def _cut(lines: int) -> str:
+    return f"; the newest {MOST_LINES}" if lines > MOST_LINES else ""

@@ -1,0 +1,155 @@
+"""The owner's pages and their life: a loopback address, and a token in the printed address.
+
+    with serving_ui(desk, port=0, announce=print) as address:
+        stopping.wait()
+
+The token is drawn anew at every start and is behind `#` in the address, the part that browsers do
+not send; the page posts it once and gets a cookie for it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from common.errors import InputError, LocalError, ParleyError
+from common.study import Study
+from common.web.exchange import Request, Response, see_other, text
+from common.web.pages import Markup, code, page, paragraph, section
+from common.web.server import WebServer
+from common.web.sessions import Session, Sessions
+from common.web.site import LOOPBACK, Route, Site
+from party.ui import pages
+from party.ui.desk import Desk
+
+_STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
+_BACK = Markup('<nav aria-label="Back"><a href="/">All studies, ledger and transcript</a></nav>')
+
+
+class OwnerPages:
+    """The pages behind the door."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[Route]:
+        """Every page."""
+        return [
+            Route(method="GET", path="/", page=self._front),
+            Route(method="POST", path="/ask", page=self._ask),
+            Route(method="GET", path=_STUDY, page=self._study),
+            Route(method="POST", path=f"{_STUDY}/approve", page=self._approve),
+            Route(method="POST", path=f"{_STUDY}/decline", page=self._decline),
+        ]
+
+    def _front(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        desk, house = self._desk, self._desk.house
+        try:
+            house.ledger.verify()
+            complaint = ""
+        except LocalError as error:
+            complaint = str(error)
+        studies = [pages.study_list(desk.studies())]
+        if desk.asks:
+            studies.append(pages.ask_form(session.csrf, desk.answer))
+        return page(
+            f"Parley, for {house.name}",
+            "Studies to decide about, what was spent, and what left. Only this machine sees this.",
+            section("Studies", *studies, identifier="studies"),
+            pages.attended_section(house.journal.studies()),
+            pages.ledger_section(
+                house.ledger.entries(),
+                spent=house.ledger.spent(),
+                cap=house.policy.epsilon_in_total,
+                head=house.ledger.head(),
+                complaint=complaint,
+            ),
+            pages.transcript_section(house.journal.transcript()),
+            csrf=session.csrf,
+        )
+
+    def _ask(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        self._desk.ask()
+        return see_other("/")
+
+    def _study(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        study = self._found(match)
+        if study is None:
+            return text(HTTPStatus.NOT_FOUND, "There is no such study on this desk.")
+        try:
+            seen = self._desk.review(study)
+        except ParleyError as error:
+            return self._trouble(session, study, "It cannot be reviewed.", error)
+        return page(
+            f"Study “{study.name}”",
+            f"As {seen.party} sees it. Nothing in this review comes from the curator.",
+            _BACK,
+            Markup(f"<p>Digest {code(seen.digest).html}</p>"),
+            Markup(f"<p>Signed by {code(seen.signer).html}</p>")
+            if seen.signer
+            else paragraph("Signed by nobody."),
+            *pages.review_sections(seen),
+            pages.decision_section(
+                seen, self._desk.house.approvals.decision(study.digest), session.csrf
+            ),
+            csrf=session.csrf,
+        )
+
+    def _approve(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        study, form = self._found(match), request.form()
+        if study is None:
+            return text(HTTPStatus.NOT_FOUND, "There is no such study on this desk.")
+        try:
+            if form.get("sure") != "yes":
+                raise InputError("Tick the box to approve; nothing was decided.")
+            self._desk.approve(study, shown_cost=form.get("cost", ""))
+        except ParleyError as error:
+            return self._trouble(session, study, "It was not approved.", error)
+        return see_other(request.path.rpartition("/")[0])
+
+    def _decline(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        study, form = self._found(match), request.form()
+        if study is None:
+            return text(HTTPStatus.NOT_FOUND, "There is no such study on this desk.")
+        try:
+            self._desk.decline(study, reason=form.get("reason", "")[: pages.MOST_REASON])
+        except ParleyError as error:
+            return self._trouble(session, study, "It was not declined.", error)
+        return see_other(request.path.rpartition("/")[0])
+
+    def _found(self, match: Mapping[str, str]) -> Study | None:
+        return self._desk.study(bytes.fromhex(match["digest"]))
+
+    def _trouble(self, session: Session, study: Study, what: str, error: ParleyError) -> Response:
+        shown = page(
+            f"Study “{study.name}”", what, _BACK, paragraph(str(error), "trouble"),
+            csrf=session.csrf,
+        )  # fmt: skip
+        return Response(status=HTTPStatus.CONFLICT, body=shown.body)
+
+
+@contextmanager
+def serving_ui(desk: Desk, *, port: int) -> Iterator[str]:
+    """Serve the owner's pages for the length of a block; the address to open.
+
+    Raises:
+        InputError: the port cannot be used.
+    """
+    token = secrets.token_urlsafe(32)
+    site = Site(
+        title=f"Parley, for {desk.house.name}",
+        hosts=LOOPBACK,
+        sessions=Sessions(token, now=time.monotonic),
+        routes=OwnerPages(desk).routes(),
+        assets={},
+    )
+    server = WebServer(f"127.0.0.1:{port}", site, name="ui")
+    site.at_port(server.port)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}/login#token={token}"
+    finally:
+        server.stop()

@@ -1,0 +1,160 @@
+"""The two sites in a real browser: a study is watched, decided, and downloaded."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from parley.verification import verify
+from party import app as party_app
+from party.client.connection import Lines
+from party.ui.desk import Desk
+from party.ui.site import serving_ui
+
+By = pytest.importorskip("selenium.webdriver.common.by").By
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
+
+NASTY = 'health <img src=x onerror="window.hacked=1">'
+
+
+def wait(browser, condition, seconds=60):
+    return WebDriverWait(browser, seconds, poll_frequency=0.1).until(condition)
+
+
+def text_of(browser, selector):
+    return browser.execute_script(
+        "return document.querySelector(arguments[0])?.textContent ?? ''", selector
+    )
+
+
+def log_in(browser, address, token):
+    browser.get(f"{address}login")
+    browser.find_element(By.ID, "token").send_keys(token)
+    browser.find_element(By.CSS_SELECTOR, "#login button").click()
+
+
+def no_complaints(browser):
+    """No script failed, and nothing was stopped by the security policy."""
+    return [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+
+
+def fits(browser, width):
+    """Whether the page needs no sideways scrolling at that width."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": True},
+    )
+    try:
+        return browser.execute_script(
+            "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def badge(browser):
+    return text_of(browser, "details.study summary .badge")
+
+
+def decide_in_the_browser(browser, consortium, study):
+    """North's owner reads the review and approves."""
+    settings = consortium.party_settings("north")
+    address = party_app.address_of(settings, environment={}, software="test")
+    with consortium.house("north") as house:
+        desk = Desk(house, [], dial=Lines(address, lambda: datetime.now(UTC)).dial)
+        desk.ask()
+        with serving_ui(desk, port=0) as printed:
+            browser.get(printed)
+            wait(browser, lambda b: NASTY in text_of(b, "td a"))
+            assert "token" not in browser.current_url
+            assert fits(browser, 360)
+            browser.find_element(By.CSS_SELECTOR, "td a").click()
+            wait(browser, lambda b: "What leaves the building" in text_of(b, "#leaves"))
+            assert "epsilon 16/5" in text_of(browser, "main")
+            assert fits(browser, 360)
+            button = "form[action$='/approve'] button"
+            browser.find_element(By.CSS_SELECTOR, button).click()
+            assert house.approvals.decision(study.digest) is None  # the box was not ticked
+            browser.find_element(By.ID, "sure").click()
+            browser.find_element(By.CSS_SELECTOR, button).click()
+            wait(browser, lambda b: "approved by the owner" in text_of(b, "main"))
+            assert house.approvals.decision(study.digest).approved
+            browser.get(printed.partition("/login")[0])
+            wait(browser, lambda b: "chain verified" in text_of(b, "main"))
+    assert no_complaints(browser) == []
+
+
+def test_a_study_is_watched_decided_and_downloaded(browser, make_consortium):
+    consortium = make_consortium()
+    study = consortium.propose(consortium.study(NASTY))
+    consortium.start_curator()
+    consortium.join("east")
+    consortium.join("south")
+    log_in(browser, consortium.dashboard, "wrong")
+    wait(browser, lambda b: "That is not the token" in text_of(b, "[role=alert]"))
+    browser.get_log("browser")  # the browser notes the refusal
+    log_in(browser, consortium.dashboard, consortium.token)
+    wait(browser, lambda b: "2 of 3 parties" in text_of(b, "ol.phases"))
+    assert browser.execute_script("return document.cookie") == ""
+    browser.execute_script("window.notReloaded = true")
+    watching = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    decide_in_the_browser(browser, consortium, study)
+    browser.close()
+    browser.switch_to.window(watching)
+    consortium.join("north")
+    wait(browser, lambda b: "3 of 3 parties" in text_of(b, "ol.phases"))
+    wait(browser, lambda b: badge(b) == "done")
+    check_the_finished_study(browser, consortium, study)
+
+
+def check_the_finished_study(browser, consortium, study):
+    assert browser.execute_script("return window.notReloaded && !window.hacked")
+    assert text_of(browser, "details.study summary").startswith(NASTY)
+    phases = text_of(browser, "ol.phases")
+    for phase in ("correlations", "initial structure", "structure update", "parameters"):
+        assert phase in phases
+    assert text_of(browser, "details.study table").count("= 16/5") == 3
+    picture = browser.find_element(By.CSS_SELECTOR, "img.picture")
+    wait(browser, lambda b: picture.get_property("naturalWidth") > 100)
+    assert fits(browser, 360)
+    browser.find_element(By.LINK_TEXT, "Download the release").click()
+    wait(browser, lambda b: list(b.downloads.glob("*.zip")))
+    (downloaded,) = browser.downloads.glob("*.zip")
+    verify(downloaded).require()
+    browser.find_element(By.XPATH, "//button[text()='Log out']").click()
+    wait(browser, lambda b: b.current_url.endswith("/login"))
+    assert no_complaints(browser) == []
+
+
+def test_a_study_is_given_up_with_a_confirmed_click(browser, make_consortium):
+    consortium = make_consortium(dashboard_actions=True)
+    consortium.propose(consortium.study("regional"))
+    consortium.start_curator()
+    log_in(browser, consortium.dashboard, consortium.token)
+    wait(browser, lambda b: badge(b) == "waiting for parties")
+    button = browser.find_element(By.CSS_SELECTOR, "button.danger")
+    button.click()
+    browser.switch_to.alert.dismiss()
+    assert badge(browser) == "waiting for parties"
+    button.click()
+    browser.switch_to.alert.accept()
+    wait(browser, lambda b: badge(b) == "failed")
+    assert "offer a new study" in text_of(browser, ".trouble")
+    assert browser.find_elements(By.CSS_SELECTOR, "button.danger") == []
+    assert no_complaints(browser) == []
+
+
+@pytest.mark.slow
+def test_the_page_finds_its_way_back_when_the_curator_is_started_again(browser, make_consortium):
+    consortium = make_consortium()
+    consortium.propose(consortium.study("regional"))
+    consortium.start_curator()
+    log_in(browser, consortium.dashboard, consortium.token)
+    wait(browser, lambda b: badge(b) == "waiting for parties")
+    consortium.stop()
+    wait(browser, lambda b: "trying again" in text_of(b, "#link"))
+    port = consortium.dashboard.rstrip("/").rpartition(":")[2]
+    consortium.again(dashboard_listen=f"127.0.0.1:{port}")
+    wait(browser, lambda b: b.current_url.endswith("/login"))  # sessions end with the process
+    log_in(browser, consortium.dashboard, consortium.token)
+    wait(browser, lambda b: badge(b) == "waiting for parties")

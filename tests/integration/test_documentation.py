@@ -1,0 +1,188 @@
+"""Every command that the documentation shows is run, page by page, in a folder of its own.
+
+A page's `sh` and `python` blocks are run in order, as one script that stops at the first failure.
+What a reader must not be bothered with is in comments of the page:
+
+    <!-- behind the scenes
+    commands that set the stage: another owner's, or files that the page takes for granted
+    -->
+
+    <!-- not run: needs docker -->      directly above a block that cannot be run here
+
+The folder has people.csv, the same people dealt out as north.csv, east.csv and south.csv and as
+north/rows.csv and so on, and example-schema.toml. Port 7443 becomes a free one.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from parley.population import demo_schema_toml, make_population
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = {"north": 400, "east": 300, "south": 500}
+QUICK = {"README.md", "docs/quickstart-analyst.md"}
+REASONS = (
+    "needs docker", "needs a cluster", "needs systemd", "needs a database", "needs Java",
+    "installs software", "makes an environment of its own", "a fragment", "takes minutes",
+)  # fmt: skip
+SAID = {  # words that a page's commands must have printed
+    "README.md": ["synthetic.csv", "privacy.json", "report.html", "release  "],
+    "docs/running-a-study.md": [
+        "What leaves the building", "approved by the owner", "synthetic.csv", "report.html",
+        "study.toml", "verified", "Our policy allows it",
+    ],
+}  # fmt: skip
+
+PARTS = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```(?P<kind>\w+)\n(?P<code>.*?)^```$"
+    r"|^<!-- behind the scenes\n(?P<hidden>.*?)^-->$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    page: str
+    kind: str
+    code: str
+    reason: str | None = None
+
+
+def pages():
+    listing = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")]
+    return sorted(path.relative_to(ROOT).as_posix() for path in listing)
+
+
+def blocks(page, text=None):
+    """The blocks of a page that are meant to be typed, and those behind the scenes."""
+    found = []
+    for part in PARTS.finditer((ROOT / page).read_text() if text is None else text):
+        if part["hidden"] is not None:
+            found.append(Block(page, "sh", part["hidden"]))
+        elif part["kind"] in ("sh", "python"):
+            found.append(Block(page, part["kind"], part["code"], part["reason"]))
+    return found
+
+
+def script(page, port):
+    lines = [
+        "set -eu",
+        "trap 'code=$?; kill $(jobs -p) 2>/dev/null || true; wait; exit $code' EXIT",
+    ]
+    for block in blocks(page):
+        if block.reason is None:
+            python = f"python - <<'END_OF_BLOCK'\n{block.code}END_OF_BLOCK\n"
+            lines.append(python if block.kind == "python" else block.code)
+    return "\n".join(lines).replace("7443", str(port))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    here = tmp_path / "a reader"  # with a space: nobody promised that there is none
+    (here / ".bin").mkdir(parents=True)
+    for name, start in (("parley", "-P -m parley"), ("python", "-P")):
+        command = here / ".bin" / name
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {start} "$@"\n')
+        command.chmod(0o755)
+    (here / "example-schema.toml").write_text(demo_schema_toml())
+    owners = {owner: make_population(rows, seed) for seed, (owner, rows) in
+              enumerate(ROWS.items())}  # fmt: skip
+    for owner, people in owners.items():
+        (here / owner).mkdir()
+        people.to_csv(here / f"{owner}.csv", index=False)
+        people.to_csv(here / owner / "rows.csv", index=False)
+    pd.concat(owners.values()).to_csv(here / "people.csv", index=False)
+    return here
+
+
+def run_page(page, folder):
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("PARLEY_")},
+        "PATH": f"{folder / '.bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.run(
+        ["bash", "-c", script(page, free_port())], cwd=folder, env=environment,
+        capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+
+
+RUN = [page for page in pages() if any(block.reason is None for block in blocks(page))]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[] if page in QUICK else pytest.mark.slow) for page in RUN],
+)
+def test_the_commands_of_a_page_do_what_it_says(page, folder):
+    done = run_page(page, folder)
+    logs = "".join(path.read_text() for path in folder.glob("**/log.jsonl"))
+    assert done.returncode == 0, done.stdout + done.stderr + logs
+    assert "FAIL" not in done.stdout
+    assert "Traceback" not in done.stderr
+    missing = [words for words in SAID.get(page, []) if words not in done.stdout]
+    assert not missing, done.stdout
+
+
+def test_what_is_not_run_is_listed_with_a_reason():
+    left = [block for page in pages() for block in blocks(page) if block.reason is not None]
+    run = [block for page in pages() for block in blocks(page) if block.reason is None]
+    for block in left:
+        sys.stdout.write(f"not run: {block.page}: {block.reason}: {block.code.splitlines()[0]}\n")
+    sys.stdout.write(f"{len(left)} blocks of {len(left) + len(run)} are not run\n")
+    strange = [b for b in left if not b.reason.startswith(REASONS)]
+    assert not strange, f"say why, beginning with one of {REASONS}"
+    assert len(left) < len(run)
+
+
+def test_commands_are_nowhere_but_in_blocks_that_are_run():
+    """Another word after the fence would hide a block from the tests."""
+    for page in pages():
+        text = (ROOT / page).read_text()
+        assert not re.search(r"^ *```(bash|shell|console|zsh|py)\b|^ +```", text, re.MULTILINE), (
+            page
+        )
+        for kind, code in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            if kind not in ("sh", "python"):
+                assert not re.search(r"^\$? *parley ", code, re.MULTILINE), f"{page}: {code}"
+
+
+def test_the_make_targets_that_pages_name_exist():
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in pages():
+        named = re.findall(r"(?:^|`)make ([a-z-]+)\b(?!-)", (ROOT / page).read_text(), re.MULTILINE)
+        assert set(named) <= known | {"bench-"}, page  # bench-NAME
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*pages(), *(f"docs/reference/{p.name}" for p in ROOT.glob("docs/reference/*"))]:
+        text = (ROOT / page).read_text()
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if "://" not in target:
+                assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+
+
+def test_a_page_is_read_as_a_reader_would():
+    text = (
+        "```sh\necho one\n```\n<!-- behind the scenes\necho two\n-->\n"
+        "<!-- not run: needs docker -->\n```sh\ndocker\n```\n```toml\na = 1\n```\n"
+        "```python\nprint(3)\n```\n"
+    )
+    assert [(b.kind, b.code, b.reason) for b in blocks("README.md", text)] == [
+        ("sh", "echo one\n", None), ("sh", "echo two\n", None), ("sh", "docker\n", "needs docker"),
+        ("python", "print(3)\n", None),
+    ]  # fmt: skip

@@ -1,0 +1,321 @@
+"""Manifest, signatures and .zip: what is honest is accepted, everything else is refused by name."""
+
+import io
+import json
+import os
+import stat
+import struct
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.bundle.archive import zip_pieces
+from common.bundle.checking import Kind, check_bytes
+from common.bundle.contents import FolderContents, open_release
+from common.bundle.manifest import MANIFEST, FileEntry, Manifest, sha256_of, strict_json
+from common.bundle.results import RESULTS, read_results, write_results
+from common.bundle.sealing import put_signature, seal
+from common.bundle.signatures import Signature, Signer, SignerRole
+from common.crypto.identity import Identity
+from common.errors import InputError
+from common.privacy.randomness import SeededRandomSource
+
+CURATOR = Signer(
+    role=SignerRole.CURATOR, name="hub", identity=Identity.generate(SeededRandomSource("hub"))
+)
+NORTH = Signer(
+    role=SignerRole.PARTY, name="north", identity=Identity.generate(SeededRandomSource("north"))
+)
+STUDY = bytes(range(32))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A sealed folder that looks like a release as far as bytes go."""
+    place = tmp_path / "release"
+    place.mkdir()
+    (place / "synthetic.csv").write_text("a,b\n1,2\n" * 1000)
+    (place / "privacy.json").write_text("{}\n")
+    (place / "synthetic.parquet").write_bytes(os.urandom(5000))
+    seal(place, study=STUDY, signer=CURATOR)
+    return place
+
+
+def zipped(folder, target=None, added=None):
+    target = folder.parent / "release.zip" if target is None else target
+    with target.open("wb") as stream:
+        stream.writelines(zip_pieces(FolderContents(folder), added=added))
+    return target
+
+
+def lengthen(path):
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def problems(path):
+    with open_release(path) as contents:
+        return {(each.file, each.kind) for each in check_bytes(contents).problems}
+
+
+def test_a_sealed_folder_and_its_zip_are_without_problems_and_name_their_signer(folder):
+    for path in (folder, zipped(folder)):
+        assert problems(path) == set()
+        with open_release(path) as contents:
+            found = check_bytes(contents)
+        assert [(each.role, each.name) for each in found.signatures] == [("curator", "hub")]
+        assert found.manifest.study == STUDY.hex()
+        assert set(found.manifest.files) == {"synthetic.csv", "privacy.json", "synthetic.parquet"}
+
+
+def test_the_same_release_gives_the_same_zip(folder, tmp_path):
+    first = zipped(folder).read_bytes()
+    os.utime(folder / "synthetic.csv", (1, 1))
+    assert zipped(folder, tmp_path / "again.zip").read_bytes() == first
+    with open_release(folder.parent / "release.zip") as contents:
+        copied = io.BytesIO()
+        copied.writelines(zip_pieces(contents))
+    assert copied.getvalue() == first, "a .zip of a .zip is that .zip"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("change", "file", "kind"),
+    [
+        (lambda f: (f / "synthetic.csv").write_text("a,b\n"), "synthetic.csv", "changed"),
+        (lambda f: (f / "privacy.json").write_text("[]\n"), "privacy.json", "changed"),
+        (lambda f: (f / "privacy.json").unlink(), "privacy.json", "missing"),
+        (lambda f: (f / "more.txt").write_text("x"), "more.txt", "extra"),
+        (lambda f: lengthen(f / MANIFEST), None, "signature"),
+        (lambda f: put_signature(f, NORTH.sign(b"another manifest")), None, "signature"),
+    ],
+)  # fmt: skip
+def test_whatever_is_changed_is_named(folder, change, file, kind, packed):
+    change(folder)
+    path = zipped(folder) if packed else folder
+    found = problems(path)
+    assert [each[1] for each in found] == [Kind(kind)]
+    ((name, _),) = found
+    assert name == file if file else name.startswith("signatures/")
+
+
+def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
+    manifest = (folder / MANIFEST).read_bytes()
+    put_signature(folder, NORTH.sign(manifest))
+    assert problems(folder) == set()
+    other = Signer(
+        role=SignerRole.OWNER, name="me", identity=Identity.generate(SeededRandomSource("o"))
+    )
+    put_signature(folder, other.sign(manifest))
+    assert {kind for _, kind in problems(folder)} == {Kind.SIGNATURE}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "south"},
+        {"role": "curator"},
+        {"role": "king"},
+        {"signature": "AAAA"},
+        {"identity": "AAAA"},
+        {"fingerprint": CURATOR.identity.public.fingerprint},
+        {"version": 2},
+        {"more": 1},
+        {"name": "\x1b[2J"},
+    ],
+)
+def test_a_signature_file_that_was_edited_is_wrong(folder, change):
+    signature = NORTH.sign((folder / MANIFEST).read_bytes())
+    put_signature(folder, signature)
+    path = folder / signature.file
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
+
+
+def test_a_signature_under_another_file_name_is_wrong(folder):
+    signature = NORTH.sign((folder / MANIFEST).read_bytes())
+    put_signature(folder, signature)
+    (folder / signature.file).rename(folder / "signatures" / "north.json")
+    assert problems(folder) == {("signatures/north.json", Kind.SIGNATURE)}
+
+
+def test_links_and_folders_in_a_release_folder_are_refused(folder):
+    (folder / "link").symlink_to(folder / "privacy.json")
+    with pytest.raises(InputError, match="link is a link"):
+        problems(folder)
+    (folder / "link").unlink()
+    (folder / "more").mkdir()
+    with pytest.raises(InputError, match="more is not a file"):
+        problems(folder)
+
+
+def hostile(tmp_path, *entries):
+    path = tmp_path / "hostile.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for info, data in entries:
+            archive.writestr(info, data)
+    return path
+
+
+def link_entry():
+    info = zipfile.ZipInfo("link")
+    info.create_system = 3
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return info
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("../escape", "not a name"),
+        ("/absolute", "not a name"),
+        ("a/b", "not a name"),
+        ("signatures/../x", "not a name"),
+        (".hidden", "not a name"),
+        ("C:evil", "not a name"),
+        ("back\\slash", "not a name"),
+        ("folder/", "folder that no release has"),
+        (link_entry(), "link or a device"),
+    ],
+)
+def test_a_zip_with_a_hostile_name_is_refused_before_it_is_read(tmp_path, entry, why):
+    path = hostile(tmp_path, (entry, "x" if not str(entry).endswith("/") else ""))
+    with pytest.raises(InputError, match=why):
+        problems(path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("names", [("a.txt", "a.txt"), ("a.txt", "A.TXT")])
+def test_a_zip_with_a_file_twice_is_refused(tmp_path, names):
+    path = hostile(tmp_path, *((name, "x") for name in names))
+    with pytest.raises(InputError, match="there twice"):
+        problems(path)
+
+
+def test_a_zip_bomb_is_refused_by_its_header(tmp_path):
+    path = hostile(tmp_path, ("zeros", bytes(70 << 20)))
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(InputError, match="would unpack to"):
+        problems(path)
+
+
+def test_a_file_that_unpacks_to_more_than_it_says_is_refused(folder):
+    path = zipped(folder)
+    data = bytearray(path.read_bytes())
+    start = data.rindex(b"PK\x01\x02", 0, data.rindex(b"synthetic.csv"))
+    struct.pack_into("<I", data, start + 24, 10)  # the size in the central directory
+    path.write_bytes(bytes(data))
+    assert ("synthetic.csv", Kind.CHANGED) in problems(path)
+
+
+def test_a_zip_whose_entries_overlap_is_refused(tmp_path):
+    path = hostile(tmp_path, ("a.txt", os.urandom(500)), ("b.txt", os.urandom(500)))
+    data = bytearray(path.read_bytes())
+    second = data.rindex(b"PK\x01\x02")
+    struct.pack_into("<I", data, second + 42, 0)  # both point at the first
+    path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match="overlaps"):
+        problems(path)
+
+
+def test_an_encrypted_entry_and_an_odd_compression_are_refused(tmp_path):
+    path = tmp_path / "odd.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.txt", "x")
+    with pytest.raises(InputError, match="neither stored nor deflated"):
+        problems(path)
+    path = hostile(tmp_path, ("a.txt", "x"))
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match="encrypted"):
+        problems(path)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 255))
+def test_no_byte_of_a_zip_can_be_changed_unnoticed_but_in_its_wrapping(
+    tmp_path_factory, place, flip
+):
+    """A changed byte is a refusal, a problem, or nothing that a reader of the release sees."""
+    folder = tmp_path_factory.mktemp("flip") / "release"
+    folder.mkdir()
+    (folder / "data.csv").write_text("a,b\n1,2\n3,4\n")
+    seal(folder, study=None, signer=CURATOR)
+    path = zipped(folder)
+    data = bytearray(path.read_bytes())
+    data[place % len(data)] ^= flip
+    path.write_bytes(bytes(data))
+    try:
+        with open_release(path) as contents:
+            if check_bytes(contents).problems:
+                return
+            with contents.open("data.csv") as stream:
+                assert stream.read() == (folder / "data.csv").read_bytes()
+    except InputError:
+        pass
+
+
+def test_a_cut_zip_and_no_zip_at_all_are_refused(folder, tmp_path):
+    path = zipped(folder)
+    path.write_bytes(path.read_bytes()[:-30])
+    for each in (path, folder / "privacy.json", tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="cannot be read"):
+            problems(each)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[]",
+        b"\xff",
+        b'{"format": "parley release manifest", "version": 2}',
+        b'{"format": 1, "format": 2}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_file_that_is_no_manifest_is_refused(folder, text):
+    (folder / MANIFEST).write_bytes(text)
+    with pytest.raises(InputError, match=MANIFEST):
+        problems(folder)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"../x": {"sha256": "0" * 64, "size": 1}},
+        {MANIFEST: {"sha256": "0" * 64, "size": 1}},
+        {"x": {"sha256": "0" * 63, "size": 1}},
+        {"x": {"sha256": "0" * 64, "size": -1}},
+        {"x": {"sha256": "0" * 64, "size": True}},
+        {"x": {"sha256": "0" * 64}},
+        {},
+    ],
+)
+def test_a_manifest_with_a_bad_entry_is_refused(entry):
+    good = Manifest(files={"a": FileEntry("0" * 64, 1)}, study=None, versions={})
+    document = json.loads(good.to_bytes()) | {"files": entry}
+    with pytest.raises(InputError, match=MANIFEST):
+        Manifest.from_bytes(json.dumps(document).encode())
+    assert Manifest.from_bytes(good.to_bytes()) == good
+
+
+@given(st.lists(st.binary(max_size=50), max_size=5))
+def test_results_come_back_and_are_refused_when_cut(tmp_path_factory, results):
+    path = tmp_path_factory.mktemp("results") / RESULTS
+    write_results(path, results)
+    data = path.read_bytes()
+    assert read_results(io.BytesIO(data), size=len(data)) == results
+    for wrong in (data[:-1], data + b"x", b"x" + data):
+        with pytest.raises(InputError, match=RESULTS):
+            read_results(io.BytesIO(wrong), size=len(wrong))
+
+
+def test_hashing_stops_where_the_manifest_says_a_file_ends():
+    assert sha256_of(io.BytesIO(bytes(10 << 20)), most=5).size <= 1 << 20
+
+
+def test_a_signature_file_reads_back():
+    signature = NORTH.sign(b"manifest")
+    assert Signature.from_bytes(signature.to_bytes(), signature.file) == signature
+    assert strict_json(signature.to_bytes(), "x")["role"] == "party"

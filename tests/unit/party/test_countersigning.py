@@ -1,0 +1,113 @@
+"""A party vouches only for the study it approved, the results it saw and the epsilon it paid."""
+
+from fractions import Fraction
+
+import pytest
+
+from common.database import Database
+from common.messages import ResultPublished, StudyFinished
+from common.privacy.randomness import SeededRandomSource
+from common.wire import codec
+from party.approvals import Approvals, Decision
+from party.countersigning import reasons_against
+from party.journal import Journal, StudyState
+from party.ledger import Caps, Charge, Ledger
+from tests.unit.subn.driving import random_tables, study_of
+
+STUDY = study_of(random_tables((2, 3), (40, 50)))
+RESULTS = [b"\x01" * 16, b"\x02" * 16]
+NOW = "2026-01-01T00:00:00+00:00"
+PRIVACY = {"exact": {"parties": {"p0": "3/4"}}}
+
+
+class Books:
+    """A party's file after a study."""
+
+    def __init__(self, path):
+        file = Database(path)
+        self.approvals = Approvals(file)
+        self.journal = Journal(file, SeededRandomSource("books"))
+        self.ledger = Ledger(file)
+        self.file = file
+
+    def approve(self, *, approved=True):
+        self.approvals.decide(
+            STUDY.digest,
+            Decision(
+                approved=approved, epsilon=Fraction(1), reason="", decided_by="owner",
+                decided_at=NOW,
+            ),
+        )  # fmt: skip
+
+    def attend(self, *, results=RESULTS, ending=StudyState.FINISHED):
+        digest = STUDY.digest
+        self.journal.begin(digest, name=STUDY.name, data_digest="x", at=NOW)
+        messages = [
+            ResultPublished(study=digest, step=step, result=result)
+            for step, result in enumerate(results)
+        ]
+        messages.append(StudyFinished(study=digest))
+        for number, message in enumerate(messages, start=1):
+            body = codec.encode_to_party(message)
+            with self.journal.transaction():
+                self.journal.add_received(digest, number, body, effects=[], at=NOW)
+        self.journal.end(digest, ending, reason="", at=NOW)
+
+    def pay(self, epsilon):
+        charge = Charge(
+            study=STUDY.digest.hex(), study_name=STUDY.name, step="margins", mechanism="m",
+            epsilon=epsilon,
+        )  # fmt: skip
+        self.ledger.charge(charge, Caps(per_study=Fraction(9), in_total=Fraction(9)), NOW)
+
+    def reasons(self, *, results=RESULTS, privacy=PRIVACY):
+        return reasons_against(
+            STUDY, party="p0", results=results, privacy=privacy, approvals=self.approvals,
+            journal=self.journal, ledger=self.ledger,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def books(tmp_path):
+    made = Books(tmp_path / "party.db")
+    yield made
+    made.file.close()
+
+
+def test_what_we_approved_saw_and_paid_is_vouched_for(books):
+    books.approve()
+    books.attend()
+    books.pay(Fraction(3, 4))
+    assert books.reasons() == []
+
+
+@pytest.mark.parametrize(
+    ("results", "privacy", "why"),
+    [
+        ([RESULTS[0]], PRIVACY, None),  # fewer: whether the study has more steps is verified before
+        ([RESULTS[1], RESULTS[0]], PRIVACY, "not those that were published to us"),
+        ([RESULTS[0], b"\x03" * 16], PRIVACY, "not those that were published to us"),
+        ([*RESULTS, b"\x03" * 16], PRIVACY, "not those that were published to us"),
+        (RESULTS, {"exact": {"parties": {"p0": "1/2"}}}, "our ledger has epsilon 3/4"),
+        (RESULTS, {}, "our ledger has epsilon 3/4"),
+    ],
+)
+def test_other_results_or_another_price_are_not(books, results, privacy, why):
+    books.approve()
+    books.attend()
+    books.pay(Fraction(3, 4))
+    reasons = books.reasons(results=results, privacy=privacy)
+    assert reasons == [] if why is None else why in reasons[0]
+
+
+def test_a_study_that_we_declined_or_never_decided_about_is_not(books):
+    assert books.reasons() == ["we did not approve this study"]
+    books.approve(approved=False)
+    assert books.reasons() == ["we did not approve this study"]
+
+
+def test_a_study_that_did_not_end_well_for_us_is_not(books):
+    books.approve()
+    assert books.reasons() == ["we did not take part in this study to its end"]
+    books.attend(ending=StudyState.ABORTED)
+    assert books.reasons() == ["we did not take part in this study to its end"]

@@ -1,0 +1,259 @@
+"""What an owner decides in the browser is what the command line would have written."""
+
+import contextlib
+import datetime as dt
+import re
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+
+from common.database import Database
+from common.errors import PolicyError
+from common.privacy.randomness import SeededRandomSource
+from common.wire.catalogue import ErrorCode, WireError
+from parley.in_process import RowsInMemory
+from party.approvals import Approvals
+from party.client.attendance import Household
+from party.journal import Journal
+from party.ledger import Caps, Charge, Ledger
+from party.policy import Policy
+from party.review import PlannedStep
+from party.sources.source import Snapshot
+from party.ui.desk import Desk
+from party.ui.site import serving_ui
+from tests.study.conftest import (  # noqa: F401  # fixtures
+    EveryKindOfStep,
+    identities,
+    make_study,
+    rows,
+    tables,
+)
+from tests.unit.web.conftest import Client
+
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+class Rows(RowsInMemory):
+    @property
+    def snapshot(self):
+        return Snapshot(rows=self.rows, digest="d", as_of=None)
+
+
+@pytest.fixture
+def house(tmp_path, identities, tables):  # noqa: F811
+    database = Database(tmp_path / "party.db")
+    yield Household(
+        name="north",
+        identity=identities["north"],
+        policy=Policy(
+            epsilon_per_study=Fraction(3), epsilon_in_total=Fraction(10), min_parties=3,
+        ),
+        approvals=Approvals(database),
+        journal=Journal(database, SeededRandomSource("north")),
+        ledger=Ledger(database),
+        open_source=lambda study: Rows(tables["north"]),
+        make_plan=EveryKindOfStep,
+        forecast=lambda study, party: [
+            PlannedStep(phase="counting", epsilon=Fraction(1, 3), tables=2, cells=8),
+            PlannedStep(phase="choosing", epsilon=Fraction(2), choices=1),
+        ],
+        clock=lambda: NOW,
+    )  # fmt: skip
+    database.close()
+
+
+@pytest.fixture
+def study(identities, rows):  # noqa: F811
+    return make_study(identities, rows, name=f"health {NASTY}")
+
+
+@pytest.fixture
+def opened(house):
+    """Serves a desk; gives a client that has logged in with the printed address."""
+    with contextlib.ExitStack() as stack:
+
+        def start(studies=(), dial=None, whose=house):
+            desk = Desk(whose, studies, dial=dial)
+            address = stack.enter_context(serving_ui(desk, port=0))
+            port, token = re.fullmatch(
+                r"http://127\.0\.0\.1:(\d+)/login#token=([\w-]{43})", address
+            ).groups()
+            client = Client(int(port))
+            assert client.log_in(token).status == 303
+            return client
+
+        yield start
+
+
+def page_of(client, study):
+    return client.ask("GET", f"/studies/{study.digest.hex()}")
+
+
+def send(client, study, what, **fields):
+    found = page_of(client, study).body.decode()
+    csrf = re.search(r'name="csrf" value="([^"]+)"', found)[1]
+    cost = re.search(r'name="cost" value="([^"]+)"', found)
+    fields = {"csrf": csrf, "cost": cost[1] if cost else "", **fields}
+    body = "&".join(f"{name}={value}" for name, value in fields.items()).encode()
+    return client.ask("POST", f"/studies/{study.digest.hex()}/{what}", body=body)
+
+
+def test_a_review_says_what_the_command_line_says(opened, house, study):
+    shown = page_of(opened([study]), study).body.decode()
+    seen = house.review(study, house.open_source(study))
+    assert seen.cost == Fraction(7, 3)
+    for words in (seen.digest, "Signed by nobody", "7/3 (about 2.333)", "23/3", *seen.leaves):
+        assert words in shown
+    assert shown.count("protected") >= len(seen.protections)
+    assert NASTY not in shown
+    assert "&lt;img src=x" in shown
+
+
+def test_approving_writes_what_the_command_line_writes(opened, house, study):
+    answer = send(opened([study]), study, "approve", sure="yes")
+    assert (answer.status, answer.headers["location"]) == (303, f"/studies/{study.digest.hex()}")
+    decision = house.approvals.decision(study.digest)
+    assert (decision.approved, decision.epsilon) == (True, Fraction(7, 3))
+    assert (decision.decided_by, decision.decided_at) == ("owner", house.now())
+
+
+def test_declining_keeps_the_reason_here(opened, house, study):
+    client = opened([study])
+    assert send(client, study, "decline", reason="no+need").status == 303
+    decision = house.approvals.decision(study.digest)
+    assert (decision.approved, decision.reason) == (False, "no need")
+    shown = page_of(client, study).body.decode()
+    assert "declined by the owner" in shown
+    assert '<button type="submit">Approve' not in shown
+
+
+def test_a_decision_is_not_taken_back(opened, house, study):
+    client = opened([study])
+    before = page_of(client, study)
+    send(client, study, "approve", sure="yes")
+    csrf = re.search(r'name="csrf" value="([^"]+)"', before.body.decode())[1]
+    path = f"/studies/{study.digest.hex()}/decline"
+    answer = client.ask("POST", path, body=f"csrf={csrf}&reason=".encode())
+    assert answer.status == 409
+    assert b"not taken back" in answer.body
+    assert house.approvals.decision(study.digest).approved
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [({}, 409), ({"sure": "yes", "cost": "1"}, 409), ({"sure": "yes", "csrf": "x"}, 403)],
+)
+def test_without_the_box_the_shown_cost_or_the_token_nothing_is_decided(
+    opened, house, study, fields, status
+):
+    assert send(opened([study]), study, "approve", **fields).status == status
+    assert house.approvals.decision(study.digest) is None
+
+
+def test_what_the_policy_refuses_cannot_be_approved(opened, house, study):
+    strict = replace(house, policy=replace(house.policy, epsilon_per_study=Fraction(1)))
+    client = opened([study], whose=strict)
+    shown = page_of(client, study).body.decode()
+    assert "Our policy refuses it" in shown
+    assert "Approve this study" not in shown
+    answer = send(client, study, "approve", sure="yes", cost="7/3")
+    assert answer.status == 409
+    assert house.approvals.decision(study.digest) is None
+
+
+def test_nothing_is_shown_or_decided_without_logging_in(opened, house, study):
+    client = opened([study])
+    stranger = Client(client.port)
+    assert page_of(stranger, study).status == 401
+    path = f"/studies/{study.digest.hex()}/approve"
+    assert stranger.ask("POST", path, body=b"sure=yes&cost=7/3&csrf=").status == 401
+    assert house.approvals.decision(study.digest) is None
+
+
+def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, house):
+    for step, epsilon in (("one", Fraction(1, 3)), ("two", Fraction(1, 6))):
+        charge = Charge(study="s", study_name=NASTY, step=step, mechanism="m", epsilon=epsilon)
+        caps = Caps(per_study=Fraction(9), in_total=Fraction(9))
+        house.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
+    client = opened()
+    shown = client.ask("GET", "/").body.decode()
+    assert "epsilon 1/2 (about 0.5) spent of 10" in shown
+    assert "chain verified" in shown
+    assert house.ledger.head() in shown
+    assert NASTY not in shown
+
+
+def test_a_ledger_that_was_changed_is_reported(opened, house, tmp_path):
+    charge = Charge(study="s", study_name="n", step="t", mechanism="m", epsilon=Fraction(1))
+    caps = Caps(per_study=Fraction(9), in_total=Fraction(9))
+    house.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
+    other = Database(tmp_path / "party.db")
+    with other.transaction():
+        other.write("UPDATE entry SET epsilon = '1/1000'")
+    other.close()
+    shown = opened().ask("GET", "/").body.decode()
+    assert "tampered" in shown
+    assert "chain verified" not in shown
+
+
+def test_the_transcript_lists_what_left(opened, house, study):
+    journal = house.journal
+    journal.begin(study.digest, name=study.name, data_digest="d", at=house.now())
+    with journal.transaction():
+        journal.add_outgoing(
+            study.digest, b"x" * 1234, kind="share", recipient="curator", at=house.now()
+        )
+    shown = opened().ask("GET", "/").body.decode()
+    assert "1 message, 1,234 bytes" in shown
+    assert NASTY not in shown
+
+
+def test_studies_come_from_the_curator_when_it_is_asked(opened, house, study):
+    sent = study.to_toml()
+
+    @contextlib.contextmanager
+    def dial():
+        yield SimpleNamespace(
+            enrol=lambda name, identity: [SimpleNamespace(study=study.digest)],
+            fetch_study=lambda digest: sent,
+        )
+
+    client = opened(dial=dial)
+    assert page_of(client, study).status == 404
+    csrf = re.search(r'name="csrf" value="([^"]+)"', client.ask("GET", "/").body.decode())[1]
+    assert client.ask("POST", "/ask", body=f"csrf={csrf}".encode()).status == 303
+    assert page_of(client, study).status == 200
+    assert study.digest.hex() in client.ask("GET", "/").body.decode()
+
+
+def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(house, study):
+    other = replace(study, name="other")
+
+    @contextlib.contextmanager
+    def dial():
+        yield SimpleNamespace(
+            enrol=lambda name, identity: [SimpleNamespace(study=study.digest)],
+            fetch_study=lambda digest: other.to_toml(),
+        )
+
+    desk = Desk(house, [], dial=dial)
+    desk.ask()
+    assert desk.studies() == []
+
+
+def test_a_curator_out_of_reach_is_said_and_nothing_more(house):
+    def dial():
+        raise WireError(ErrorCode.UNAVAILABLE)
+
+    desk = Desk(house, [], dial=dial)
+    desk.ask()
+    assert "could not be asked" in desk.answer
+
+
+def test_what_costs_more_than_was_shown_is_not_approved(house, study):
+    desk = Desk(house, [study], dial=None)
+    with pytest.raises(PolicyError, match="Review it again"):
+        desk.approve(study, shown_cost="1")

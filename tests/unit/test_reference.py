@@ -1,0 +1,47 @@
+"""docs/reference is what `make docs` would write; a change of the code that forgot it fails."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def generator():
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_up_to_date(generator, capsys):
+    assert generator.main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_a_stale_page_is_noticed_and_made_again(generator, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(generator, "REFERENCE", tmp_path / "reference")
+    assert generator.main([]) == 0
+    assert generator.main(["--check"]) == 0
+    (tmp_path / "reference" / "cli.md").write_text("an older one")
+    assert generator.main(["--check"]) == 1
+    assert "make docs" in capsys.readouterr().err
+
+
+def test_help_is_as_wide_whatever_the_terminal(generator, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert max(map(len, generator.help_text(["simulate"]).splitlines())) > 60
+
+
+def test_a_setting_without_a_description_is_refused(generator):
+    from dataclasses import dataclass
+
+    @dataclass
+    class Bare:
+        """No attributes are described."""
+
+        size: int = 1
+
+    with pytest.raises(SystemExit, match=r"Bare\.size"):
+        list(generator.described(Bare))
