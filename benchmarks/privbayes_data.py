@@ -94,7 +94,8 @@ def available() -> tuple[list[Dataset], list[str]]:
     return found, [name for name in loaders if not (DATA / f"{name}.csv").is_file()]
 
 
-def _read(name: str) -> tuple[Codes, list[str]]:
+def read_codes(name: str) -> tuple[Codes, list[str]]:
+    """A coded table and the names of its columns."""
     frame = pd.read_csv(DATA / f"{name}.csv")
     domains = json.loads((DATA / f"{name}-domain.json").read_text())
     names = [str(column) for column in frame.columns]
@@ -103,7 +104,7 @@ def _read(name: str) -> tuple[Codes, list[str]]:
 
 
 def _bits(name: str, columns: Sequence[int], tasks: Sequence[str], max_parents: int) -> Dataset:
-    codes, names = _read(name)
+    codes, names = read_codes(name)
     return Dataset(
         name=name.upper(),
         codes=codes,
@@ -124,7 +125,7 @@ def _acs() -> Dataset:
 
 
 def _adult() -> Dataset:
-    codes, names = _read("adult")
+    codes, names = read_codes("adult")
     described = json.loads((DATA / "adult-labels.json").read_text())
     hierarchies = []
     for name, size in zip(names, codes.sizes, strict=True):
@@ -151,7 +152,7 @@ def _adult() -> Dataset:
 
 
 def _br2000() -> Dataset:
-    codes, _ = _read("br2000")
+    codes, _ = read_codes("br2000")
     trees = DATA / "hierarchies" / "br2000_hierarchy.json"
     declared = json.loads(trees.read_text()) if trees.is_file() else []
     hierarchies = []

@@ -20,9 +20,10 @@ from common.subn.dp_ccbn import dp_ccbn
 from common.subn.dp_subn import dp_subn
 from common.subn.floor import floor
 from common.subn.independent import independent
+from common.subn.plus_budget import PublicFacts
 from common.subn.script import Script, ScriptedPlan
 from common.subn.steps import ChoiceStep, Model, Plan, ReplaceStep, Step, SumStep
-from common.subn.subn_plus import PublicFacts, SubnPlusPlan
+from common.subn.subn_plus import SubnPlusPlan
 
 _SCRIPTS: Mapping[str, Callable[[Study], Script[Model]]] = {
     "dp-subn": dp_subn,

@@ -14,7 +14,6 @@ from itertools import combinations
 from common.messages import ChoiceSubmitted, ToCurator
 from common.schema.encodings import bit_count
 from common.study import Study
-from common.subn.chosen_families import FamilyTables
 from common.subn.grouping import GroupedTables
 from common.subn.initialisation import PairChoice
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
@@ -69,8 +68,6 @@ def _counted_together(step: Step) -> Iterable[Sequence[int]]:
     match step:
         case SumStep(request=TableRequest() | GroupedTables() as request):
             return request.sets
-        case SumStep(request=FamilyTables() as families):
-            return [family.attributes for family in families.families]
         case ReplaceStep():
             return step.group.marginals
     return ()

@@ -12,7 +12,6 @@ from common.marginals import count
 from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.study import Study
-from common.subn.grouped_network import GroupedNetwork
 from common.subn.network_model import NetworkModel
 from common.subn.steps import Model, Step
 from parley.columns import Columns
@@ -117,14 +116,6 @@ def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDraw
         order = [pair.child for pair in model.network.pairs]
         pairs = [
             (view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents
-        ]
-    elif isinstance(model, GroupedNetwork):
-        children = [family.attributes[0] for family in model.families]
-        order = [a for a in range(len(names)) if a not in children] + children
-        pairs = [
-            (parent, family.attributes[0])
-            for family in model.families
-            for parent in family.attributes[1:]
         ]
     else:
         (order, pairs), caption = _strongest_tree(synthetic), _TREE

@@ -96,21 +96,6 @@ def score_r(rows: int, *, binary: bool, printed: bool = False) -> Fraction:
     return 2 - Fraction(2, rows) if binary else Fraction(3)
 
 
-def distance_to_reference(pairs: int, *, unit: int = 1) -> int:
-    """L1 sensitivity of `pairs` half L1 distances to PUBLIC tables, in steps of 1 / unit.
-
-    Take half the L1 distance between a histogram of the rows and a table that does not depend on
-    them. The replaced row moves the histogram by 2 in L1, so by the triangle inequality the
-    distance by 1, and `unit` times the distance by `unit`. Rounding DOWN to an integer costs
-    nothing more: it commutes with adding the integer `unit` and keeps order. (Rounding half to
-    even does not: 0.5 and 1.5 become 0 and 2.) The distance must be computed exactly before it is
-    rounded.
-    """
-    if pairs < 0 or unit < 1:
-        raise LocalError(f"there are no {pairs} distances in steps of 1/{unit}")
-    return pairs * unit
-
-
 def _check_rows(rows: int) -> None:
     if rows < 1:
         raise LocalError(f"a score of {rows} rows has no sensitivity: give a table with rows")

@@ -1,31 +1,64 @@
-"""How far every pair of attributes is from independence, as a sum that costs little.
+"""Which pairs of attributes depend so strongly that they are counted together in full detail.
 
-Each party counts, for every pair, half the L1 distance between its own table of the pair (values in
-groups) and its rows times the product of the PUBLISHED margins. A replaced row moves such a
-distance by at most 1, so all pairs together have a sensitivity of C(d, 2), however many cells their
-tables have. The reference is the same for all parties: if their tables differ, that is dependence
-between attribute and party, and does not look like dependence between attributes only.
+The views that were summed for the correlations hold every pair, so the choice costs nothing, and
+sums over all parties do not care how the rows are split among them. A pair's table in groups is
+compared with the product of the published margins; the expected square of its noise is taken off.
 
-Integers throughout: distances are rounded down after exact arithmetic.
+Decisions are made in exact rational arithmetic: every party comes to the same pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
-from math import isqrt
+from math import prod
 
 import numpy as np
 
-from common.marginals import count
-from common.schema.codes import Codes
 from common.subn.grouping import without_noise_floor
-from common.subn.steps import Attributes, Counts, PartyRows
+from common.subn.steps import Attributes, Counts
 
 Groups = tuple[int, ...]  # the group of each value of an attribute
+Pair = tuple[int, int]
 
-_UNIT = 1 << 10  # square roots are taken in steps of this fraction
+DEVIATIONS = 3  # of the noise, that a pair must stand out by
+LEAST_DISTANCE = Fraction(3, 10)  # from independence, as a total variation distance
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """How far a noisy table of a pair is from independence.
+
+    Attributes:
+        squares: the sum of squared deviations, less what noise alone would show.
+        variance: of the noise in one cell.
+        shape: of the table.
+    """
+
+    squares: Fraction
+    variance: Fraction
+    shape: tuple[int, int]
+
+    @property
+    def strength(self) -> Fraction:
+        """Cells times squares: the square of the L1 norm if all cells deviate alike."""
+        return prod(self.shape) * self.squares
+
+    def stands_out(self, rows: int) -> bool:
+        """Whether it is large, and more than noise.
+
+        The sum of f squares of noise, of variance v each, and of a signal of square s varies by
+        v^2 (2 f + 4 s / v) around its mean (as if the noise were normal).
+        """
+        freedom = (self.shape[0] - 1) * (self.shape[1] - 1)
+        signal = self.squares / self.variance
+        return (
+            signal > 0
+            and signal**2 > DEVIATIONS**2 * (2 * freedom + 4 * signal)
+            and self.strength > (2 * LEAST_DISTANCE * rows) ** 2
+        )
 
 
 def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:
@@ -36,86 +69,93 @@ def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ..
     return tuple(weights.tolist()) if weights.any() else (1,) * len(weights)
 
 
-@dataclass(frozen=True, slots=True)
-class DependenceScores:
-    """Every pair's distance from independence, in rows.
+def departure(
+    table: Counts, first: Sequence[int], second: Sequence[int], variance: Fraction, rows: int
+) -> Departure:
+    """What a pair's table shows beside its margins.
 
-    Attributes:
-        groups: for every attribute, the group of each of its values.
-        weights: for every attribute, non-negative public weights of its groups, not all zero.
+    Args:
+        table: noisy counts, in groups.
+        first: weights of the first attribute's groups.
+        second: weights of the second's.
+        variance: of the noise in one cell.
+        rows: how many rows are counted.
     """
-
-    groups: tuple[Groups, ...]
-    weights: tuple[tuple[int, ...], ...]
-
-    @property
-    def pairs(self) -> list[Attributes]:
-        """In the order of the answer."""
-        return list(combinations(range(len(self.groups)), 2))
-
-    @property
-    def count(self) -> int:
-        """How many tables: one for each pair."""
-        return self.cells
-
-    @property
-    def cells(self) -> int:
-        """One number per pair."""
-        return len(self.groups) * (len(self.groups) - 1) // 2
-
-    def limit(self, rows: int) -> int:
-        """Two tables of as many rows are at most all rows apart."""
-        return rows
-
-    def answer(self, data: PartyRows) -> Counts:
-        """The party's exact distances, rounded down."""
-        columns = [
-            np.array(own, dtype=np.int64)[column]
-            for own, column in zip(self.groups, data.codes().columns, strict=True)
-        ]
-        codes = Codes.from_columns(columns, tuple(len(own) for own in self.weights))
-        tables = count(codes, self.pairs)
-        return np.array(
-            [
-                _distance(table, self.weights[a], self.weights[b], data.rows)
-                for (a, b), table in zip(self.pairs, tables, strict=True)
-            ],
-            dtype=np.int64,
-        )
-
-    def in_excess(self, total: Counts, rows: int, parties: int) -> list[int]:
-        """The summed distances less what independent attributes would show, by sampling alone.
-
-        A cell that expects p of `rows` rows differs from it by sqrt(2 p (1 - p) rows / pi) on
-        average, times the square root of the number of parties if each compares for itself.
-        """
-        return [
-            int(distance) - _by_chance(self.weights[a], self.weights[b], rows * parties)
-            for (a, b), distance in zip(self.pairs, total, strict=True)
-        ]
-
-    def describe(self) -> str:
-        """The request in full."""
-        return f"distances of all pairs in groups {self.groups} from margins {self.weights}"
-
-
-def _distance(table: Counts, first: Sequence[int], second: Sequence[int], rows: int) -> int:
-    """floor(half the L1 distance); Python's integers, because the products pass 64 bits."""
-    scale = sum(first) * sum(second)
-    counts: list[list[int]] = table.tolist()
-    apart = sum(
-        abs(counts[i][j] * scale - rows * one * other)
+    high, wide = table.shape
+    unit = sum(first) * sum(second)
+    counts: list[list[int]] = table.tolist()  # Python's integers: products pass 64 bits
+    off = [
+        [counts[i][j] * unit - rows * one * other for j, other in enumerate(second)]
         for i, one in enumerate(first)
-        for j, other in enumerate(second)
+    ]
+    by_row, by_column = (
+        [sum(row) for row in off],
+        [sum(column) for column in zip(*off, strict=True)],
     )
-    return apart // (2 * scale)
+    total = sum(by_row)
+    # Rows and columns are centred: what the margins got wrong is not dependence.
+    squares = sum(
+        (high * wide * off[i][j] - high * by_row[i] - wide * by_column[j] + total) ** 2
+        for i in range(high)
+        for j in range(wide)
+    )
+    noise = (high - 1) * (wide - 1) * variance
+    return Departure(Fraction(squares, (unit * high * wide) ** 2) - noise, variance, (high, wide))
 
 
-def _by_chance(first: Sequence[int], second: Sequence[int], rows: int) -> int:
-    scale = sum(first) * sum(second)
-    roots = sum(
-        isqrt(rows * one * other * (scale - one * other) * 2 * _UNIT**2 * 113 // (355 * scale**2))
-        for one in first
-        for other in second
-    )
-    return roots // (2 * _UNIT)
+def departures(
+    views: Sequence[Attributes],
+    tables: Sequence[Counts],
+    weights: Sequence[Sequence[int]],
+    variance: Fraction,
+    rows: int,
+) -> dict[Pair, Departure]:
+    """Every pair that some view holds; the first one counts.
+
+    Args:
+        views: the attributes of each table.
+        tables: noisy counts, in groups.
+        weights: of every attribute's groups, from its margin.
+        variance: of the noise in one cell of a view.
+        rows: how many rows are counted.
+    """
+    found: dict[Pair, Departure] = {}
+    for view, table in zip(views, tables, strict=True):
+        for (i, first), (j, second) in combinations(enumerate(view), 2):
+            a, b = sorted((first, second))
+            if (a, b) not in found:
+                others = tuple(axis for axis in range(table.ndim) if axis not in (i, j))
+                pair = table.sum(axis=others) if first < second else table.sum(axis=others).T
+                summed = table.size // pair.size
+                found[a, b] = departure(pair, weights[a], weights[b], variance * summed, rows)
+    return found
+
+
+def strong_pairs(
+    found: Mapping[Pair, Departure], sizes: Sequence[int], *, rows: int, cells: int, most: int
+) -> tuple[Pair, ...]:
+    """Disjoint pairs, the strongest first, that stand out and whose tables the budget bears.
+
+    A table's noise grows with its cells and with the number of tables.
+
+    Args:
+        found: how far every pair is from independence.
+        sizes: the domain size of every attribute.
+        rows: how many rows are counted.
+        cells: of the largest table, times the number of tables: the most.
+        most: cells of one table.
+    """
+    chosen: list[Pair] = []
+    largest = 0
+    for pair in sorted(found, key=lambda pair: (-found[pair].strength, pair)):
+        taken = {attribute for other in chosen for attribute in other}
+        size = prod(sizes[a] for a in pair)
+        if (
+            found[pair].stands_out(rows)
+            and taken.isdisjoint(pair)
+            and size <= most
+            and max(largest, size) * (len(chosen) + 1) <= cells
+        ):
+            chosen.append(pair)
+            largest = max(largest, size)
+    return tuple(chosen)

@@ -177,7 +177,7 @@ class _Loss:
 
 
 def fit(
-    sizes: Sequence[int],
+    margins: Sequence[Floats],
     rows: int,
     measurements: Sequence[Measurement],
     *,
@@ -188,7 +188,7 @@ def fit(
     """The mixture that explains all noisy tables best; always the same for the same tables.
 
     Args:
-        sizes: the domain size of every attribute.
+        margins: every column's distribution, to which the classes are drawn: `estimated_margins`.
         rows: the public number of rows that the tables count.
         measurements: the noisy tables.
         components: how many classes.
@@ -197,7 +197,6 @@ def fit(
     """
     if rows < 1:
         raise LocalError(f"a model of {rows} rows cannot be fitted")
-    margins = estimated_margins(sizes, rows, measurements)
     log_margins = [np.log(np.maximum(margin, 0.1 / rows)) for margin in margins]
     loss = _Loss(TableLoss(measurements, rows), log_margins, penalty)
     logits, weight_logits = _starting_logits(log_margins, components), np.zeros(components)

@@ -12,7 +12,6 @@ import numpy as np
 from common.crypto.sum_plan import Noise
 from common.privacy.laplace import discrete_laplace_variance
 from common.study import Study
-from common.subn.chosen_families import FamilyTables
 from common.subn.grouping import GroupedTables
 from common.subn.steps import Attributes, Counts, Request, Step, SumStep, TableRequest
 from parley.report.released import MarginalError, Shares
@@ -107,22 +106,13 @@ def _shapes(request: Request) -> list[_Shape]:
                 )
                 for attributes, shape in zip(request.sets, request.shapes, strict=True)
             ]
-        case FamilyTables():
-            return [
-                _Shape(
-                    family.attributes,
-                    tuple(max(own) + 1 < len(own) for own in family.groups),
-                    math.prod(family.shape),
-                )
-                for family in request.families
-            ]
         case _:
             return []
 
 
 def _tables(request: Request, vector: Counts) -> list[Counts]:
     match request:
-        case TableRequest(in_bits=False) | GroupedTables() | FamilyTables():
+        case TableRequest(in_bits=False) | GroupedTables():
             return request.tables(vector)
         case _:
             return []

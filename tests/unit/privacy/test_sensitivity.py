@@ -147,27 +147,6 @@ def test_histograms_together_move_by_two_each(sets):
     assert largest == sensitivity.histograms(len(sets))
 
 
-def test_a_distance_to_a_public_table_moves_by_one():
-    rows, reference = 5, np.array([2.5, 0.5, 1.25, 0.75])
-
-    def distance(tables, rows):
-        return np.abs(tables.reshape(len(tables), -1) - reference).sum(1) / 2
-
-    assert largest_change((2, 2), rows, distance) == sensitivity.distance_to_reference(1)
-    assert sensitivity.distance_to_reference(105) == 105
-
-
-@pytest.mark.parametrize("unit", [1, 3, 16])
-def test_a_distance_rounded_down_to_steps_moves_by_no_more_than_the_steps_in_one(unit):
-    rows, numerators = 5, np.array([25, 5, 13, 7])  # a public table in tenths
-
-    def distance(tables, rows):
-        tenths = np.abs(10 * tables.reshape(len(tables), -1) - numerators).sum(1)
-        return tenths * unit // 20
-
-    assert largest_change((2, 2), rows, distance) == sensitivity.distance_to_reference(1, unit=unit)
-
-
 def test_mutual_information_is_rounded_up_by_almost_nothing():
     exact = Fraction(2)  # n = 2, binary: log 2 + log 2
     bound = sensitivity.mutual_information(2, binary=True)
@@ -180,7 +159,6 @@ def test_a_table_without_rows_has_no_sensitivity():
         lambda: sensitivity.score_f(0),
         lambda: sensitivity.score_r(0, binary=False),
         lambda: sensitivity.histograms(-1),
-        lambda: sensitivity.distance_to_reference(-1),
     ):
         with pytest.raises(LocalError):
             call()

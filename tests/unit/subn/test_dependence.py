@@ -1,80 +1,126 @@
 from fractions import Fraction
-from itertools import combinations, product
-from math import floor, pi, sqrt
+from itertools import combinations
 
 import numpy as np
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.privacy import sensitivity
-from common.schema.codes import Codes
-from common.subn.dependence import DependenceScores, group_weights
-from parley.in_process import RowsInMemory
+from common.privacy.laplace import discrete_laplace
+from common.privacy.randomness import SeededRandomSource
+from common.subn.dependence import (
+    DEVIATIONS,
+    LEAST_DISTANCE,
+    Departure,
+    departure,
+    departures,
+    group_weights,
+    strong_pairs,
+)
 
-SIZES = (3, 2, 4)
-GROUPS = ((0, 1, 1), (0, 1), (0, 0, 1, 2))
-WEIGHTS = ((3, 4), (1, 6), (2, 0, 5))
-REQUEST = DependenceScores(GROUPS, WEIGHTS)
-
-row = st.tuples(*(st.integers(0, size - 1) for size in SIZES))
-
-
-def answer(rows) -> np.ndarray:
-    columns = [np.array([r[a] for r in rows], dtype=np.int64) for a in range(3)]
-    return REQUEST.answer(RowsInMemory(Codes.from_columns(columns, SIZES)))
-
-
-@given(st.lists(row, min_size=1, max_size=12))
-def test_scores_are_the_rounded_distances_by_brute_force(rows):
-    for (a, b), score in zip(combinations(range(3), 2), answer(rows), strict=True):
-        distance = Fraction(0)
-        for i, j in product(range(len(WEIGHTS[a])), range(len(WEIGHTS[b]))):
-            seen = sum(GROUPS[a][r[a]] == i and GROUPS[b][r[b]] == j for r in rows)
-            share = Fraction(WEIGHTS[a][i] * WEIGHTS[b][j], sum(WEIGHTS[a]) * sum(WEIGHTS[b]))
-            distance += abs(seen - len(rows) * share)
-        assert score == floor(distance / 2)
-        assert 0 <= score <= REQUEST.limit(len(rows))
+tables = st.tuples(st.integers(2, 4), st.integers(2, 4)).flatmap(
+    lambda shape: st.lists(
+        st.integers(-100, 10**6), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]
+    ).map(lambda cells: np.array(cells).reshape(shape))
+)
 
 
-def test_no_replaced_row_moves_the_scores_by_more_than_the_sensitivity():
-    # Brute force: every table of two rows, every replacement of one of them.
-    values = list(product(*map(range, SIZES)))
-    exact = {(x, y): answer([x, y]) for x in values for y in values}
-    moved = max(
-        int(np.abs(exact[x, y] - exact[x, z]).sum()) for x in values for y in values for z in values
-    )
-    assert moved <= sensitivity.distance_to_reference(REQUEST.cells) == 3
-    assert moved >= 2  # the bound is not idle
+def centred(table: np.ndarray) -> np.ndarray:
+    return table - table.mean(0) - table.mean(1)[:, None] + table.mean()
 
 
-@given(st.lists(row, min_size=1, max_size=30), row)
-def test_a_replaced_row_of_a_longer_table_stays_within_the_sensitivity(rows, other):
-    assert np.abs(answer(rows) - answer([other, *rows[1:]])).sum() <= REQUEST.cells
+@settings(deadline=None)
+@given(tables, st.data())
+def test_a_departure_is_the_centred_square_less_the_noise(table, data):
+    weights = [
+        data.draw(st.lists(st.integers(1, 10**6), min_size=size, max_size=size))
+        for size in table.shape
+    ]
+    found = departure(table, *weights, Fraction(7, 3), 1000)
+    shares = [np.array(own) / sum(own) for own in weights]
+    squares = (centred(table - 1000 * np.outer(*shares)) ** 2).sum()
+    noise = (table.shape[0] - 1) * (table.shape[1] - 1) * 7 / 3
+    assert np.isclose(float(found.squares), squares - noise, rtol=1e-6, atol=1e-3)
 
 
-def test_independent_attributes_score_about_nothing_and_equal_ones_much():
-    rng = np.random.default_rng(5)
-    rows, parties = 30_000, 3
-    x, y = rng.integers(0, 4, rows), rng.integers(0, 4, rows)
-    table = Codes.from_columns([x, y, x], (4, 4, 4))
-    request = DependenceScores((tuple(range(4)),) * 3, ((1, 1, 1, 1),) * 3)
-    total = sum(request.answer(RowsInMemory(table.take(slice(i, None, 3)))) for i in range(parties))
-    apart, equal, again = request.in_excess(total, rows, parties)
-    chance = 16 / 2 * sqrt(2 / pi * rows * parties / 16 * (15 / 16))
-    assert abs(apart) < 0.5 * chance
-    assert total[0] - apart == pytest.approx(chance, rel=0.01)
-    assert equal == pytest.approx(0.75 * rows, abs=2 * chance)
-    assert abs(again) < 0.5 * chance
+def test_independent_tables_depart_by_nothing_and_margins_that_are_off_do_not_matter():
+    table = np.outer([10, 20, 30], [1, 2, 3, 4])
+    assert departure(table, [1, 2, 3], [1, 2, 3, 4], Fraction(0), 600).squares == 0
+    shifted = table + np.array([5, -3, 0])[:, None] + np.array([1, 0, 0, 7])
+    assert departure(shifted, [1, 2, 3], [1, 2, 3, 4], Fraction(0), 600).squares == 0
 
 
-def test_weights_of_groups_are_never_all_zero():
-    assert group_weights(np.array([5, -3, 7, 2]), (0, 0, 1, 1), 14) == (5, 9)
-    assert group_weights(np.array([-5, -3, -7]), (0, 1, 1), 14) == (1, 1)
+def test_noise_alone_seldom_stands_out_and_its_mean_is_taken_off():
+    source, scale, rows = SeededRandomSource("noise"), Fraction(400), 10_000
+    found = [
+        departure(
+            discrete_laplace(scale, 9, source).reshape(3, 3) + rows // 9,
+            [1, 1, 1],
+            [1, 1, 1],
+            2 * scale**2,
+            rows,
+        )
+        for _ in range(2000)
+    ]
+    mean = np.mean([float(own.squares / own.variance) for own in found])
+    assert abs(mean) < 0.4  # of an expected 4 before it is taken off; standard error .1
+    assert sum(own.stands_out(rows) for own in found) < 60
 
 
-def test_products_beyond_64_bits_are_exact():
-    huge = 10**10
-    request = DependenceScores(((0, 1), (0, 1)), ((huge, huge), (huge, huge)))
-    table = Codes.from_columns([np.array([0, 1]), np.array([0, 1])], (2, 2))
-    assert request.answer(RowsInMemory(table)).tolist() == [1]
+def test_a_departure_must_be_large_and_clear():
+    rows = 1000
+    enough = int((2 * LEAST_DISTANCE * rows) ** 2 / 4) + 1
+    assert Departure(Fraction(enough), Fraction(1), (2, 2)).stands_out(rows)
+    assert not Departure(Fraction(enough - 1), Fraction(1), (2, 2)).stands_out(rows)
+    noisy = Fraction(enough, 4 * DEVIATIONS**2)
+    assert not Departure(Fraction(enough), noisy, (2, 2)).stands_out(rows)
+    assert not Departure(Fraction(-enough), Fraction(1), (2, 2)).stands_out(rows)
+
+
+def test_every_pair_is_read_off_the_view_that_holds_it():
+    rng = np.random.default_rng(1)
+    views, sizes = ((2, 0, 3), (1, 3), (0, 1), (1, 2)), (2, 3, 2, 4)
+    whole = rng.integers(0, 1000, sizes)
+    weights = [rng.integers(1, 9, size).tolist() for size in sizes]
+    rows = int(whole.sum())
+    seen = [
+        whole.sum(axis=tuple(a for a in range(4) if a not in view)).transpose(
+            np.argsort(np.argsort(view))
+        )
+        for view in views
+    ]
+    found = departures(views, seen, weights, Fraction(5), rows)
+    assert set(found) == set(combinations(range(4), 2))
+    for (a, b), own in found.items():
+        view = next(view for view in views if {a, b} <= set(view))
+        summed = int(np.prod([sizes[x] for x in view])) // (sizes[a] * sizes[b])
+        pair = whole.sum(axis=tuple(x for x in range(4) if x not in (a, b)))
+        assert own == departure(pair, weights[a], weights[b], Fraction(5 * summed), rows)
+
+
+def of_strength(squares: int) -> Departure:
+    return Departure(Fraction(squares), Fraction(1, 100), (2, 2))
+
+
+def test_the_strongest_disjoint_pairs_that_the_budget_bears_are_chosen():
+    found = {
+        (0, 1): of_strength(900),
+        (1, 2): of_strength(800),  # shares an attribute with a stronger pair
+        (2, 3): of_strength(700),
+        (4, 5): of_strength(600),
+        (0, 5): of_strength(1),  # too weak
+    }
+    sizes = (4, 4, 4, 4, 10, 10)
+
+    def chosen(cells, most=1000):
+        return strong_pairs(found, sizes, rows=10, cells=cells, most=most)
+
+    assert chosen(1000) == ((0, 1), (2, 3), (4, 5))
+    assert chosen(299) == ((0, 1), (2, 3))  # three tables, one of 100 cells
+    assert chosen(1000, most=99) == ((0, 1), (2, 3))
+    assert chosen(31) == ((0, 1),)
+    assert chosen(15) == ()
+
+
+def test_weights_are_never_all_zero():
+    assert group_weights(np.array([5, -2, 7]), (0, 0, 1), 100) == (5, 7)
+    assert group_weights(np.array([-5, -2, -7]), (0, 0, 1), 100) == (1, 1)

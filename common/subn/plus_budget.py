@@ -1,0 +1,172 @@
+"""How subn+ spends its epsilon: decided from public facts alone, before the first sum.
+
+Two forecasts decide. The noise of a margin that had all of epsilon; and the noise of a pair's table
+that is read off the views. Both are distances, so they can be held against what dependence is
+worth. docs/subn.md has the figures behind each constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import comb, sqrt
+
+from common.errors import LocalError
+from common.privacy import sensitivity
+from common.subn.blocks import disjoint_blocks, margin_error
+from common.subn.nocd import Design
+from common.subn.projective import best_design
+from common.subn.steps import Attributes
+
+BLOCK_CELLS = 1 << 10
+VIEW_CELLS = 1 << 12
+MOST_GROUPS = 6
+BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's best cells are noise
+# Forecast noise of a pair's table read off the views, as a mean total variation distance:
+VIEWS_ALONE_BELOW = 0.25  # where every domain is small
+VIEWS_BELOW = 0.08  # where margins share the budget
+GROUPS_BELOW = 0.17  # a further group must leave it below this
+_MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
+_NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
+_PAIRS_SHARE = Fraction(3, 50)
+_MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """What subn+ may know before the first sum.
+
+    Attributes:
+        sizes: the domain size of every attribute.
+        parties: who contributes, in ring order.
+        rows: of all parties together.
+        epsilon: what each party's rows may cost.
+        noise_shares: how many times the variance of one Laplace share is in a sum: 1 for one share,
+            K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
+    """
+
+    sizes: tuple[int, ...]
+    parties: tuple[str, ...]
+    rows: int
+    epsilon: Fraction
+    noise_shares: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        """Refuse what no study can have."""
+        if not self.sizes or min(self.sizes) < 1 or self.rows < 1 or not self.parties:
+            raise LocalError("subn+ needs at least one attribute, one party and one row")
+        if self.epsilon <= 0 or self.noise_shares < 1:
+            raise LocalError(
+                f"epsilon {self.epsilon} and noise shares {self.noise_shares} must be positive, "
+                "and noise no less than one share"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How subn+ spends its epsilon, decided from public facts alone.
+
+    Attributes:
+        blocks: the attributes that are counted together for the margins.
+        margin_noise: the forecast mean total variation distance of a margin, all of epsilon on it.
+        design: the views, of attributes in groups; None if there are none.
+        groups: the most groups of a domain in the views; 0 if there are no views.
+        margins: epsilon of the blocks; 0 if there are none.
+        views: epsilon of the views.
+        pairs: epsilon of the pairs in full detail.
+    """
+
+    blocks: tuple[Attributes, ...]
+    margin_noise: float
+    design: Design | None = None
+    groups: int = 0
+    margins: Fraction = Fraction(0)
+    views: Fraction = Fraction(0)
+    pairs: Fraction = Fraction(0)
+
+
+def decide_budget(facts: PublicFacts) -> Budget:
+    """Which sums are made, and at what epsilon."""
+    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
+    noise = _margin_noise(facts, blocks)
+    if noise > BLOCKS_BELOW:
+        blocks = tuple((attribute,) for attribute in range(len(facts.sizes)))
+        noise = _margin_noise(facts, blocks)
+    largest = max(facts.sizes)
+    if len(facts.sizes) > 1 and largest <= MOST_GROUPS:
+        design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
+        clear = view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW
+        if clear and _views_show_margins(design, blocks):
+            return Budget(
+                blocks=blocks,
+                margin_noise=noise,
+                design=design,
+                groups=largest,
+                views=facts.epsilon,
+            )
+    share = _NOISY_MARGINS_SHARE if noise > _NOISY_MARGINS_ABOVE else _MARGINS_SHARE
+    views = facts.epsilon * (1 - share - _PAIRS_SHARE)
+    limit = VIEWS_ALONE_BELOW if largest <= MOST_GROUPS else VIEWS_BELOW
+    grouped = _finest_views(facts, views, limit)
+    if grouped is None:
+        return Budget(blocks=blocks, margin_noise=noise, margins=facts.epsilon)
+    return Budget(
+        blocks=blocks,
+        margin_noise=noise,
+        design=grouped,
+        groups=max(grouped.sizes),
+        margins=facts.epsilon * share,
+        views=views,
+        pairs=facts.epsilon * _PAIRS_SHARE,
+    )
+
+
+def _margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
+    noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
+    return noise / (len(facts.sizes) * facts.rows * float(facts.epsilon))
+
+
+def view_noise(design: Design, facts: PublicFacts, epsilon: Fraction) -> float:
+    """The mean over pairs of half the L1 norm of the noise in their tables, as a share of the rows.
+
+    A pair of c cells in a view of C sums C / c of them for each of its own.
+    """
+    deviation = sqrt(2 * facts.noise_shares) * float(
+        sensitivity.histograms(len(design.views)) / epsilon
+    )
+    total = 0.0
+    for view in design.views:
+        cells = design.cells(view)
+        for a, b in combinations(view, 2):
+            total += sqrt(cells * design.sizes[a] * design.sizes[b]) / 2
+    return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
+
+
+def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
+    """Whether the views alone show the margins not much worse than the blocks would.
+
+    Up to some forty columns they do. The views of two hundred are so many that a margin read off
+    all of them has eight times the noise it has in a block, and worse margins than histograms give
+    spoil every table.
+    """
+    weights = [0.0] * len(design.sizes)
+    for view in design.views:
+        for attribute in view:
+            weights[attribute] += 1 / design.cells(view)
+    of_views = sum(sqrt(size / w) for size, w in zip(design.sizes, weights, strict=True))
+    return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
+
+
+def _finest_views(facts: PublicFacts, epsilon: Fraction, limit: float) -> Design | None:
+    """Views of as many groups as their noise allows; None if even two are too many."""
+    best = None
+    if len(facts.sizes) > 1:
+        for groups in range(2, min(max(facts.sizes), MOST_GROUPS) + 1):
+            sizes = tuple(min(size, groups) for size in facts.sizes)
+            design = best_design(sizes, cell_limit=VIEW_CELLS)
+            if view_noise(design, facts, epsilon) > (GROUPS_BELOW if best else limit):
+                break
+            best = design
+    return best

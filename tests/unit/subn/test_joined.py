@@ -1,0 +1,101 @@
+import json
+
+import numpy as np
+import pytest
+
+from common.privacy.randomness import SeededRandomSource
+from common.subn.joined import Joined, JoinedModel, joint_margin
+from common.subn.latent import LatentModel
+from common.subn.table_loss import Measurement
+
+SIZES = (2, 3, 4, 2)
+JOINED = Joined.of([(3, 1)], SIZES)
+GROUPS = {2: np.array([0, 0, 1, 1])}
+
+
+def some_mixture(seed: int = 0) -> LatentModel:
+    rng = np.random.default_rng(seed)
+    return LatentModel(
+        rng.dirichlet(np.ones(5)),
+        tuple(rng.dirichlet(np.ones(size), 5) for size in JOINED.column_sizes),
+    )
+
+
+def test_every_attribute_is_in_one_column():
+    assert JOINED.sets == ((3, 1), (0,), (2,))
+    assert JOINED.column_sizes == (6, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "attributes", [(1,), (3,), (1, 3), (3, 1), (0, 1), (1, 0, 3), (2, 3, 0, 1), (2,)]
+)
+def test_a_translated_table_is_what_the_columns_show_of_its_attributes(attributes):
+    """The brute force: the joint table of all columns, seen as attributes and summed."""
+    mixture = some_mixture()
+    joint = np.einsum("m,mp,ma,mb->pab", mixture.weights, *mixture.columns)
+    by_attribute = joint.reshape(2, 3, 2, 4).transpose(2, 1, 3, 0)  # 3, 1, 0, 2 -> 0, 1, 2, 3
+    if 2 in attributes:
+        by_attribute = by_attribute.reshape(2, 3, 2, 2, 2).sum(axis=3)
+    kept = by_attribute.sum(axis=tuple(a for a in range(4) if a not in attributes))
+    counts = kept.transpose(np.argsort(np.argsort(attributes)))
+    table = Measurement(attributes, tuple(GROUPS.get(a) for a in attributes), counts, 3.0)
+
+    translated = JOINED.translate(table)
+    assert translated.variance == 3.0
+    seen = [
+        mixture.columns[c] if g is None else mixture.columns[c] @ np.eye(int(g.max()) + 1)[g]
+        for c, g in zip(translated.attributes, translated.groupings, strict=True)
+    ]
+    letters = "abc"[: len(seen)]
+    spec = "m," + ",".join(f"m{x}" for x in letters) + "->" + letters
+    np.testing.assert_allclose(np.einsum(spec, mixture.weights, *seen), translated.counts)
+
+
+def test_samples_are_attributes_again():
+    model = JoinedModel(JOINED, some_mixture())
+    drawn = model.sample(20_000, SeededRandomSource(1))
+    assert (drawn.rows, drawn.sizes) == (20_000, SIZES)
+    pair = np.zeros((2, 3))
+    np.add.at(pair, (drawn.columns[3], drawn.columns[1]), 1 / 20_000)
+    np.testing.assert_allclose(pair.ravel(), model.mixture.marginal((0,)), atol=0.002)
+    plain = json.loads(json.dumps(model.as_json()))
+    assert plain["attributes"] == [[3, 1], [0], [2]]
+    assert len(plain["columns"][0][0]) == 6
+
+
+def noisy_pair(joint: np.ndarray, scale: float, rows: int) -> Measurement:
+    noise = np.random.default_rng(4).laplace(0, scale, joint.shape)
+    return Measurement((0, 1), (None, None), rows * joint + noise, max(2 * scale**2, 1e-6))
+
+
+def distance(p: np.ndarray, q: np.ndarray) -> float:
+    return 0.5 * float(np.abs(p - q).sum())
+
+
+@pytest.mark.parametrize("scale", [1e-3, 10.0, 1e3, 1e6])
+def test_a_joint_margin_meets_its_margins_whatever_the_noise(scale):
+    joint = np.random.default_rng(1).dirichlet(np.full(40, 0.2)).reshape(8, 5)
+    first, second = joint.sum(1), joint.sum(0)
+    found = joint_margin(noisy_pair(joint, scale, 10_000), first, second, rows=10_000, price=10.0)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(0), second, atol=1e-9)
+    np.testing.assert_allclose(found.sum(1), first, atol=0.02)
+
+
+def test_a_precise_table_is_met_and_a_worthless_one_is_independence():
+    joint = np.random.default_rng(1).dirichlet(np.full(40, 0.2)).reshape(8, 5)
+    first, second = joint.sum(1), joint.sum(0)
+    precise, worthless = (
+        joint_margin(noisy_pair(joint, scale, 10_000), first, second, rows=10_000, price=10.0)
+        for scale in (1e-3, 1e6)
+    )
+    assert distance(precise, joint) < 0.005
+    assert distance(worthless, np.outer(first, second)) < 0.01
+
+
+def test_the_margins_and_the_price_take_most_noise_off_a_sparse_table():
+    joint = np.eye(16) / 16
+    table = noisy_pair(joint, 40.0, 10_000)
+    even = np.full(16, 1 / 16)
+    raw = distance(np.maximum(table.counts, 0) / 10_000, joint)
+    assert distance(joint_margin(table, even, even, rows=10_000, price=10.0), joint) < raw / 3
