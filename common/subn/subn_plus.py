@@ -39,6 +39,7 @@ from common.subn.table_loss import Measurement
 PAIR_CELLS = 1 << 11
 PENALTY_PER_GROUP = 40.0
 PAIR_PRICE = 10.0
+_LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 _GROUPS_OF_BLOCKS = 4  # what the model's price is reckoned for where there are no views
 
 
@@ -121,12 +122,13 @@ class SubnPlusPlan:
         self, request: GroupedTables, tables: list[Counts], scale: Fraction
     ) -> list[Measurement]:
         variance = float(self._facts.noise_shares) * discrete_laplace_variance(scale)
+        weighed = max(variance, _LEAST_VARIANCE)
         return [
             Measurement(
                 attributes,
                 tuple(request.map_of(a) for a in attributes),
                 table.astype(np.float64),
-                variance,
+                weighed,
             )
             for attributes, table in zip(request.sets, tables, strict=True)
         ]

@@ -215,6 +215,17 @@ def test_where_no_pair_stands_out_the_margins_are_summed_again():
     assert isinstance(plan.model(), LatentModel)
 
 
+@pytest.mark.parametrize("epsilon", [10**3, 10**6, 10**9])
+def test_budgets_that_hide_nothing_are_fitted_too(epsilon):
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 12, 500)
+    table = Codes.from_columns([first, first // 2, rng.integers(0, 3, 500)], (12, 6, 3))
+    plan = SubnPlusPlan(facts(table.sizes, rows=table.rows, epsilon=Fraction(epsilon)))
+    run(plan, table, SeededRandomSource("clear"))
+    made = plan.model().sample(table.rows, SeededRandomSource("rows"))
+    assert pair_distance(table, made) < 0.1
+
+
 def test_what_is_not_the_current_result_is_refused_and_changes_nothing():
     plan = SubnPlusPlan(facts([2] * 5))
     before = plan.step()
