@@ -243,7 +243,7 @@ class Study:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
             document = tomllib.loads(text, parse_float=Decimal)
             attributes = tomllib.loads(text).get("attribute")
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(f"{where}: not TOML: {error}") from None
         try:
             return cls(**_fields(document, attributes))
@@ -273,6 +273,8 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
             _one_of(key, fields[key], tuple(word.value for word in words))
             fields[key] = words(fields[key])
     fields["epsilon"] = parse_epsilon(document["epsilon"])
+    if not isinstance(document["party"], list):
+        raise InputError("party: write one [[party]] for each")
     fields["members"] = tuple(_member(entry) for entry in document["party"])
     fields["schema"] = Schema.from_document({"attribute": attributes})
     if "signature" in document:
@@ -280,9 +282,9 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
     return fields
 
 
-def _member(entry: Mapping[str, Any]) -> Member:
-    if set(entry) != {"name", "rows", "identity"}:
-        raise InputError(f"party: expected name, rows and identity, got {', '.join(entry)}")
+def _member(entry: object) -> Member:
+    if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
+        raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
     if not isinstance(entry["name"], str):
         raise InputError(f"party: a name is a text, not {entry['name']!r}")
     try:

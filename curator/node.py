@@ -47,6 +47,7 @@ from curator.work import Work, effect_name
 
 logger = logging.getLogger(__name__)
 
+_ABORT_WAIT_S = 0.2
 _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
 
 
@@ -119,10 +120,18 @@ class StudyNode:
             return StudyState.REFUSED
 
     def abort(self, cause: str) -> None:
-        """The operator gives the study up; nothing happens if it is over."""
-        with self._lock:
+        """The operator gives the study up; nothing happens if it is over.
+
+        Nor while it is at work, which may take long: the request stays in the store, and whoever
+        looks there has other studies to see to and comes again.
+        """
+        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
+            return
+        try:
             if not self.record.state.over:
                 self._end_early(StudyState.FAILED, cause)
+        finally:
+            self._lock.release()
 
     def receive(self, party: str, sequence: int, body: bytes) -> None:
         """Take in a party's message of that number, durably.

@@ -14,7 +14,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from common.bundle.signatures import SignerRole
 from common.crypto.sum_plan import Aggregation
 from common.errors import InputError, ParleyError
 from common.methods import account, plan_of, statement_of
+from common.privacy.budget import parse_epsilon
 from common.privacy.statement import SEEDED, versions
 from common.rounds import decode_total, sum_plan_of
 from common.schema import Schema
@@ -39,6 +39,7 @@ from parley.console import Reporter, silent
 
 _MOST_TEXT = 64 << 20
 _MOST_MODEL = 1 << 30
+_MOST_RESULTS = 1 << 30
 _MOST_HEADER = 1 << 20
 _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and no more than that
 _ALWAYS = (release.STATEMENT, release.MODEL, release.SCHEMA, release.REPORT)
@@ -89,9 +90,11 @@ def check_agreement(contents: Contents, checked: Checked, *, tell: Reporter = si
         else:
             tell(0.5, "deriving the steps of the study again")
             _check_derivation(found, contents, checked, model)
-    except InputError as error:
+    except ParleyError as error:
         name = str(error).partition(":")[0]
         found.blame(name if name in checked.manifest.files else "the release", str(error))
+    except RecursionError:
+        found.blame("the release", "a file is nested too deeply to be compared")
     return found
 
 
@@ -166,10 +169,10 @@ def _check_sum(found: Agreement) -> None:
     privacy = found.privacy
     try:
         spent = sum(float(step["epsilon"]) for step in privacy["steps"])
-        delivered = float(Fraction(privacy["exact"]["epsilon_delivered"]))
+        delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
         right = math.isclose(spent, delivered, rel_tol=1e-9)
         right &= math.isclose(float(privacy["epsilon_delivered"]), delivered, rel_tol=1e-9)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+    except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
         right = False
     if not right:
         found.blame(release.STATEMENT, "its steps do not add up to the epsilon it states")
@@ -186,14 +189,18 @@ def _check_derivation(
             f"{made_by}, this is {here}"
         )
         return
+    size = checked.manifest.files[RESULTS].size
+    if size > _MOST_RESULTS:
+        raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST_RESULTS:,}")
     with contents.open(RESULTS) as stream:
-        found.results = read_results(stream, size=checked.manifest.files[RESULTS].size)
+        found.results = read_results(stream, size=size)
     study = found.study
     if study is None:
         return
     try:
         steps, learnt = derive(study, found.results)
-        seeded = SEEDED in found.privacy.get("not_private_because", ())
+        reasons = found.privacy.get("not_private_because")
+        seeded = isinstance(reasons, list) and SEEDED in reasons
         statement = statement_of(study, account(study, steps), source_private=not seeded)
     except ParleyError as error:
         found.blame(RESULTS, f"does not follow from {release.STUDY}: {error}")
@@ -222,7 +229,7 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
         ParleyError: these are not the results of this study.
     """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key.
-    bounds = replace(study, aggregation=Aggregation.CLEAR)
+    bounds = replace(study, aggregation=Aggregation.CLEAR, signature=None)
     plan, steps = plan_of(study), list[Step]()
     for number, result in enumerate(results):
         step = plan.step()

@@ -11,8 +11,10 @@ from common.bundle.contents import Contents, open_release
 from common.bundle.signatures import FOLDER, Signature, SignerRole
 from common.crypto.identity import normal_fingerprint
 from common.errors import InputError
+from common.study import Study
 from parley.consistency import Agreement, check_agreement
 from parley.console import Reporter, silent
+from parley.release import STUDY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,25 +117,29 @@ def verify_contents(
             agreement = check_agreement(contents, checked, tell=tell)
             problems += agreement.problems
     signed = {each.identity.fingerprint for each in checked.signatures}
-    missing = dict.fromkeys(signers, "a signature that is asked for")
-    if all_parties:
-        missing |= _parties(agreement)
+    missing = {each: "a signature that is asked for" for each in signers if each not in signed}
+    if all_parties and agreement is not None:
+        if agreement.study is not None:
+            missing |= missing_parties(agreement.study, checked.signatures)
+        elif not problems:  # or a release without a study would pass for one that all vouch for
+            detail = "is missing: without a study there are no parties that could countersign"
+            problems.append(Problem(STUDY, Kind.MISSING, detail))
     problems += [
         Problem(f"{FOLDER}/{fingerprint}.json", Kind.SIGNATURE, f"is missing: {what}")
         for fingerprint, what in missing.items()
-        if fingerprint not in signed
     ]
     return Verified(
         where=contents.where, checked=checked, agreement=agreement, problems=tuple(problems)
     )
 
 
-def _parties(agreement: Agreement | None) -> dict[str, str]:
-    if agreement is None or agreement.study is None:
-        return {}
+def missing_parties(study: Study, signatures: Sequence[Signature]) -> dict[str, str]:
+    """The parties that did not countersign, by fingerprint; signing as a curator is not that."""
+    vouching = {each.identity for each in signatures if each.role is SignerRole.PARTY}
     return {
         member.identity.fingerprint: f"the countersignature of party {member.name!r}"
-        for member in agreement.study.members
+        for member in study.members
+        if member.identity not in vouching
     }
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from common.errors import InputError, LocalError
 
 _LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
+_MOST_PLACES = 100  # before or behind the point: a few letters must not become gigabytes of digits
 
 
 def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
@@ -25,16 +26,27 @@ def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
             raise TypeError
         if isinstance(value, float):
             value = repr(float(value))
-        epsilon = Fraction(value.strip() if isinstance(value, str) else value)
+        epsilon = _exact(value)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
         raise InputError(
             f"epsilon {value!r} is not a number: write it like 0.5, 1e-2 or 1/3"
         ) from error
-    if epsilon <= 0:
+    if epsilon is not None and epsilon <= 0:
         raise InputError(f"epsilon {value!r} must be above zero")
-    if not 1 / _LARGEST <= epsilon <= _LARGEST:
+    if epsilon is None or not 1 / _LARGEST <= epsilon <= _LARGEST:
         raise InputError(f"epsilon {value!r} is meant for no table: choose it between 0.01 and 10")
     return epsilon
+
+
+def _exact(value: str | Decimal | Fraction | int | float) -> Fraction | None:
+    """The number, or None if it has an exponent that nobody writes in earnest."""
+    if isinstance(value, str) and "/" not in value:
+        value = Decimal(value.strip())
+    if isinstance(value, Decimal) and value.is_finite():
+        places = value.as_tuple().exponent
+        if max(abs(int(places)), abs(value.adjusted())) > _MOST_PLACES:
+            return None
+    return Fraction(value)
 
 
 def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:

@@ -99,6 +99,8 @@ class Feed:
                 made = self._make()
             except ParleyError as error:  # a busy store; there is another look soon
                 logger.warning("no news this time: %s", error)
+            except Exception:  # a defect; a page that stands still would look like one that lives
+                logger.exception("no news this time")
             else:
                 self._take(made)
             with self._news:

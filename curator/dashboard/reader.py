@@ -77,8 +77,9 @@ class StoreReader:
             raise LocalError(f"{path} cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+        """Close the file; not under the feet of a thread that reads."""
+        with self._lock:
+            self._connection.close()
 
     def version(self) -> int:
         """Changes whenever the service has written something; asking costs next to nothing."""

@@ -72,5 +72,7 @@ def _report(found: Verified) -> None:
     privacy = found.agreement.privacy
     if privacy.get("private") is False:
         console.warn("NOT PRIVATE: the release says so itself; do not publish it")
-    elif privacy:
-        console.result(f"epsilon {privacy['epsilon_delivered']:g} for one row of one owner")
+        return
+    epsilon = privacy.get("epsilon_delivered")
+    if isinstance(epsilon, int | float):  # not so in what another version wrote, or somebody else
+        console.result(f"epsilon {epsilon:g} for one row of one owner")

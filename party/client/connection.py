@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from common.errors import ParleyError
+from common.errors import LocalError
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.certificates import Role
@@ -44,7 +44,7 @@ OPEN = ("waiting for parties", "running")
 ENDED = ("refused", "failed")
 
 
-class HungUpError(ParleyError):
+class HungUpError(LocalError):
     """We ended the call ourselves, because this node stops; nothing is wrong with anybody."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from common.errors import ParleyError, PolicyError
+from common.errors import InputError, ParleyError, PolicyError
 from common.study import Study
 from party import decisions
 from party.approvals import Decision
@@ -77,7 +77,11 @@ class Desk:
         for summary in invited[:MOST_STUDIES]:
             if self.study(summary.study) is not None:
                 continue
-            study = Study.from_toml(connection.fetch_study(summary.study), where="a study")
+            try:
+                study = Study.from_toml(connection.fetch_study(summary.study), where="a study")
+            except InputError as error:  # one that cannot be read hides no other
+                logger.warning("the curator sent what is not a study: %s", error)
+                continue
             if study.digest != summary.study:
                 logger.warning("the curator sent another study than the one asked for")
                 continue

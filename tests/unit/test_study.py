@@ -199,3 +199,18 @@ def test_a_signature_of_another_study_is_refused():
     signature = study(name="another").signed_by(SIGNER).signature
     with pytest.raises(InputError, match="did not sign this study"):
         study(signature=signature)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"name = {'[' * 5000}{']' * 5000}",
+        'name = "x"\nepsilon = "1"\nparty = 5\nattribute = []',
+        'name = "x"\nepsilon = "1"\nparty = [5]\nattribute = []',
+        'name = "x"\nepsilon = "1e999999999"\nparty = []\nattribute = []',
+        'name = "x"\nepsilon = 1e999999999\nparty = []\nattribute = []',
+    ],
+)
+def test_a_hostile_text_is_refused_and_costs_nothing(text):
+    with pytest.raises(InputError):
+        Study.from_toml(text)

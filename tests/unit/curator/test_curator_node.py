@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import threading
 from fractions import Fraction
 from pathlib import Path
 
@@ -252,6 +253,30 @@ def test_an_operator_can_give_a_study_up(stage):
     node.abort("again")
     assert node.record.state is StudyState.FAILED
     assert node.record.cause == "the consortium changed its mind"
+
+
+def test_giving_up_a_study_at_work_holds_nobody_up_and_happens_later(stage):
+    studies = stage.studies()
+    node = start(stage, studies)
+    stage.store.ask_to_abort(stage.study.digest, "enough", at="now")
+    at_work, done = threading.Event(), threading.Event()
+
+    def work():
+        with node._lock:
+            at_work.set()
+            done.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    at_work.wait()
+    try:
+        studies.open()  # the same that every call of a party does
+        assert node.record.state is StudyState.RUNNING
+    finally:
+        done.set()
+        thread.join()
+    studies.open()
+    assert node.record.state is StudyState.FAILED
 
 
 def test_the_key_of_an_encrypted_study_is_made_once_kept_sealed_and_wiped(

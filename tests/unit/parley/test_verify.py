@@ -3,6 +3,8 @@
 import json
 import shutil
 import zipfile
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,7 @@ from common.study import Study
 from parley.cli import main
 from parley.keyring import init_identity
 from parley.population import demo_schema_toml, make_population
+from parley.verification import missing_parties
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +108,12 @@ def edit_json(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
+def state(folder, **changes):
+    """Another privacy statement, in both files that have it."""
+    edit_json(folder / "privacy.json", **changes)
+    edit_json(folder / "model.json", privacy=json.loads((folder / "privacy.json").read_text()))
+
+
 def lower_the_epsilon(folder):
     for name in ("privacy.json", "model.json"):
         document = json.loads((folder / name).read_text())
@@ -147,6 +156,9 @@ def another_study(folder):
         ("one", lambda f: (f / "synthetic.parquet").write_bytes(b"x"), "synthetic.parquet"),
         ("one", lambda f: (f / "schema.toml").write_text("x"), "schema.toml"),
         ("one", lambda f: (f / "privacy.json").write_text("{"), "privacy.json"),
+        ("one", lambda f: state(f, exact={"epsilon_delivered": "1e999999999"}), "privacy.json"),
+        ("one", lambda f: state(f, steps=[{"epsilon": 10**400}]), "privacy.json"),
+        ("several", lambda f: state(f, not_private_because=5), "privacy.json"),
     ],
 )
 def test_a_forged_release_contradicts_itself(parley, copies, release, spoil, file):
@@ -168,6 +180,38 @@ def test_a_countersignature_of_somebody_outside_the_study_is_refused(parley, cop
     done = parley("verify", "several")
     assert done.code == 3
     assert "pins no such identity for a party 'party 1'" in done.err
+
+
+def test_a_release_of_a_signed_study_follows_from_it_too(parley, copies):
+    """Its signature is of the study as agreed, not of the variants that are derived of it."""
+    study = Study.load(copies / "several" / "study.toml")
+    signed = study.signed_by(Identity.generate(SeededRandomSource("proposer")))
+    (copies / "several" / "study.toml").write_text(signed.to_toml())
+    reseal(copies / "several")
+    done = parley("verify", "several", "--json")
+    assert (done.code, done.json["problems"], done.json["not_checked"]) == (0, [], [])
+
+
+def test_a_party_that_signs_as_something_else_has_not_countersigned(tmp_path):
+    party = Identity.generate(SeededRandomSource("party"))
+    agreed = SimpleNamespace(members=[SimpleNamespace(name="north", identity=party.public)])
+    signature = Signer(role=SignerRole.CURATOR, name="hub", identity=party).sign(b"manifest")
+    for role, missing in ((SignerRole.CURATOR, 1), (SignerRole.PARTY, 0)):
+        signatures = (replace(signature, role=role),)
+        assert len(missing_parties(agreed, signatures)) == missing
+
+
+def test_a_release_without_a_study_does_not_pass_for_one_that_all_parties_vouch_for(parley, copies):
+    done = parley("verify", "one", "--all-parties")
+    assert done.code == 3
+    assert "study.toml: is missing: without a study there are no parties" in done.err
+
+
+def test_a_statement_of_another_version_may_look_different(parley, copies, monkeypatch):
+    monkeypatch.setattr("parley.consistency.versions", lambda: {"parley": "99"})
+    state(copies / "several", epsilon_delivered=None)
+    reseal(copies / "several")
+    assert parley("verify", "several").code == 0
 
 
 def test_a_release_of_another_version_is_checked_as_far_as_it_can_be(parley, copies, monkeypatch):

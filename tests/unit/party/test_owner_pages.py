@@ -244,6 +244,21 @@ def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(house, stu
     assert desk.studies() == []
 
 
+def test_a_text_that_is_no_study_hides_no_other(house, study):
+    sent = {b"x": "name = 5", study.digest: study.to_toml()}
+
+    @contextlib.contextmanager
+    def dial():
+        yield SimpleNamespace(
+            enrol=lambda name, identity: [SimpleNamespace(study=digest) for digest in sent],
+            fetch_study=lambda digest: sent[digest],
+        )
+
+    desk = Desk(house, [], dial=dial)
+    desk.ask()
+    assert [each.digest for each, _ in desk.studies()] == [study.digest]
+
+
 def test_a_curator_out_of_reach_is_said_and_nothing_more(house):
     def dial():
         raise WireError(ErrorCode.UNAVAILABLE)

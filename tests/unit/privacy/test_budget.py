@@ -44,6 +44,13 @@ def test_parts_add_up_exactly_and_keep_their_proportions(total, weights):
     )
 
 
+@pytest.mark.parametrize("value", ["1e999999999", "1e-999999999", "0e999999999"])
+@pytest.mark.parametrize("kind", [str, Decimal])
+def test_a_few_letters_do_not_become_gigabytes_of_digits(value, kind):
+    with pytest.raises(InputError, match="meant for no table"):
+        parse_epsilon(kind(value))
+
+
 @pytest.mark.parametrize("weights", [[], [0, 0], [2, -1]])
 def test_impossible_weights_are_refused(weights):
     with pytest.raises(LocalError):

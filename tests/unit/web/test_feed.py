@@ -99,3 +99,15 @@ def test_a_feed_that_ends_sends_everybody_away(source):
         states(stream, 1)
     assert list(stream) == []
     assert feed.response(lambda: True).status == 503
+
+
+def test_a_defect_in_one_document_does_not_stop_the_news(feed, source, caplog, monkeypatch):
+    monkeypatch.setattr(source, "document", 1)  # cannot be sent
+    monkeypatch.setattr(feed, "_make", lambda: source.document.to_bytes(-1))
+    stream = feed.response(lambda: True).body
+    assert next(stream).startswith(b"retry")
+    assert next(stream) == b": still here\n\n"
+    monkeypatch.setattr(feed, "_make", lambda: b"4")
+    assert states(stream, 1) == [b"event: state\ndata: 4\n\n"]
+    stream.close()
+    assert "no news this time" in caplog.text
