@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from common.database import Database
+from common.errors import LocalError
 from common.messages import Message, ResultPublished, StepOpened, StudyOpened
 from common.study import Study
 
@@ -52,7 +53,7 @@ class PhaseTraffic:
         """Plain values."""
         return {
             "rounds": self.rounds,
-            "seconds": round(self.seconds, 1),  # finer times would tell about the rows
+            "seconds": round(self.seconds, 1),
             "bytes_sent": dict(sorted(self.sent.items())),
             "bytes_received": dict(sorted(self.received.items())),
         }
@@ -70,7 +71,7 @@ Phases = Mapping[str, PhaseTraffic]
 
 
 def transcript_of(study: Study, phases: Phases) -> dict[str, object]:
-    """Bytes, rounds and seconds by phase and party: the content of transcript.json."""
+    """Bytes, rounds and seconds by phase and party, for whoever ran the study."""
     return {
         "study": study.digest.hex(),
         "parties": [member.name for member in study.members],
@@ -82,6 +83,23 @@ def transcript_of(study: Study, phases: Phases) -> dict[str, object]:
         "rounds": sum(traffic.rounds for traffic in phases.values()),
         "seconds": round(sum(traffic.seconds for traffic in phases.values()), 1),
     }
+
+
+def without_times(transcript: Mapping[str, object]) -> dict[str, object]:
+    """The content of transcript.json: what anybody may read.
+
+    Bytes and rounds follow from the study and its published results. How long a step took depends
+    on the rows it was about, and no noise hides that: times stay with the curator and the owners.
+    """
+    phases = transcript["phases"]
+    if not isinstance(phases, Mapping):
+        raise LocalError("a transcript has phases")
+    kept = {phase: _untimed(traffic) for phase, traffic in phases.items()}
+    return _untimed(transcript) | {"phases": kept}
+
+
+def _untimed(values: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in values.items() if key != "seconds"}
 
 
 class Traffic:

@@ -42,7 +42,7 @@ class FittedStudy:
         results: what was published in each of them.
         privacy: the privacy statement, as in privacy.json.
         columns: the columns of the owners' tables.
-        transcript: bytes, rounds and seconds by phase and party.
+        transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
         seed: of a run that is not private.
     """
 

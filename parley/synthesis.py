@@ -11,6 +11,7 @@ from common.bundle.results import RESULTS, write_results
 from common.bundle.sealing import seal
 from common.bundle.signatures import Signer
 from common.schema import Codes
+from common.traffic import without_times
 from parley import release
 from parley.console import Reporter, silent
 from parley.privbayes import FittedPrivBayes
@@ -79,7 +80,7 @@ def write_release(
     if isinstance(fitted, FittedPrivelet):
         fitted.save(folder / release.RANGES)
     if isinstance(fitted, FittedStudy):
-        release.write_json(folder / release.TRANSCRIPT, fitted.transcript)
+        release.write_json(folder / release.TRANSCRIPT, without_times(fitted.transcript))
         (folder / release.STUDY).write_text(fitted.study.to_toml(), encoding="utf-8")
         write_results(folder / RESULTS, fitted.results)
     facts = _facts(fitted, wanted, synthetic)
@@ -187,7 +188,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
 
 
 def _study_sections(fitted: FittedStudy, synthetic: Codes) -> list[Section]:
-    sections = [Section("Communication and time", _traffic(fitted))]
+    sections = [Section("Communication", _traffic(fitted))]
     forecast = floor_forecast(
         fitted.model, fitted.steps, synthetic, rows=fitted.rows, epsilon=fitted.study.epsilon
     )
@@ -197,26 +198,20 @@ def _study_sections(fitted: FittedStudy, synthetic: Codes) -> list[Section]:
 
 
 def _traffic(fitted: FittedStudy) -> str:
-    """By phase; bytes and seconds only where they were measured, which a deployment does not."""
+    """By phase."""
     phases = fitted.transcript["phases"]
     if not isinstance(phases, dict):
         return ""
-    if not all("seconds" in traffic for traffic in phases.values()):
-        return table(
-            ["phase", "rounds"], [[phase, traffic["rounds"]] for phase, traffic in phases.items()]
-        )
     lines = [
         [
             phase,
             traffic["rounds"],
             sum(traffic["bytes_sent"].values()),
             sum(traffic["bytes_received"].values()),
-            traffic["seconds"],
         ]
         for phase, traffic in phases.items()
     ]
-    headings = ["phase", "rounds", "bytes from the parties", "bytes to the parties", "seconds"]
-    return table(headings, lines)
+    return table(["phase", "rounds", "bytes from the parties", "bytes to the parties"], lines)
 
 
 def _privbayes_steps(fitted: FittedPrivBayes) -> list[tuple[str, object]]:

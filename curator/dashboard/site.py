@@ -1,7 +1,4 @@
-"""The pages of the dashboard, and its life beside the service.
-
-    with serving_dashboard(Dashboard(...), listen="127.0.0.1:7444", ...):
-        ...
+"""The pages of the dashboard; `serving` puts them behind an address.
 
 One page, drawn by its script from the values of `snapshot`, which come as server-sent events.
 """

@@ -234,8 +234,8 @@ def abort(
 ) -> None:
     """End a study without a release. What it has cost the owners' rows so far stays charged.
 
-    A running curator ends it at once and tells the parties; one that is not running does so when it
-    is started.
+    A running curator ends it as soon as it does not compute for it, and tells the parties; one that
+    is not running does so when it is started.
     """
     settings = curator_settings(config, os.environ).values
     record, _ = find_record(settings, study)

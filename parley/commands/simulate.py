@@ -99,7 +99,7 @@ def simulate_study(
     """Run a study of several owners on this machine, with the roles and keys of a deployment.
 
     The folder holds what `parley synthesize` writes, the study, results.bin (what was published
-    during it), and transcript.json: bytes, rounds and seconds by phase and party.
+    during it), and transcript.json: bytes and rounds by phase and party.
     """
     release.check_target(out, overwrite=overwrite)
     if rows is not None and rows < 1:

@@ -1,6 +1,7 @@
 """The owner's pages and their life: a loopback address, and a token in the printed address.
 
-    with serving_ui(desk, port=0, announce=print) as address:
+    with serving_ui(desk, port=0) as address:
+        print(address)
         stopping.wait()
 
 The token is drawn anew at every start and is behind `#` in the address, the part that browsers do
