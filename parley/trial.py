@@ -81,6 +81,7 @@ class Trial:
             method=method,
             epsilon=epsilon * self.scaled(epsilon),
             aggregation=Aggregation.CLEAR,
+            signature=None,  # it was of another epsilon
         )
         source = SeededRandomSource(f"{self._seed}/{method}/{epsilon}/{number}")
         return run_study(tried, plan_of, self._tables, self._identities, source=source)

@@ -185,7 +185,8 @@ def proposed(parley, small, tmp_path):
     words = ["curator", "study", "new", "--name", "s", "--schema", "schema.toml", "--epsilon", "1"]
     for name in ("north", "south"):
         words += ["--party", f"{name}:200:{name}/identity.pub"]
-    assert parley(*words, "--aggregation", "masked", "--out", "study.toml").code == 0
+    words += ["--signer", "north/identity.key", "--aggregation", "masked", "--out", "study.toml"]
+    assert parley(*words).code == 0
     return "study.toml"
 
 
