@@ -34,8 +34,10 @@ STORY = {
         {"certificate", "file"},
     ),
     "accept": (
-        "keys accept {issue[file]} --authority hub/keys/authority.pem --folder north/keys "
-        "--fingerprint {init[authority][fingerprint]}",
+        (
+            "keys accept {issue[file]} --authority hub/keys/authority.pem --folder north/keys "
+            "--fingerprint {init[authority][fingerprint]}"
+        ),
         KEYRING,
     ),
     "rotate": ("keys rotate --folder hub/keys", KEYRING),
