@@ -228,7 +228,8 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
     Raises:
         ParleyError: these are not the results of this study.
     """
-    # The bounds of a sum do not depend on how it is added up; in the clear it needs no key.
+    # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
+    # signed that variant of the study.
     bounds = replace(study, aggregation=Aggregation.CLEAR, signature=None)
     plan, steps = plan_of(study), list[Step]()
     for number, result in enumerate(results):

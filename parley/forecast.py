@@ -147,7 +147,7 @@ def forecast(
 
 
 def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> EpsilonForecast:
-    study = replace(trial.study, epsilon=epsilon, signature=None)
+    study = replace(trial.study, epsilon=epsilon, signature=None)  # nobody signed this one
     made = [trial.run(study.method, epsilon, number) for number in range(runs)]
     floors = [trial.run("floor", epsilon, number) for number in range(runs)]
     steps = [_unscaled(step, trial.scaled(epsilon)) for step in made[0].steps]

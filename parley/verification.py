@@ -53,14 +53,7 @@ class Verified:
                 {"file": each.file, "kind": each.kind.value, "detail": each.detail}
                 for each in self.problems
             ],
-            "signatures": [
-                {
-                    "role": each.role.value,
-                    "name": each.name,
-                    "fingerprint": each.identity.fingerprint,
-                }
-                for each in self.signatures
-            ],
+            "signatures": [signer_json(each) for each in self.signatures],
             "study": self.checked.manifest.study,
             "files": len(self.checked.manifest.files),
             "not_checked": ["whether the files agree with each other"]
@@ -140,6 +133,15 @@ def missing_parties(study: Study, signatures: Sequence[Signature]) -> dict[str, 
         member.identity.fingerprint: f"the countersignature of party {member.name!r}"
         for member in study.members
         if member.identity not in vouching
+    }
+
+
+def signer_json(signature: Signature) -> dict[str, str]:
+    """Who vouches, and as what, for a script."""
+    return {
+        "role": signature.role.value,
+        "name": signature.name,
+        "fingerprint": signature.identity.fingerprint,
     }
 
 

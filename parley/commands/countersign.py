@@ -9,15 +9,16 @@ from typing import Annotated
 import typer
 
 from parley import console, countersigning
-from parley.commands.options import Config
+from parley.commands.options import AsJson, Config
 from parley.configuration import party_settings
-from parley.verification import signer_text
+from parley.verification import signer_json, signer_text
 
 
 def countersign(
     release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
     *,
     config: Config = None,
+    json: AsJson = False,
 ) -> None:
     """Vouch for a release: the study we approved, the results we saw, the epsilon we paid.
 
@@ -26,4 +27,7 @@ def countersign(
     settings = party_settings(config, os.environ).values
     with console.progress("verifying") as tell:
         signature = countersigning.countersign(release, settings, tell=tell)
+    if json:
+        console.result_json({"release": str(release)} | signer_json(signature))
+        return
     console.result(f"{release} is {signer_text(signature)}")

@@ -133,6 +133,7 @@ def new(
     config: Config = None,
     signer: Signer = None,
     unsigned: Unsigned = False,
+    json: AsJson = False,
 ) -> None:
     """Write a study down: schema, budget, and who takes part with which identity and how many rows.
 
@@ -159,7 +160,7 @@ def new(
         study = study.signed_by(_signing_identity(config, signer))
     write_new(out, study.to_toml().encode())
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
-    _tell_offered(study)
+    _tell_offered(study, out, as_json=json)
 
 
 @study_app.command()
@@ -169,6 +170,7 @@ def add(
     config: Config = None,
     signer: Signer = None,
     unsigned: Unsigned = False,
+    json: AsJson = False,
 ) -> None:
     """Offer a study to its parties; a running curator takes it up by itself.
 
@@ -180,7 +182,7 @@ def add(
         proposed = proposed.signed_by(_signing_identity(config, signer))
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
     curator_app.propose(settings, proposed, clock=_now)
-    _tell_offered(proposed)
+    _tell_offered(proposed, study, as_json=json)
 
 
 @study_app.command(name="list")
@@ -231,6 +233,7 @@ def abort(
     *,
     reason: Annotated[str, typer.Option(help="Why; the parties read it.")],
     config: Config = None,
+    json: AsJson = False,
 ) -> None:
     """End a study without a release. What it has cost the owners' rows so far stays charged.
 
@@ -243,7 +246,10 @@ def abort(
     record = ask_to_abort(settings, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
     if not record.state.over:
         console.warn("no curator runs on this state now, or it is busy: the study ends when it can")
-    console.result(f"state    {_standing(record)}")
+    if json:
+        console.result_json(_as_json(record))
+    else:
+        console.result(f"state    {_standing(record)}")
 
 
 def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
@@ -261,7 +267,11 @@ def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
     return load_identity(signer, passphrase=passphrase_in(passphrase_file))
 
 
-def _tell_offered(study: Study) -> None:
+def _tell_offered(study: Study, file: Path, *, as_json: bool) -> None:
+    if as_json:
+        told = {"study": study.digest.hex(), "name": study.name, "signer": study.signer}
+        console.result_json(told | {"file": str(file)})
+        return
     console.result(f"digest {study.digest.hex()}")
     console.result(f"signer {study.signer or 'nobody'}")
 

@@ -57,6 +57,7 @@ def init(
     ] = False,
     passphrase_file: PassphraseFile = None,
     ask_passphrase: AskPassphraseFlag = False,  # noqa: FBT002
+    json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Make keys: at the curator the consortium's authority, at a party its key and a request.
 
@@ -80,6 +81,9 @@ def init(
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
+    if json:
+        console.result_json(_as_json(ring))
+    elif ring.is_authority:
         _show_certificate("authority", ring.authority())
     else:
         _show_request(ring)
@@ -89,13 +93,17 @@ def init(
 def request(
     folder: Folder = _FOLDER,
     out: Annotated[Path | None, typer.Option(help="Write a copy of the request here.")] = None,
+    json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Show the request that waits for approval, and the fingerprint to tell the curator."""
     ring = Keyring.open(folder)
     waiting = read(ring.request)
-    _show_request(ring)
     if out is not None:
         write_new(out, waiting)
+    if json:
+        console.result_json(_as_json(ring))
+    else:
+        _show_request(ring)
 
 
 @app.command()
@@ -107,6 +115,7 @@ def approve(
         int, typer.Option(min=1, max=3650, help="For how long the certificate is valid.")
     ] = CERTIFICATE_DAYS,
     passphrase_file: PassphraseFile = None,
+    json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Issue a certificate for a request, after comparing its fingerprint with the party's owner."""
     ring = Keyring.open(folder)
@@ -120,11 +129,14 @@ def approve(
                 f"{subject.name!r} has a certificate until {earlier.not_valid_after_utc:%Y-%m-%d} "
                 f"({certificates.fingerprint(earlier)}): is this a rotation?"
             )
-    _compare("key of the request", key, fingerprint)
+    _compare("key of the request", key, fingerprint, as_json=json)
     certificate, path = ring.approve(
         waiting, days=days, now=_now(), passphrase=passphrase_in(passphrase_file)
     )
-    _show_certificate("certificate", certificate)
+    if json:
+        console.result_json({"certificate": _described(certificate), "file": str(path)})
+    else:
+        _show_certificate("certificate", certificate)
     console.note(f"send {path} and {ring.files.authority} to {subject.name!r}; neither is secret")
 
 
@@ -136,6 +148,7 @@ def accept(
         Path | None, typer.Option(help="The authority's certificate; needed the first time.")
     ] = None,
     fingerprint: Fingerprint = None,
+    json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Take an approved certificate into use; the first time, the authority as well."""
     ring = Keyring.open(folder)
@@ -143,12 +156,15 @@ def accept(
         data = read(authority)
         trusted = parse_certificates(data, where=authority)[0]
         if ring.authority() is None:
-            _compare("authority", certificates.fingerprint(trusted), fingerprint)
+            _compare("authority", certificates.fingerprint(trusted), fingerprint, as_json=json)
         ring.trust(data, where=authority)
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet; name its file with --authority")
     taken = ring.accept(read(certificate), where=certificate, now=_now())
-    _show_certificate("certificate", taken)
+    if json:
+        console.result_json(_as_json(ring))
+    else:
+        _show_certificate("certificate", taken)
 
 
 @app.command()
@@ -175,6 +191,7 @@ def identity(
     *,
     ask_passphrase: AskPassphraseFlag = False,
     passphrase_file: PassphraseFile = None,
+    json: AsJson = False,
 ) -> None:
     """Make an identity by itself: for an owner who signs releases, or a curator that has none."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -182,18 +199,28 @@ def identity(
     console.note(
         f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
     )
-    console.result(f"identity     {made.fingerprint}")
+    if json:
+        console.result_json({"identity": made.fingerprint})
+    else:
+        console.result(f"identity     {made.fingerprint}")
 
 
 @app.command()
-def rotate(folder: Folder = _FOLDER, passphrase_file: PassphraseFile = None) -> None:
+def rotate(
+    folder: Folder = _FOLDER,
+    passphrase_file: PassphraseFile = None,
+    json: AsJson = False,  # noqa: FBT002
+) -> None:
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
     renewed = ring.rotate(now=_now(), passphrase=passphrase_in(passphrase_file))
-    if renewed is None:
+    if json:
+        console.result_json(_as_json(ring))
+    elif renewed is None:
         _show_request(ring)
     else:
         _show_certificate("certificate", renewed)
+    if renewed is not None:
         console.note("a running curator takes it up by itself; open connections go on")
 
 
@@ -208,13 +235,20 @@ def passphrase(
     remove: Annotated[  # noqa: FBT002
         bool, typer.Option("--remove", help="Under none: their mode protects the keys.")
     ] = False,
+    json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Put the identity and the authority's key under another passphrase, or a first one."""
     ring = Keyring.open(folder)
     if remove and new_passphrase_file is not None:
         raise InputError("give --remove or --new-passphrase-file, not both")
     new = None if remove else chosen_passphrase(new_passphrase_file)
-    for path in ring.protect(old=passphrase_in(passphrase_file), new=new):
+    changed = ring.protect(old=passphrase_in(passphrase_file), new=new)
+    if json:
+        console.result_json(
+            {"files": [str(path) for path in changed], "encrypted": new is not None}
+        )
+        return
+    for path in changed:
         console.result(f"{path}: {'mode 0600 only' if new is None else 'under the new passphrase'}")
 
 
@@ -223,6 +257,7 @@ def revoke(
     certificate: Annotated[str, typer.Argument(help="A certificate's file, or its fingerprint.")],
     folder: Folder = _FOLDER,
     reason: Annotated[str, typer.Option(help="A note for the list.")] = "",
+    json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Put a certificate on the curator's revocation list; it is refused from the next call on."""
     ring = Keyring.open(folder)
@@ -235,6 +270,9 @@ def revoke(
     if not reason.isprintable():
         raise InputError("--reason: one line, please")
     added = ring.revoke(fingerprint, reason)
+    if json:
+        console.result_json({"revoked": fingerprint, "already": not added})
+        return
     console.result(f"{'revoked' if added else 'was revoked already'}  {fingerprint}")
 
 
@@ -242,21 +280,23 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _compare(what: str, actual: str, told: str | None) -> None:
+def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None:
     """Go on only if somebody has compared the fingerprint."""
     console.note(f"fingerprint of the {what}:")
-    console.result(actual)
+    (console.note if as_json else console.result)(actual)
     if told is not None:
         if told.strip().upper() != actual:
             raise InputError(f"the fingerprint of the {what} is not the one you were told: stop")
     elif not sys.stdin.isatty():
         raise InputError("compare the fingerprint with its owner's, and give it: --fingerprint ...")
-    elif not typer.confirm("Is this what the other side sees, by telephone or in person?"):
+    elif not typer.confirm(
+        "Is this what the other side sees, by telephone or in person?", err=True
+    ):
         raise InputError("not confirmed; nothing was changed")
 
 
 def _as_json(ring: Keyring) -> dict[str, object]:
-    """What `show` shows; None for what is not there."""
+    """What `show` shows, and every command that changes it; None for what is not there."""
     public = ring.public_identity
     identity = load_public_identity(public).fingerprint if public.exists() else None
     request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None

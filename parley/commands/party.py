@@ -101,16 +101,23 @@ def approve(
     *,
     config: Config = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Approve a study, after a review; the node then signs it and takes part."""
     with _house(config) as house:
         seen = _seen(house, study)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
-            if not typer.confirm(f"Spend epsilon {seen.cost} of every row of ours on it?"):
+            if not typer.confirm(
+                f"Spend epsilon {seen.cost} of every row of ours on it?", err=True
+            ):
                 raise InputError("not confirmed; nothing was decided")
         decisions.approve(house.approvals, seen, at=house.now())
-    console.result(f"approved {seen.digest}")
+    if json:
+        told = {"study": seen.digest, "decision": "approved", "epsilon": str(seen.cost)}
+        console.result_json(told)
+    else:
+        console.result(f"approved {seen.digest}")
 
 
 @app.command()
@@ -119,13 +126,17 @@ def decline(
     *,
     config: Config = None,
     reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    json: AsJson = False,
 ) -> None:
     """Decline a study, for good; the curator is told so, and not why."""
     declined = Study.load(study)
     with open_file(_settings(config)) as file:
         at = _now().isoformat(timespec="seconds")
         decisions.decline(Approvals(file), declined.digest, reason=reason, at=at)
-    console.result(f"declined {declined.digest.hex()}")
+    if json:
+        console.result_json({"study": declined.digest.hex(), "decision": "declined"})
+    else:
+        console.result(f"declined {declined.digest.hex()}")
 
 
 @app.command()
@@ -178,6 +189,7 @@ def fetch(
     *,
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
     config: Config = None,
+    json: AsJson = False,
 ) -> None:
     """Ask the curator for a study that we are invited to, to review it."""
     settings = _settings(config)
@@ -188,10 +200,15 @@ def fetch(
         if len(found) != 1:
             raise InputError(f"{study!r} is not one study; see `parley party status`")
         document = connection.fetch_study(found[0].study)
-    if Study.from_toml(document, where="the study").digest != found[0].study:
+    fetched = Study.from_toml(document, where="the study")
+    if fetched.digest != found[0].study:
         raise InputError("the curator sent another study than the one asked for")
     write_new(out, document.encode())
-    console.result(f"digest {found[0].study.hex()}")
+    if json:
+        told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
+        console.result_json(told | {"file": str(out)})
+    else:
+        console.result(f"digest {fetched.digest.hex()}")
 
 
 def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:

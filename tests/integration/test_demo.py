@@ -110,6 +110,25 @@ def test_everybody_stops_when_asked_and_logs_for_machines(small, tmp_path):
         assert all(json.loads(line)["time"] for line in log.splitlines())
 
 
+def test_an_owner_fetches_the_study_and_countersigns_its_release_for_scripts(
+    small, tmp_path, monkeypatch, capsys
+):
+    own = ["--json", "--config", str(tmp_path / "party-1" / "party.toml")]
+    with small() as consortium:
+        place = consortium.run(timeout_s=120)
+        port = (tmp_path / "curator" / "port").read_text().strip()
+        monkeypatch.setenv("PARLEY_PARTY_CURATOR", f"127.0.0.1:{port}")
+        file, digest = tmp_path / "fetched.toml", consortium.study.digest.hex()
+        assert main(["party", "fetch", digest[:9], "--out", str(file), *own]) == 0
+        fetched = json.loads(capsys.readouterr().out)
+    assert main(["party", "countersign", str(place), *own]) == 0  # again is harmless
+    signed = json.loads(capsys.readouterr().out)
+    assert (fetched["study"], fetched["file"]) == (digest, str(file))
+    assert Study.load(file).signer == fetched["signer"]
+    assert (signed["role"], signed["name"]) == ("party", "one")
+    assert (place / "signatures" / f"{signed['fingerprint']}.json").exists()
+
+
 def test_a_process_that_fails_is_told_with_the_end_of_its_log_and_nobody_is_left(small, tmp_path):
     with small() as consortium:
         (tmp_path / "party-2" / "rows.parquet").unlink()

@@ -34,7 +34,11 @@ REASONS = (
     "installs software", "makes an environment of its own", "a fragment", "takes minutes",
 )  # fmt: skip
 SAID = {  # words that a page's commands must have printed
-    "README.md": ["synthetic.csv", "privacy.json", "report.html", "release  "],
+    "README.md": ["report.html", "release  ", "countersigned by party 'south'", "verified"],
+    "docs/release-bundle.md": ["countersigned by party 'north'", '"verified": true'],
+    "docs/dashboard.md": ["dashboard on http://127.0.0.1:", "/login#token="],
+    "docs/planning.md": ["Expected average distance", "no noise"],
+    "docs/quickstart-owner.md": ["countersigned by party 'north'", "approved"],
     "docs/running-a-study.md": [
         "What leaves the building", "approved by the owner", "synthetic.csv", "report.html",
         "study.toml", "verified", "Our policy allows it",
@@ -159,6 +163,8 @@ def test_commands_are_nowhere_but_in_blocks_that_are_run():
         for kind, code in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
             if kind not in ("sh", "python"):
                 assert not re.search(r"^\$? *parley ", code, re.MULTILINE), f"{page}: {code}"
+        prose = re.sub(r"^```.*?^```$|^<!--.*?-->$", "", text, flags=re.MULTILINE | re.DOTALL)
+        assert not re.search(r"^ {4,}(parley|make|python) ", prose, re.MULTILINE), page
 
 
 def test_the_make_targets_that_pages_name_exist():
@@ -174,6 +180,14 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if "://" not in target:
                 assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_index_names_every_page():
+    index = (ROOT / "docs" / "README.md").read_text()
+    found = {*ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md")} - {ROOT / "docs/README.md"}
+    names = {os.path.relpath(path, ROOT / "docs") for path in found}
+    assert names <= set(re.findall(r"\]\(([^)]+)\)", index))
+    assert "(docs/README.md)" in (ROOT / "README.md").read_text()
 
 
 def test_a_page_is_read_as_a_reader_would():

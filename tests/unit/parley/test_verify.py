@@ -146,7 +146,7 @@ def another_study(folder):
         ("one", lower_the_epsilon, "privacy.json"),
         ("several", flip_a_result, "model.json"),
         ("several", rename_a_column, "synthetic.csv"),
-        ("several", another_study, "privacy.json"),
+        ("several", another_study, "transcript.json"),
         ("several", lambda f: edit_json(f / "transcript.json", study="0" * 64), "transcript.json"),
         ("several", lambda f: edit_json(f / "model.json", model={}), "model.json"),
         ("several", lambda f: edit_json(f / "privacy.json", delta=1), "model.json"),
