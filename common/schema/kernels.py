@@ -28,24 +28,27 @@ def look_up(
 ) -> bool:
     """Codes from a table: its first entry is of all values below `low`, its last of all above.
 
+    `low` is at most 2^62 from zero, so that differences from it can be told apart in 64 bits.
+
     Returns:
         Whether every cell is allowed.
     """
     below = np.int64(low) - 1
-    above = below + len(table) - 1
+    last = np.uint64(len(table) - 1)
     seen = np.uint32(0)
-    if len(validity) == 0:
+    if len(validity) == 0 and table[0] == table[last]:
         for row in range(len(values)):
-            value = min(max(np.int64(values[row]), below), above)
-            code = table[np.uint64(value - below)]  # unsigned: nothing counts from the end
+            # As an unsigned number, what is below is far above: one comparison finds both.
+            place = np.uint64(np.int64(values[row])) - np.uint64(below)
+            code = table[min(place, last)]
             seen |= code
             codes[row] = code
         return bool(seen < REFUSED)
     for row in range(len(values)):
         bit = np.uint64(first_bit + row)
         code = np.uint32(null_code)
-        if (validity[bit >> np.uint64(3)] >> (bit & np.uint64(7))) & 1:
-            value = min(max(np.int64(values[row]), below), above)
+        if len(validity) == 0 or (validity[bit >> np.uint64(3)] >> (bit & np.uint64(7))) & 1:
+            value = min(max(np.int64(values[row]), below), below + np.int64(last))
             code = table[np.uint64(value - below)]
         seen |= code
         codes[row] = code

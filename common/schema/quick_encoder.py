@@ -24,6 +24,7 @@ from common.schema.encoder import Encoded, encode_array
 from common.schema.kernels import REFUSED, into_bins, look_up
 
 _TABLE_LIMIT = 1 << 16  # whole numbers spread over less than this are looked up
+_FARTHEST = 1 << 62  # and no farther from zero; see the kernel
 _ALL_VALID = np.zeros(0, dtype=np.uint8)
 _NUMBERS = {
     pa.int8(): np.int8,
@@ -138,7 +139,7 @@ def _whole_number_table(attribute: Attribute) -> tuple[int, NDArray[np.uint32]] 
     """
     domain, other = attribute.domain, _or_refused(attribute.other_code)
     if isinstance(domain, Binning):
-        if not domain.whole or domain.high - domain.low >= _TABLE_LIMIT:
+        if not domain.whole or not _fits(int(domain.low), int(domain.high)):
             return None
         widths = domain.last - domain.first + 1
         table = np.repeat(np.arange(domain.count, dtype=np.uint32), widths)
@@ -152,11 +153,15 @@ def _whole_number_table(attribute: Attribute) -> tuple[int, NDArray[np.uint32]] 
 def _listed_table(domain: Listed, other: int) -> tuple[int, NDArray[np.uint32]] | None:
     values = np.array(domain.values, dtype=np.int64)
     low, high = int(values.min()), int(values.max())
-    if high - low >= _TABLE_LIMIT:
+    if not _fits(low, high):
         return None
     table = np.full(high - low + 1, other, dtype=np.uint32)
     table[values - low] = np.arange(domain.count)
     return low, _with_ends(table, other, other)
+
+
+def _fits(low: int, high: int) -> bool:
+    return high - low < _TABLE_LIMIT and -_FARTHEST <= low <= _FARTHEST
 
 
 def _with_ends(table: NDArray[np.uint32], below: int, above: int) -> NDArray[np.uint32]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,18 @@ from common.schema.columns import Mask
 RowNumbers = Callable[[Sequence[int]], Sequence[int]]
 
 SHOWN = 5  # offending cells named in an error
+
+
+@dataclass(frozen=True, slots=True)
+class NumbersFrom:
+    """The row numbers of positions in a piece of a table that `before` rows precede."""
+
+    before: int
+    row_numbers: RowNumbers
+
+    def __call__(self, positions: Sequence[int]) -> Sequence[int]:
+        """As any `RowNumbers`."""
+        return self.row_numbers([self.before + position for position in positions])
 
 
 def empty_cells(

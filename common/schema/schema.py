@@ -18,24 +18,25 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from common.errors import InputError, LocalError
 from common.schema import declaration
 from common.schema.attribute import Attribute
-from common.schema.codes import Codes
+from common.schema.codes import CodeColumn, Codes
 from common.schema.columns import arrow_column
 from common.schema.decoder import NumberChoice, WordSource, decode_column, shape_like
 from common.schema.encoder import encode_column
 from common.schema.quick_encoder import QuickColumn
-from common.schema.refusals import RowNumbers
+from common.schema.refusals import NumbersFrom, RowNumbers
 
 _COMPILED_FROM = 1 << 25  # cells; fewer are encoded before numba would be loaded
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
@@ -155,13 +156,42 @@ class Schema:
         numbers = row_numbers if row_numbers is not None else _positions
         if compiled is None:
             compiled = len(table) * len(self.attributes) >= _COMPILED_FROM
+        pieces = (
+            (arrow_column(_column(table, columns.index(attribute.name))),)
+            for attribute in self.attributes
+        )
+        return self.encode_pieces(pieces, where=where, row_numbers=numbers, compiled=compiled)
+
+    def encode_pieces(
+        self,
+        columns: Iterable[Iterable[pa.Array]],
+        *,
+        where: str,
+        row_numbers: RowNumbers,
+        compiled: bool,
+    ) -> Codes:
+        """`encode` for columns in pieces, each of which may be gone when the next one is taken.
+
+        Args:
+            columns: in the order of the schema; cut into pieces anywhere.
+            where: as for `encode`, and so are the others.
+            row_numbers: as for `encode`.
+            compiled: as for `encode`.
+        """
         codes = []
-        for attribute, quick in zip(self.attributes, self._quick_columns, strict=True):
-            column = arrow_column(_column(table, columns.index(attribute.name)))
-            done = quick.codes(column) if compiled else None
-            if done is None:
-                done = encode_column(attribute, column, where=where, row_numbers=numbers)
-            codes.append(done)
+        for attribute, quick, pieces in zip(
+            self.attributes, self._quick_columns, columns, strict=True
+        ):
+            done: list[CodeColumn] = []
+            before = 0
+            for piece in pieces:
+                found = quick.codes(piece) if compiled else None
+                if found is None:
+                    numbers = NumbersFrom(before, row_numbers)
+                    found = encode_column(attribute, piece, where=where, row_numbers=numbers)
+                done.append(found)
+                before += len(found)
+            codes.append(done[0] if len(done) == 1 else np.concatenate(done))
         return Codes(tuple(codes), self.sizes)
 
     @cached_property

@@ -19,11 +19,12 @@ from common.errors import InputError
 from common.schema import Schema
 from common.schema import tables as rules
 from common.schema.columns import is_text
-from party.sources.parts import Part, merged, parts_of_stream
+from party.sources.parts import Columns, Part, parts_of_stream
 
 _BLOCK_BYTES = 1 << 22
 _PART_ROWS = 1 << 19  # small row groups are read several at a time: opening a file takes time
-_BATCH_ROWS = 1 << 16  # rows that are decoded, encoded and counted before they leave the cache
+_BATCH_ROWS = 1 << 16  # values of a column that are decoded and encoded before they leave the cache
+_NOTHING = pa.nulls(0)
 
 
 class _File:
@@ -161,16 +162,30 @@ class ParquetReader(_File):
 
     def _groups(
         self, metadata: pyarrow.parquet.FileMetaData, groups: list[int], names: list[str]
-    ) -> Iterator[pa.Table]:
+    ) -> Iterator[Columns]:
+        left = sum(metadata.row_group(group).num_rows for group in groups)
         try:
             with pyarrow.parquet.ParquetFile(
                 self._path, metadata=metadata, read_dictionary=self._text
             ) as file:
-                # The caller's thread does it all; other threads have other row groups.
-                batches = file.iter_batches(
-                    batch_size=_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False
-                )
-                yield from merged(batches, 1)
+                columns = [_Cursor(self._values(file, groups, name)) for name in names]
+                while left:
+                    rows = min(left, _BATCH_ROWS)
+                    yield Columns(rows, (column.take(rows) for column in columns))
+                    left -= rows
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _values(
+        self, file: pyarrow.parquet.ParquetFile, groups: list[int], name: str
+    ) -> Iterator[pa.Array]:
+        # The caller's thread does it all; other threads have other row groups.
+        batches = file.iter_batches(
+            batch_size=_BATCH_ROWS, row_groups=groups, columns=[name], use_threads=False
+        )
+        try:
+            for batch in batches:
+                yield batch.column(0)
         except OSError as error:
             raise self._unreadable(error) from None
 
@@ -188,3 +203,22 @@ class ParquetReader(_File):
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self._path}: not a readable Parquet file: {error}")
+
+
+class _Cursor:
+    """A place in a column: batches end where a row group or its dictionary does, not at will."""
+
+    def __init__(self, batches: Iterator[pa.Array]) -> None:
+        self._batches = batches
+        self._rest: pa.Array = _NOTHING
+
+    def take(self, rows: int) -> Iterator[pa.Array]:
+        """The next rows."""
+        while rows:
+            piece = self._rest if len(self._rest) else next(self._batches, None)
+            if piece is None:
+                raise pa.ArrowInvalid("a column has fewer rows than its file says")
+            self._rest = piece[rows:] if len(piece) > rows else _NOTHING
+            piece = piece[:rows] if len(piece) > rows else piece
+            rows -= len(piece)
+            yield piece

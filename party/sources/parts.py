@@ -7,12 +7,13 @@ whoever reads the part, usually a thread that then encodes and counts the rows a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from common.schema import Codes, Schema
+from common.schema.refusals import NumbersFrom, RowNumbers
 
 CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
 _SURELY_LARGE = 1 << 20  # so many rows take as long to encode as numba takes to load
@@ -28,10 +29,20 @@ class Part:
     """
 
     first_row: int
-    read: Callable[[], Iterable[pa.Table]]
+    read: Callable[[], Iterable[pa.Table | Columns]]
 
 
-RowNumbers = Callable[[Sequence[int]], Sequence[int]]
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Rows that are decoded while they are encoded: a column's values never leave the cache.
+
+    Attributes:
+        rows: how many there are.
+        pieces: of every column, in the order of the schema; to be taken once, in that order.
+    """
+
+    rows: int
+    pieces: Iterable[Iterable[pa.Array]]
 
 
 def encoded(
@@ -51,25 +62,17 @@ def encoded(
         InputError: naming the place, the row and the cell that the schema refuses.
     """
     before = part.first_row
-    for table in part.read():
-        yield schema.encode(
-            table,
-            where=where,
-            row_numbers=_From(before, row_numbers),
-            compiled=compiled or before >= _SURELY_LARGE,
-        )
-        before += table.num_rows
-
-
-@dataclass(frozen=True, slots=True)
-class _From:
-    """Positions in a chunk as row numbers of the table."""
-
-    before: int
-    row_numbers: RowNumbers
-
-    def __call__(self, positions: Sequence[int]) -> Sequence[int]:
-        return self.row_numbers([self.before + position for position in positions])
+    for rows in part.read():
+        quick = compiled or before >= _SURELY_LARGE
+        numbers = NumbersFrom(before, row_numbers)
+        if isinstance(rows, Columns):
+            before += rows.rows
+            yield schema.encode_pieces(
+                rows.pieces, where=where, row_numbers=numbers, compiled=quick
+            )
+        else:
+            before += rows.num_rows
+            yield schema.encode(rows, where=where, row_numbers=numbers, compiled=quick)
 
 
 def parts_of_stream(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:

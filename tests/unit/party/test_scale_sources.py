@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +54,18 @@ def test_row_groups_of_any_size_give_every_row_in_order(tmp_path, monkeypatch, g
     expected = SCHEMA.encode(frame)
     assert_same(source.count(SETS), count(expected, SETS))
     assert_same(concatenate(list(source.chunks())).columns, expected.columns)
+
+
+def test_columns_whose_dictionaries_end_early_stay_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BATCH_ROWS", 256)
+    frame = people()
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    # Text that outgrows its dictionary goes on without one, in the middle of a row group.
+    pyarrow.parquet.write_table(
+        table, tmp_path / "p.parquet", dictionary_pagesize_limit=8, data_page_size=64
+    )
+    source = opened(tmp_path, {"kind": "parquet", "path": "p.parquet"})
+    assert_same(concatenate(list(source.chunks())).columns, SCHEMA.encode(frame).columns)
 
 
 def test_a_bad_cell_deep_in_a_file_is_named_by_its_row(tmp_path):
