@@ -33,6 +33,7 @@ from common.errors import LocalError
 from common.methods import plan_of
 from common.schema import Schema
 from common.study import Member, Study
+from common.traffic import transcript_of
 from common.wire.credentials import read
 from curator.app import CuratorSettings, open_store, propose
 from curator.records import Record, StudyState
@@ -40,6 +41,7 @@ from parley.configuration import curator_settings, party_settings
 from parley.console import Reporter, silent
 from parley.countersigning import countersign
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from parley.proposals import phases_of
 from parley.single_owner import Table, as_arrow
 from parley.study_options import StudyOptions
 
@@ -165,6 +167,10 @@ class Consortium:
             tell(0.99, f"{name} countersigns the release")
             countersign(place, party_settings(home / "party.toml", {}, flags).values)
         return place
+
+    def transcript(self) -> dict[str, object]:
+        """Bytes, rounds and seconds by phase and party, as the curator counted them."""
+        return transcript_of(self.study, phases_of(self._curator, self.study.digest))
 
     def _start_curator(self, deadline: float) -> int:
         home = self._folder / _CURATOR

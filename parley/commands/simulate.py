@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping
 from enum import StrEnum
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +38,7 @@ from parley.study_options import DEFAULT_METHOD, StudyOptions
 from parley.synthesis import write_release
 
 app = new_app()
+TIMES = "{}-times.json"
 _DEFAULT_PARTIES = 3
 _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
@@ -99,7 +100,8 @@ def simulate_study(
     """Run a study of several owners on this machine, with the roles and keys of a deployment.
 
     The folder holds what `parley synthesize` writes, the study, results.bin (what was published
-    during it), and transcript.json: bytes and rounds by phase and party.
+    during it), and transcript.json: bytes and rounds by phase and party. Beside it, OUT-times.json
+    has the seconds too: they depend on the rows, so they are not for publication.
     """
     release.check_target(out, overwrite=overwrite)
     if rows is not None and rows < 1:
@@ -134,6 +136,8 @@ def simulate_study(
         else:
             traffic = _in_process(tables, domains, options, folder, format, seed, signer)
         files = sorted(file.name for file in folder.iterdir())
+    times = out.parent / TIMES.format(out.name)
+    release.write_file(times, dumps(traffic, indent=2) + "\n")
     made = sum(table.data.num_rows for table in read) if rows is None else rows
     _report(out, files, made, traffic, owners=len(tables), as_json=json)
 
@@ -161,8 +165,6 @@ def _over_grpc(
     folder: Path,
     file_format: Format,
 ) -> Mapping[str, object]:
-    """What is known of the traffic: only how long it took, starting the processes included."""
-    started = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
@@ -172,7 +174,7 @@ def _over_grpc(
     ):
         place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
-    return {"seconds": round(time.monotonic() - started, 1)}
+        return consortium.transcript()
 
 
 def _owners(
@@ -212,7 +214,7 @@ def _report(
         console.warn(f"NOT PRIVATE: {privacy['not_private_because']}. Do not publish this.")
     if as_json:
         told = ("epsilon_requested", "epsilon_delivered", "parties", "private")
-        measured = {key: traffic[key] for key in ("bytes", "seconds") if key in traffic}
+        measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
             {"out": str(out), "files": files, "rows": rows}
             | {key: privacy[key] for key in told}
@@ -223,3 +225,4 @@ def _report(
         f"{rows:,} synthetic rows of {owners} owners, epsilon {privacy['epsilon_delivered']:g} "
         f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
     )
+    console.result(f"seconds by phase, not for publication: {out.parent / TIMES.format(out.name)}")

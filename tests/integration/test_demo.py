@@ -83,6 +83,7 @@ def test_a_simulation_over_grpc_is_a_release_like_any_other(tmp_path, monkeypatc
     assert told["parties"] == {"party 1": 1.0, "party 2": 1.0}
     assert told["rows"] == 50
     assert "synthetic.parquet" in told["files"]
+    assert set(told["phases"]) == set(json.loads(Path("r/transcript.json").read_text())["phases"])
     assert load(Path("r")).codes.rows == 50
 
 

@@ -112,6 +112,9 @@ def test_the_command_writes_a_release_with_a_transcript(files, capsys):
     assert "Communication" in report
     assert "seconds" not in json.dumps(transcript) + report, "how long it took depends on the rows"
     assert "another party" in report
+    beside = json.loads((files / "out-times.json").read_text())
+    assert beside["phases"] == told["phases"]
+    assert all(phase["seconds"] >= 0 for phase in told["phases"].values())
 
 
 def test_a_study_release_answers_queries_from_its_rows(files, capsys):
