@@ -25,6 +25,7 @@ AGE = "age in `years`"  # a name that Spark could misread
 MANY_BINS = 'kind = "date"\nmin = 2000-01-01\nmax = 2025-12-31\nbins = 300'  # codes of two bytes
 SCHEMA = schema_of("sex", "age", "income", "since", called={"age": AGE}, more={"since": MANY_BINS})
 ROWS = 20_000
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
 def people(rows=ROWS):
@@ -54,8 +55,12 @@ def spark(tmp_path_factory):
         "spark.sql.files.maxPartitionBytes": "200k",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.executor.processTreeMetrics.enabled": "false",
+        "spark.executor.memory": "512m",
+        # Three short-lived virtual machines: translating thoroughly costs more than it saves.
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.executor.extraJavaOptions": QUICK_START,
     }
-    session = start_session("local-cluster[2,1,1024]", options)
+    session = start_session("local-cluster[2,1,512]", options)
     session.sparkContext.setLogLevel("OFF")
     write(people(), folder / "people")
     yield SimpleNamespace(session=session, folder=folder, path=folder / "people")
