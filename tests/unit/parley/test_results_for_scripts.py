@@ -56,7 +56,7 @@ STORY = {
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (
         f"simulate {TABLE} --aggregation masked --out release",
-        RELEASE | {"parties", "bytes", "seconds"},
+        RELEASE | {"parties", "bytes", "seconds", "phases"},
     ),
     "bundle": ("bundle release --out release.zip", {"out", "bytes"}),
     "demo": ("demo --tables play --rows 30", {"out", "rows"}),
