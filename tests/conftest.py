@@ -1,9 +1,14 @@
 """What every test may ask for."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Some tests fork to kill a process for good. gRPC's own handlers, if another test in the same
+# process has used it, wake its threads in the child, and that may hang. No such child uses gRPC.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 # A machine that others use may be slow at any moment: no test here is about time.
 settings.register_profile("any machine", deadline=None)

@@ -15,6 +15,7 @@ from common.messages import MOST_TEXT, PartyRefused, ShareSubmitted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState
+from tests.children import exit_code, fork
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import Parties
 
@@ -57,10 +58,10 @@ def results(outcome):
 def in_child(stage, said, kill_at=0):
     """Play in a forked process that kills itself at a write; its exit code, or its events."""
     reading, writing = os.pipe()
-    child = os.fork()
+    child = fork()
     if child:
         os.close(writing)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        code = exit_code(child)
         with os.fdopen(reading) as events:
             return code, int(events.read() or 0)
     events = 0

@@ -17,6 +17,7 @@ from common.privacy.randomness import SeededRandomSource
 from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps
+from tests.children import exit_code, fork
 
 STUDY = hashlib.sha256(b"a study").digest()  # the study that the stage is set for
 
@@ -63,9 +64,9 @@ def test_a_whole_study_is_answered_charged_and_closed(stage):
 
 def in_child(stage, wire, kill_at=None):
     """Play in a forked process that kills itself, for good, at the given event; its exit code."""
-    child = os.fork()
+    child = fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return exit_code(child)
     events = 0
 
     def event(*_):

@@ -11,6 +11,7 @@ from scipy import stats
 from common.errors import LocalError
 from common.privacy import randomness
 from common.privacy.randomness import KeyedRandomSource
+from tests.children import exit_code, fork
 
 KEY = bytes(range(32))
 
@@ -68,11 +69,11 @@ def test_a_source_is_not_copied(copying):
 
 def test_a_forked_child_cannot_repeat_its_parents_stream():
     source = KeyedRandomSource(KEY)
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             source.random_bytes(1)
         except LocalError:
             os._exit(0)
         os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exit_code(child) == 0

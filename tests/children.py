@@ -1,0 +1,34 @@
+"""Forked processes that a test waits for, and not for ever."""
+
+import gc
+import os
+import signal
+import time
+
+SECONDS = 120
+
+
+def fork():
+    """As os.fork, but the child never collects what it inherited.
+
+    Another test of the same process may have left gRPC's objects behind; in a child, taking them
+    apart waits for threads that it does not have.
+    """
+    gc.freeze()
+    child = os.fork()
+    if child:
+        gc.unfreeze()
+    return child
+
+
+def exit_code(child):
+    """The exit code of a forked child, negative if a signal ended it; it is ended if it hangs."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise AssertionError(f"the forked process did not end within {SECONDS} s")
