@@ -12,7 +12,7 @@ import pytest
 from common.database import Database
 from common.messages import StudyFinished
 from common.wire import codec
-from common.wire.catalogue import WireError
+from party.client.connection import HungUpError
 from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import (
@@ -181,9 +181,9 @@ def test_calls_after_hanging_up_say_that_the_node_is_stopping(consortium):
     with lines.dial() as connection:
         assert connection.enrol("north", b"")
         lines.hang_up()
-        with pytest.raises(WireError, match="stopping"):
+        with pytest.raises(HungUpError):
             connection.enrol("north", b"")
-        with pytest.raises(WireError, match="stopping"):
+        with pytest.raises(HungUpError):
             list(connection.work(consortium.study.digest, received=0))
-    with pytest.raises(WireError, match="stopping"), lines.dial():
+    with pytest.raises(HungUpError), lines.dial():
         pass

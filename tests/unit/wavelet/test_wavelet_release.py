@@ -171,7 +171,7 @@ def test_an_overspent_budget_is_refused_before_a_draw(codes):
 
 def test_nothing_is_charged_for_what_cannot_be_done(codes):
     accountant = _accountant()
-    with pytest.raises(InputError, match="too small"):
+    with pytest.raises(InputError, match="meant for no table"):
         _privelet(codes, "1e-15", ForbiddenSource(), accountant)
     with pytest.raises(LocalError, match="domain sizes"):
         _privelet(codes.select([0, 1]), 1, ForbiddenSource(), accountant)
