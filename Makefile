@@ -61,7 +61,7 @@ wheelhouse: .venv/bin/python ## everything for a machine without a network, as o
 	sh deploy/offline/make-wheelhouse.sh $(BIN)/python
 
 clean: ## remove what make made
-	rm -rf .venv demo-release build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo-release demo-release-evaluation.html build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
