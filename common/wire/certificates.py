@@ -32,7 +32,7 @@ from common.wire.strict import MOST_NAME
 
 WARN_BEFORE = timedelta(days=30)
 _SCHEME = "parley"
-_MOST_COMMON_NAME = 64  # X.509's own limit; the URI has the whole name
+_MOST_COMMON_NAME = 64  # bytes: X.509's own limit; the URI has the whole name
 
 
 class Role(enum.StrEnum):
@@ -243,7 +243,8 @@ def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _title(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:_MOST_COMMON_NAME])])
+    short = name.encode()[:_MOST_COMMON_NAME].decode(errors="ignore")  # whole letters only
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, short)])
 
 
 def _host(host: str) -> x509.GeneralName:

@@ -152,11 +152,17 @@ class Attendance:
                     return self._attend_over(connection)
             except HungUpError:
                 logger.info("study %s: this node is stopping", self._digest.hex()[:16])
-                return None
+                return self._ended_already()
             except WireError as error:
                 logger.warning("study %s: %s", self._digest.hex()[:16], error)
                 if self._patience.wait_after(error):
                     return None
+
+    def _ended_already(self) -> StudyState | None:
+        """How the study ended if it did just before we were told to stop; else None."""
+        studies = {each.study: each.state for each in self._house.journal.studies()}
+        state = studies.get(self._digest)
+        return None if state is StudyState.RUNNING else state
 
     def _attend_over(self, connection: Connection) -> StudyState | None:
         """How the study ended; None if told to stop before."""

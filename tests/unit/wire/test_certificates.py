@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
@@ -41,6 +41,8 @@ def test_what_the_authority_issues_verifies_for_its_holder(subject):
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=100))
+@example("\N{LINEAR B SYLLABLE B008 A}" * 100)
+@example("n" + "\N{LINEAR B SYLLABLE B008 A}" * 99)
 @settings(deadline=None, max_examples=50)
 def test_any_printable_name_survives(name):
     subject = Subject(role=Role.PARTY, name=name)
