@@ -14,6 +14,7 @@ from itertools import combinations
 from common.messages import ChoiceSubmitted, ToCurator
 from common.schema.encodings import bit_count
 from common.study import Study
+from common.subn.agreements import Agreements
 from common.subn.grouping import GroupedTables
 from common.subn.initialisation import PairChoice
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
@@ -68,6 +69,8 @@ def _counted_together(step: Step) -> Iterable[Sequence[int]]:
     match step:
         case SumStep(request=TableRequest() | GroupedTables() as request):
             return request.sets
+        case SumStep(request=Agreements() as request):
+            return request.pairs
         case ReplaceStep():
             return step.group.marginals
     return ()

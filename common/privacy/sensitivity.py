@@ -31,6 +31,18 @@ def histograms(count: int) -> int:
     return 2 * count
 
 
+def agreements(attributes: int) -> int:
+    """L1 sensitivity of the counts of agreeing rows of all pairs of attributes in two halves.
+
+    A row agrees for a pair if both attributes are in their first half or both in their second. A
+    replaced row that changes sides in k of d attributes moves the count of a pair, by one, where
+    exactly one of the two changed: k (d - k) pairs, at most floor(d / 2) ceil(d / 2).
+    """
+    if attributes < 0:
+        raise LocalError(f"there are no {attributes} attributes")
+    return attributes * attributes // 4
+
+
 def mutual_information(rows: int, *, binary: bool) -> Fraction:
     """Sensitivity of n * I(X; P), in bits, rounded up by less than 1e-30 of itself.
 

@@ -8,7 +8,7 @@ what their common margin says, and a class that moves one attribute moves the ot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy.special import wrightomega
 
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
-from common.subn.latent import LatentModel
+from common.subn.latent import LatentModel, fit
 from common.subn.steps import Attributes
 from common.subn.table_loss import Floats, Grouping, Measurement
 
@@ -112,6 +112,39 @@ class JoinedModel:
             own = self.joined.values(column, cells.astype(np.intp))
             out.update(zip(self.joined.sets[column], own, strict=True))
         return Codes.from_columns([out[a] for a in range(len(out))], self.joined.sizes)
+
+
+def independent_blocks(
+    sizes: Sequence[int],
+    margins: Sequence[Floats],
+    rows: int,
+    blocks: Sequence[Measurement],
+    *,
+    penalty: float,
+) -> JoinedModel:
+    """Disjoint sets of attributes, independent of each other: one class, a column for each set.
+
+    Nothing is known about attributes of different blocks, and one mixture for all would tie them:
+    a class that stands for something in one block stands for something in the others too.
+
+    Args:
+        sizes: the domain size of every attribute.
+        margins: every attribute's distribution.
+        rows: how many rows the tables count.
+        blocks: noisy tables that hold every attribute in exactly one of them, in its own values.
+        penalty: as `common.subn.latent.fit` has it.
+    """
+    columns = []
+    for table in blocks:
+        inside = tuple(range(len(table.attributes)))
+        own = [margins[a] for a in table.attributes]
+        if len(inside) == 1:
+            columns.append(own[0])
+        else:
+            alone = replace(table, attributes=inside)
+            columns.append(fit(own, rows, [alone], penalty=penalty).marginal(inside).ravel())
+    joined = Joined.of([table.attributes for table in blocks], sizes)
+    return JoinedModel(joined, LatentModel(np.ones(1), tuple(c[None, :] for c in columns)))
 
 
 def joint_margin(

@@ -1,7 +1,7 @@
 """How subn+ spends its epsilon: decided from public facts alone, before the first sum.
 
-Two forecasts decide. The noise of a margin that had all of epsilon; and the noise of a pair's table
-that is read off the views. Both are distances, so they can be held against what dependence is
+Forecasts decide: the noise of a margin that had all of epsilon, and the noise of a pair's table, in
+halves or read off the views. They are distances, so they can be held against what dependence is
 worth. docs/subn.md has the figures behind each constant.
 """
 
@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import comb, sqrt
+from math import comb, inf, sqrt
 
 from common.errors import LocalError
 from common.privacy import sensitivity
 from common.subn.blocks import disjoint_blocks, margin_error
+from common.subn.latent import COMPONENTS
 from common.subn.nocd import Design
 from common.subn.projective import best_design
 from common.subn.steps import Attributes
@@ -24,13 +25,14 @@ BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
 MOST_GROUPS = 6
 BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's best cells are noise
-# Forecast noise of a pair's table read off the views, as a mean total variation distance:
-VIEWS_ALONE_BELOW = 0.25  # where every domain is small
-VIEWS_BELOW = 0.08  # where margins share the budget
-GROUPS_BELOW = 0.17  # a further group must leave it below this
+# Forecast noise of a pair's table, as a mean total variation distance:
+VIEWS_ALONE_BELOW = 0.25  # read off views that are all that is asked for
+HALVES_BELOW = 0.05  # from the agreement of halves
+GROUPS_BELOW = 0.17  # read off views of three or more groups
 _MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
 _NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
 _PAIRS_SHARE = Fraction(3, 50)
+_MARGINS_SHARE_WITH_HALVES, _PAIRS_SHARE_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
 
@@ -72,9 +74,9 @@ class Budget:
         blocks: the attributes that are counted together for the margins.
         margin_noise: the forecast mean total variation distance of a margin, all of epsilon on it.
         design: the views, of attributes in groups; None if there are none.
-        groups: the most groups of a domain in the views; 0 if there are no views.
+        groups: the most groups that dependence is looked for in; 0 if it is not.
         margins: epsilon of the blocks; 0 if there are none.
-        views: epsilon of the views.
+        correlations: epsilon of the views, or of the agreement of halves if there are no views.
         pairs: epsilon of the pairs in full detail.
     """
 
@@ -83,12 +85,16 @@ class Budget:
     design: Design | None = None
     groups: int = 0
     margins: Fraction = Fraction(0)
-    views: Fraction = Fraction(0)
+    correlations: Fraction = Fraction(0)
     pairs: Fraction = Fraction(0)
 
 
 def decide_budget(facts: PublicFacts) -> Budget:
-    """Which sums are made, and at what epsilon."""
+    """Which sums are made, and at what epsilon.
+
+    More columns than the mixture has classes are blocks only: a class stands for one dependence,
+    and if it has to stand for several of a wide table's, it ties them to each other.
+    """
     blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
     noise = _margin_noise(facts, blocks)
     if noise > BLOCKS_BELOW:
@@ -104,21 +110,31 @@ def decide_budget(facts: PublicFacts) -> Budget:
                 margin_noise=noise,
                 design=design,
                 groups=largest,
-                views=facts.epsilon,
+                correlations=facts.epsilon,
             )
+    halves = Budget(
+        blocks=blocks,
+        margin_noise=noise,
+        groups=2,
+        margins=facts.epsilon * _MARGINS_SHARE_WITH_HALVES,
+        correlations=facts.epsilon * (1 - _MARGINS_SHARE_WITH_HALVES - _PAIRS_SHARE_WITH_HALVES),
+        pairs=facts.epsilon * _PAIRS_SHARE_WITH_HALVES,
+    )
+    drown = halves_noise(facts, halves.correlations) > HALVES_BELOW
+    if drown or len(facts.sizes) > COMPONENTS:
+        return Budget(blocks=blocks, margin_noise=noise, margins=facts.epsilon)
     share = _NOISY_MARGINS_SHARE if noise > _NOISY_MARGINS_ABOVE else _MARGINS_SHARE
     views = facts.epsilon * (1 - share - _PAIRS_SHARE)
-    limit = VIEWS_ALONE_BELOW if largest <= MOST_GROUPS else VIEWS_BELOW
-    grouped = _finest_views(facts, views, limit)
+    grouped = _finest_views(facts, views)
     if grouped is None:
-        return Budget(blocks=blocks, margin_noise=noise, margins=facts.epsilon)
+        return halves
     return Budget(
         blocks=blocks,
         margin_noise=noise,
         design=grouped,
         groups=max(grouped.sizes),
         margins=facts.epsilon * share,
-        views=views,
+        correlations=views,
         pairs=facts.epsilon * _PAIRS_SHARE,
     )
 
@@ -126,6 +142,13 @@ def decide_budget(facts: PublicFacts) -> Budget:
 def _margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
     noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
     return noise / (len(facts.sizes) * facts.rows * float(facts.epsilon))
+
+
+def halves_noise(facts: PublicFacts, epsilon: Fraction) -> float:
+    """The same as `view_noise`, of pairs in halves by their agreement; infinite without pairs."""
+    moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
+    deviation = sqrt(2 * facts.noise_shares) * float(moved / epsilon)
+    return deviation / facts.rows if moved else inf
 
 
 def view_noise(design: Design, facts: PublicFacts, epsilon: Fraction) -> float:
@@ -159,14 +182,13 @@ def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
     return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
 
 
-def _finest_views(facts: PublicFacts, epsilon: Fraction, limit: float) -> Design | None:
-    """Views of as many groups as their noise allows; None if even two are too many."""
+def _finest_views(facts: PublicFacts, epsilon: Fraction) -> Design | None:
+    """Views of as many groups as their noise allows; None if even three are too many."""
     best = None
-    if len(facts.sizes) > 1:
-        for groups in range(2, min(max(facts.sizes), MOST_GROUPS) + 1):
-            sizes = tuple(min(size, groups) for size in facts.sizes)
-            design = best_design(sizes, cell_limit=VIEW_CELLS)
-            if view_noise(design, facts, epsilon) > (GROUPS_BELOW if best else limit):
-                break
-            best = design
+    for groups in range(3, min(max(facts.sizes), MOST_GROUPS) + 1):
+        sizes = tuple(min(size, groups) for size in facts.sizes)
+        design = best_design(sizes, cell_limit=VIEW_CELLS)
+        if view_noise(design, facts, epsilon) > GROUPS_BELOW:
+            break
+        best = design
     return best

@@ -1,18 +1,19 @@
-"""subn+: two or three noisy sums, and one model fitted to all of them.
+"""subn+: up to three noisy sums, and one model fitted to all of them.
 
     1. Margins. Tables over disjoint blocks of attributes (`common.subn.blocks`).
     2. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
        counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
-    3. Pairs. The few that the views show to depend strongly (`common.subn.dependence`), in full
-       detail. If there are none, the margins once more.
+       Where the noise allows no more than two groups, how often pairs agree (`.agreements`).
+    3. Pairs. The few that are seen to depend strongly (`common.subn.dependence`), in full detail.
+       If there are none, the margins once more.
 
 The model is a mixture (`common.subn.latent`) in which the chosen pairs are single columns
 (`common.subn.joined`).
 
 Where every domain is small there is nothing to group, and the views are all that is asked. Where
-views would show little but noise, the margins get everything: the model is then no worse than
-independent columns, because it has better margins than histograms would give. docs/subn.md has the
-figures behind each constant.
+correlations would show little but noise, the margins get everything, and the model is independent
+blocks: no worse than independent columns, because it has better margins than histograms would give.
+docs/subn.md has the figures behind each constant.
 
 Everything a step depends on is public: the study, and noisy sums. Decisions are made on integers
 and fractions (and a few single float operations, which every machine rounds alike), so curator and
@@ -21,6 +22,7 @@ parties come to the same steps; the fit, which is floating point, decides nothin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -28,19 +30,20 @@ import numpy as np
 from common.errors import LocalError
 from common.privacy import sensitivity
 from common.privacy.laplace import discrete_laplace_variance
-from common.subn.dependence import departures, group_weights, strong_pairs
+from common.subn.agreements import Agreements
+from common.subn.dependence import Departure, Pair, departures, group_weights, strong_pairs
 from common.subn.grouping import GroupedTables, balanced_groups
-from common.subn.joined import Joined, JoinedModel, joint_margin
+from common.subn.joined import Joined, JoinedModel, independent_blocks, joint_margin
 from common.subn.latent import LatentModel, estimated_margins, fit
 from common.subn.plus_budget import PublicFacts, decide_budget
-from common.subn.steps import Counts, SumStep
+from common.subn.steps import Counts, Request, SumStep
 from common.subn.table_loss import Measurement
 
 PAIR_CELLS = 1 << 11
 PENALTY_PER_GROUP = 40.0
 PAIR_PRICE = 10.0
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
-_GROUPS_OF_BLOCKS = 4  # what the model's price is reckoned for where there are no views
+BLOCK_PENALTY = 20.0
 
 
 class SubnPlusPlan:
@@ -74,24 +77,14 @@ class SubnPlusPlan:
         step = self._step
         if step is None or isinstance(result, bytes) or result.shape != (step.request.cells,):
             raise LocalError("this is not a result of the plan's current step")
-        request, tables = self._request, self._request.tables(result)
-        kept = self._measured(request, tables, step.scale)
-        match step.name:
-            case "margins":
-                self._measurements += kept
-                self._step = self._after_margins(tables)
-            case "correlations":
-                self._measurements += kept
-                self._step = self._after_views(request, tables, step.scale)
-            case "pairs":
-                self._pairs += kept
-                self._step = None
-            case _:
-                self._measurements += kept
-                self._step = None
+        match step.request:
+            case Agreements() as request:
+                self._step = self._after_halves(request, result, step.scale)
+            case GroupedTables() as request:
+                self._step = self._after_tables(step, request, request.tables(result))
 
     def model(self) -> LatentModel | JoinedModel:
-        """The mixture fitted to all sums.
+        """The mixture fitted to all sums, or independent blocks.
 
         Raises:
             LocalError: a step is still to be made.
@@ -99,10 +92,13 @@ class SubnPlusPlan:
         if self._step is not None:
             raise LocalError(f"there is no model before step {self._step.name!r} has its result")
         sizes, rows = self._facts.sizes, self._facts.rows
-        groups = self.budget.groups or _GROUPS_OF_BLOCKS
-        free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
-        joined = Joined.of([table.attributes for table in self._pairs], sizes)
         margins = estimated_margins(sizes, rows, self._measurements)
+        if not self.budget.groups:
+            return independent_blocks(
+                sizes, margins, rows, self._measurements, penalty=BLOCK_PENALTY
+            )
+        free = sum(min(size, self.budget.groups) - 1 for size in sizes) / len(sizes)
+        joined = Joined.of([table.attributes for table in self._pairs], sizes)
         columns = [
             joint_margin(
                 table, *(margins[a] for a in table.attributes), rows=rows, price=PAIR_PRICE
@@ -118,23 +114,42 @@ class SubnPlusPlan:
         )
         return JoinedModel(joined, mixture) if self._pairs else mixture
 
+    def _after_tables(
+        self, step: SumStep, request: GroupedTables, tables: list[Counts]
+    ) -> SumStep | None:
+        found = self._measured(request, tables, step.scale)
+        if step.name == "pairs":
+            self._pairs += found
+            return None
+        self._measurements += found
+        match step.name:
+            case "margins":
+                return self._after_margins(tables)
+            case "correlations":
+                return self._after_views(request, tables, step.scale)
+        return None
+
     def _measured(
         self, request: GroupedTables, tables: list[Counts], scale: Fraction
     ) -> list[Measurement]:
-        variance = float(self._facts.noise_shares) * discrete_laplace_variance(scale)
-        weighed = max(variance, _LEAST_VARIANCE)
+        variance = self._variance(scale)
         return [
             Measurement(
                 attributes,
                 tuple(request.map_of(a) for a in attributes),
                 table.astype(np.float64),
-                weighed,
+                variance,
             )
             for attributes, table in zip(request.sets, tables, strict=True)
         ]
 
+    def _variance(self, scale: Fraction) -> float:
+        """Of the noise in one count, as the fit weighs it."""
+        variance = float(self._facts.noise_shares) * discrete_laplace_variance(scale)
+        return max(variance, _LEAST_VARIANCE)
+
     def _after_margins(self, tables: list[Counts]) -> SumStep | None:
-        if not self.budget.views:
+        if not self.budget.correlations:
             return None
         margins = dict[int, Counts]()
         for block, table in zip(self.budget.blocks, tables, strict=True):
@@ -142,26 +157,38 @@ class SubnPlusPlan:
                 others = tuple(other for other in range(table.ndim) if other != axis)
                 margins[attribute] = table.sum(axis=others)
         self._histograms = [margins[attribute] for attribute in range(len(margins))]
-        return self._views(
-            tuple(
-                balanced_groups(histogram, self._facts.rows, self.budget.groups)
-                for histogram in self._histograms
-            )
+        groups = tuple(
+            balanced_groups(histogram, self._facts.rows, self.budget.groups)
+            for histogram in self._histograms
         )
+        return self._views(groups) if self.budget.design else self._halves(groups)
 
     def _after_views(
         self, request: GroupedTables, tables: list[Counts], scale: Fraction
     ) -> SumStep | None:
-        """Pairs in full detail where the views show strong dependence."""
-        facts, epsilon = self._facts, self.budget.pairs
-        if not epsilon:
+        if not self.budget.pairs:
             return None
-        weights = [
-            group_weights(histogram, groups, facts.rows)
-            for histogram, groups in zip(self._histograms, request.groups, strict=True)
+        weights = self._group_weights(request.groups)
+        variance = 2 * scale**2 * self._facts.noise_shares
+        return self._strong_pairs(
+            departures(request.sets, tables, weights, variance, self._facts.rows)
+        )
+
+    def _after_halves(self, request: Agreements, agreed: Counts, scale: Fraction) -> SumStep:
+        rows, weights = self._facts.rows, self._group_weights(request.halves)
+        self._measurements += request.measurements(agreed, weights, self._variance(scale), rows)
+        variance = 2 * scale**2 * self._facts.noise_shares
+        return self._strong_pairs(request.departures(agreed, weights, variance, rows))
+
+    def _group_weights(self, groups: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
+        return [
+            group_weights(histogram, own, self._facts.rows)
+            for histogram, own in zip(self._histograms, groups, strict=True)
         ]
-        variance = 2 * scale**2 * facts.noise_shares
-        found = departures(request.sets, tables, weights, variance, facts.rows)
+
+    def _strong_pairs(self, found: Mapping[Pair, Departure]) -> SumStep:
+        """Pairs in full detail where strong dependence is seen."""
+        facts, epsilon = self._facts, self.budget.pairs
         # Half the L1 norm of a table's noise stays below the rows.
         bearable = int(facts.rows * epsilon)
         pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
@@ -174,12 +201,18 @@ class SubnPlusPlan:
 
     def _views(self, groups: tuple[tuple[int, ...], ...]) -> SumStep:
         views = self.budget.design.views if self.budget.design else ()
-        return self._tables("correlations", self.budget.views, GroupedTables(views, groups))
+        return self._tables("correlations", self.budget.correlations, GroupedTables(views, groups))
+
+    def _halves(self, groups: tuple[tuple[int, ...], ...]) -> SumStep:
+        cut = sum(size > 1 for size in self._facts.sizes)
+        moved = Fraction(sensitivity.agreements(cut))
+        return self._sum("correlations", self.budget.correlations, Agreements(groups), moved)
 
     def _tables(self, name: str, epsilon: Fraction, request: GroupedTables) -> SumStep:
         """A replaced row moves two cells of every table."""
-        self._request = request
-        moved = Fraction(sensitivity.histograms(request.count))
+        return self._sum(name, epsilon, request, Fraction(sensitivity.histograms(request.count)))
+
+    def _sum(self, name: str, epsilon: Fraction, request: Request, moved: Fraction) -> SumStep:
         return SumStep(
             name=name,
             phase=name,
