@@ -61,7 +61,8 @@ def join(
 ) -> None:
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
 
-    Only dials out. State survives a crash at any moment. Logs are JSON on stderr.
+    Only dials out. State survives a crash at any moment. One node runs on a folder at a time. Logs
+    are JSON on stderr.
     """
     flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
     settings = party_settings(config, os.environ, flags)
@@ -69,6 +70,7 @@ def join(
     source = source_settings(settings, config, os.environ)
     with (
         stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
+        party_app.alone(settings.values),
         _opened(settings.values, source) as house,
         party_app.metrics(settings.values, house),
     ):
