@@ -186,8 +186,13 @@ class PartyNode:
             self._send(outgoing)
 
     def _take_note(self, number: int, body: bytes, message: ToParty) -> None:
-        """A study that ended here may end at the curator later; nothing else may come."""
-        if not isinstance(message, StudyAborted | StudyFinished):
+        """A study that ended here: what still comes is remembered, and never answered.
+
+        If we refused, the curator may have sent more before it heard of it. If it was the curator
+        who ended the study, nothing follows but another word for the end.
+        """
+        underway = self.state is StudyState.REFUSED
+        if not underway and not isinstance(message, StudyAborted | StudyFinished):
             raise RemoteProtocolError("the study is over for this party")
         with self._journal.transaction():
             self._journal.add_received(
