@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from common.errors import InputError, ParleyError, PolicyError
+from common.privacy.randomness import OsRandomSource
 from common.service import log_to, stopping_on_signals
 from common.study import Study
 from common.wire.catalogue import WireError
@@ -30,7 +31,8 @@ from party.app import PartySettings
 from party.approvals import Approvals
 from party.client.attendance import Household
 from party.client.connection import Lines, Summary
-from party.journal import StudyState
+from party.journal import Journal, StudyState
+from party.ledger import Ledger
 from party.review import Review
 from party.sources.settings import SourceSettings
 
@@ -128,17 +130,40 @@ def decline(
     *,
     config: Config = None,
     reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Decline a study, for good; the curator is told so, and not why."""
-    declined = Study.load(study)
+    """Decline a study, or withdraw from one that was approved; for good.
+
+    The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
+    charged and nothing more leaves, and the study ends for everybody. What was charged before stays
+    charged. A study that is over cannot be withdrawn from.
+    """
+    digest = Study.load(study).digest
     with open_file(_settings(config)) as file:
+        approvals, ledger = Approvals(file), Ledger(file)
+        journal = Journal(file, OsRandomSource())
+        earlier = approvals.decision(digest)
+        if not yes and earlier is not None and earlier.approved:
+            console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
+            if not typer.confirm("Withdraw from it?", err=True):
+                raise InputError("not confirmed; the approval stands")
         at = _now().isoformat(timespec="seconds")
-        decisions.decline(Approvals(file), declined.digest, reason=reason, at=at)
+        decisions.decline(
+            digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
+        )
+        charged = ledger.spent(digest.hex())
+        decided = approvals.decision(digest)
+    word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
     if json:
-        console.result_json({"study": declined.digest.hex(), "decision": "declined"})
-    else:
-        console.result(f"declined {declined.digest.hex()}")
+        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
+        console.result_json(told)
+        return
+    console.result(f"{word} {digest.hex()}")
+    if word == "withdrawn":
+        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")
 
 
 @app.command()

@@ -103,7 +103,8 @@ class CuratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Decline(self, request, context):
-        """The party's owner does not approve a study; it ends.
+        """The party's owner does not approve a study, or does not any more; it ends, unless it has every
+        result.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

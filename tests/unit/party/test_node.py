@@ -268,6 +268,34 @@ def test_what_was_under_way_when_we_refused_is_not_answered_and_nothing_is_wrong
     assert stage.database.rows("SELECT count(*) FROM received WHERE body NOTNULL") == [(0,)]
 
 
+def test_an_owner_who_withdrew_answers_nothing_more_and_is_charged_nothing_more(stage):
+    consents = [True]
+    node = stage.node(consents=lambda: consents[0])
+    for number in (1, 2, 3):
+        node.receive(number, stage.script[number - 1])
+    assert stage.ledger.spent() == Fraction(1, 4)
+    left = len(stage.sent)
+    consents[0] = False
+    node.receive(4, stage.script[3])
+    assert node.state is StudyState.REFUSED
+    assert stage.ledger.spent() == Fraction(1, 4), "what was charged stays, and nothing is added"
+    (told,) = [json.loads(out.body) for out in stage.sent[left:]]
+    assert told[0] == "PartyRefused"
+    assert told[1]["reason"] == "the owner does not take part in this study any more"
+    assert stage.journal.studies()[0].reason == "the owner withdrew"
+    assert stage.database.rows("SELECT * FROM step_key") == []
+
+
+def test_an_owner_who_withdrew_too_late_hears_how_the_study_ended(stage):
+    consents = [True]
+    node = stage.node(consents=lambda: consents[0])
+    for number in range(1, len(stage.script)):
+        node.receive(number, stage.script[number - 1])
+    consents[0] = False
+    node.receive(len(stage.script), stage.script[-1])
+    assert node.state is StudyState.FINISHED
+
+
 def test_a_curator_that_ended_the_study_does_not_go_on_with_it(stage):
     node = stage.node()
     node.receive(1, stage.codec.encode(StudyAborted(study=stage.study, reason="given up")))
