@@ -17,20 +17,23 @@ from common.service import log_to, stopping_on_signals
 from common.study import Study
 from common.wire.catalogue import WireError
 from parley import console
+from parley import release as releases
 from parley.atomic import write_new
 from parley.commands import new_app
 from parley.commands.countersign import countersign
 from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
+from parley.commands.verify import report
 from parley.configuration import party_settings, software, source_settings
+from parley.fetching import keep_release
 from parley.passphrases import passphrase_in
 from party import app as party_app
 from party import decisions
 from party.app import PartySettings
 from party.approvals import Approvals
 from party.client.attendance import Household
-from party.client.connection import Lines, Summary
+from party.client.connection import DONE, Connection, Lines, Summary
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.review import Review
@@ -214,11 +217,21 @@ def status(
 def fetch(
     study: Annotated[str, typer.Argument(help="The first characters of its digest.")],
     *,
-    out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    out: Annotated[Path, typer.Option(help="The study.toml to write; a .zip with --release.")],
+    release: Annotated[
+        bool, typer.Option("--release", help="Fetch the release of a study that is done.")
+    ] = False,
+    most_gb: Annotated[float, typer.Option(help="The largest release to take.")] = 4.0,
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """Ask the curator for a study that we are invited to, to review it."""
+    """Ask the curator for a study that we are invited to, to review it; or for its release.
+
+    A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
+    it with `parley party countersign`.
+    """
+    if release:
+        releases.check_new(out)
     settings = _settings(config)
     address = party_app.address_of(settings, environment=os.environ, software=software())
     with _house(config) as house, Lines(address, _now).dial() as connection:
@@ -226,6 +239,9 @@ def fetch(
         found = [each for each in invited if each.study.hex().startswith(study.lower())]
         if len(found) != 1:
             raise InputError(f"{study!r} is not one study; see `parley party status`")
+        if release:
+            _fetch_release(connection, found[0], out, most_bytes=int(most_gb * 1e9), as_json=json)
+            return
         document = connection.fetch_study(found[0].study)
     fetched = Study.from_toml(document, where="the study")
     if fetched.digest != found[0].study:
@@ -236,6 +252,20 @@ def fetch(
         console.result_json(told | {"file": str(out)})
     else:
         console.result(f"digest {fetched.digest.hex()}")
+
+
+def _fetch_release(
+    connection: Connection, study: Summary, out: Path, *, most_bytes: int, as_json: bool
+) -> None:
+    if study.state != DONE:
+        raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
+    with console.progress("fetching and verifying") as tell:
+        pieces = connection.fetch_release(study.study)
+        kept = keep_release(pieces, study.study, out, most_bytes=most_bytes, tell=tell)
+    if as_json:
+        console.result_json(kept.as_json())
+    else:
+        report(kept)
 
 
 def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:
