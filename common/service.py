@@ -1,9 +1,10 @@
-"""What a long-running process needs besides its work: logs for machines, and a clean stop."""
+"""What a long-running process needs besides its work: a folder to itself, logs, a clean stop."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import fcntl
 import json
 import logging
 import os
@@ -12,12 +13,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
 from common.errors import InputError
 
 LEVELS = ("debug", "info", "warning", "error")
+LOCK = "running.lock"
 
 
 class JsonFormatter(logging.Formatter):
@@ -55,6 +58,54 @@ def log_to(stream: TextIO = sys.stderr, *, level: str = "INFO") -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path, *, service: str) -> Iterator[None]:
+    """Be the only service that runs on a state folder, for the length of a block.
+
+    Two of them would each believe what it has in memory and answer for itself. Commands that read
+    the folder or leave a request in it for the service are no second service, and need not ask.
+    The lock is the kernel's, on an open file: it goes with the process, however that ends, and the
+    file that stays behind means nothing.
+
+    Args:
+        folder: of the state; made if it is missing.
+        service: what to call it in errors.
+
+    Raises:
+        InputError: another one runs there, or the folder cannot be used.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(f"{folder / LOCK}: cannot be opened: {error.strerror}") from error
+    try:
+        _lock(file, folder, service)
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, folder: Path, service: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(file, 20).decode(errors="replace").strip()
+        known = f" (process {holder})" if holder.isdecimal() else ""
+        raise InputError(
+            f"another {service} runs on the folder {folder}{known}: stop that one first, or give "
+            "this one a folder of its own"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"{folder / LOCK}: cannot be locked: {error.strerror}. Keep the folder on a disk whose "
+            "file system has locks"
+        ) from error
+    with contextlib.suppress(OSError):  # only words for people: a full disk stops nobody here
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from common.methods import plan_of
 from common.metrics import serving_metrics
 from common.passphrase import given_passphrase
 from common.privacy.randomness import OsRandomSource
-from common.service import check_level
+from common.service import alone_in, check_level
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
@@ -111,11 +111,8 @@ def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
 def propose(settings: CuratorSettings, study: Study, *, clock: Callable[[], dt.datetime]) -> None:
     """Offer a study to its parties; a running curator notices it when a party calls."""
     plan_of(study)  # refuses a study that could never be run
-    database, store = open_store(settings)
-    try:
+    with _opened(settings) as store:
         store.propose(study, at=clock().astimezone(dt.UTC).isoformat(timespec="seconds"))
-    finally:
-        database.close()
 
 
 def serve(
@@ -140,41 +137,50 @@ def serve(
         make_plan: makes a fresh copy of a study's plan.
 
     Raises:
-        InputError: the address, the keys or the state cannot be used.
+        InputError: the address, the keys or the state cannot be used, or another curator has it.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
     warning = expiry_warning(files.load().certificate, at=clock())
     if warning is not None:
         logger.warning("%s", warning)
+    with (
+        alone_in(settings.folder, service="curator"),
+        _opened(settings) as store,
+        ThreadPoolExecutor(1, "release") as background,
+    ):
+        studies = Studies(
+            store, make_plan=make_plan, publish=publish, clock=clock,
+            later=lambda task: background.submit(task).add_done_callback(_log_failure),
+        )  # fmt: skip
+        studies.open()
+        server = CuratorServer(
+            studies,
+            files=files,
+            revoked=settings.keys / "revoked.txt",
+            listen=settings.listen,
+            clock=clock,
+            software=software,
+            most_streams=settings.most_streams,
+            reflection=settings.reflection,
+        )
+        started(server.start())
+        watched = Service(
+            studies=studies, presence=server.presence, calls=server.calls, files=files,
+            clock=clock, software=software, actions=settings.dashboard_actions,
+        )  # fmt: skip
+        try:
+            with _watched(settings, watched):
+                while not stopping.wait(_LOOK_EVERY_S):
+                    _look(studies)
+        finally:
+            server.stop(grace_s=settings.grace_s)
+
+
+@contextmanager
+def _opened(settings: CuratorSettings) -> Iterator[Store]:
     database, store = open_store(settings)
     try:
-        with ThreadPoolExecutor(1, "release") as background:
-            studies = Studies(
-                store, make_plan=make_plan, publish=publish, clock=clock,
-                later=lambda task: background.submit(task).add_done_callback(_log_failure),
-            )  # fmt: skip
-            studies.open()
-            server = CuratorServer(
-                studies,
-                files=files,
-                revoked=settings.keys / "revoked.txt",
-                listen=settings.listen,
-                clock=clock,
-                software=software,
-                most_streams=settings.most_streams,
-                reflection=settings.reflection,
-            )
-            started(server.start())
-            watched = Service(
-                studies=studies, presence=server.presence, calls=server.calls, files=files,
-                clock=clock, software=software, actions=settings.dashboard_actions,
-            )  # fmt: skip
-            try:
-                with _watched(settings, watched):
-                    while not stopping.wait(_LOOK_EVERY_S):
-                        _look(studies)
-            finally:
-                server.stop(grace_s=settings.grace_s)
+        yield store
     finally:
         database.close()
 

@@ -105,18 +105,20 @@ class StudyNode:
             return self.record.state
 
     def decline(self, party: str, reason: str) -> StudyState:
-        """A party's owner does not approve: the study ends.
+        """A party's owner does not approve, or does not any more: the study ends.
 
         Raises:
-            WireError: STUDY_CLOSED: it has begun, or ended.
+            WireError: STUDY_CLOSED: it has every result, or ended.
         """
         with self._lock:
             state = self.record.state
             if state is StudyState.REFUSED:
                 return state
-            if state is not StudyState.WAITING:
+            if state not in (StudyState.WAITING, StudyState.RUNNING):
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
-            self._end_early(StudyState.REFUSED, f"party {party!r} declined: {reason}")
+            approved = party in self._store.approvals(self.study.digest)
+            word = "withdrew" if approved else "declined"
+            self._end_early(StudyState.REFUSED, f"party {party!r} {word}: {reason}")
             return StudyState.REFUSED
 
     def abort(self, cause: str) -> None:

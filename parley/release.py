@@ -94,6 +94,13 @@ def check_file(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target} exists already; add --overwrite to replace it")
 
 
+def check_new(target: Path) -> None:
+    """Refuse a place where there is something already, or no folder for it."""
+    if target.exists():
+        raise InputError(f"{target} exists; nothing is overwritten")
+    check_file(target, overwrite=False)
+
+
 def check_private(target: Path) -> None:
     """Refuse to put what only the owner may see into a folder that is handed on."""
     for folder in target.absolute().parents:

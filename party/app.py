@@ -1,6 +1,6 @@
 """A party's node put together: settings in, studies attended. Nothing is wired anywhere else.
 
-with stopping_on_signals() as stopping, household(settings, source, clock=clock) as house:
+with alone(settings), household(settings, source, clock=clock) as house:
     invitations(settings, house, stopping=stopping, ...).attend(once=False)
 """
 
@@ -23,7 +23,7 @@ from common.methods import plan_of
 from common.metrics import serving_metrics
 from common.passphrase import asking
 from common.privacy.randomness import OsRandomSource
-from common.service import check_level
+from common.service import alone_in, check_level
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning, fingerprint, subject_of
@@ -94,6 +94,15 @@ def metrics(settings: PartySettings, house: Household) -> AbstractContextManager
     return serving_metrics(
         settings.metrics, lambda: party_samples(house.journal, house.ledger, files)
     )
+
+
+def alone(settings: PartySettings) -> AbstractContextManager[None]:
+    """Be the only node of this party, for the length of a block; commands need not be.
+
+    Raises:
+        InputError: another node runs on the same folder.
+    """
+    return alone_in(settings.folder, service="node of this party")
 
 
 @contextmanager

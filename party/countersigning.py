@@ -46,8 +46,9 @@ def reasons_against(
     ledger.verify()
     decision = approvals.decision(study.digest)
     if decision is None or not decision.approved:
-        return ["we did not approve this study"]
-    record = next((each for each in journal.studies() if each.study == study.digest), None)
+        withdrew = decision is not None and decision.withdrawn_at is not None
+        return ["we withdrew from this study" if withdrew else "we did not approve this study"]
+    record = journal.record(study.digest)
     if record is None or record.state is not StudyState.FINISHED:
         return ["we did not take part in this study to its end"]
     reasons = []

@@ -176,6 +176,10 @@ class Journal:
             for study, name, state, reason, began_at, ended_at in rows
         ]  # fmt: skip
 
+    def record(self, study: bytes) -> StudyRecord | None:
+        """One of them; None if we took no part in it."""
+        return next((each for each in self.studies() if each.study == study), None)
+
     def state(self, study: bytes) -> StudyState:
         """Where a study stands."""
         found = self._file.rows("SELECT state FROM study WHERE study = ?", (study,))

@@ -39,6 +39,7 @@ from party.ledger import Caps, Charge, Ledger
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
+_PUBLIC_WITHDRAWAL = "the owner does not take part in this study any more"
 _PUBLIC_OBJECTION = "the curator's message is not one that the approved study allows"
 
 SourceForStep = Callable[[int], RandomSource]
@@ -99,6 +100,7 @@ class PartyNode:
         codec: messages as bytes.
         clock: the time, for the records.
         send: hands bytes to the network; what it raises leaves them in the outbox.
+        consents: whether the owner still takes part; asked in the transaction of every message.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class PartyNode:
         codec: Codec,
         clock: Callable[[], dt.datetime],
         send: Callable[[Outgoing], None],
+        consents: Callable[[], bool],
     ) -> None:
         self._ticket = ticket
         self._make_role = role
@@ -121,6 +124,7 @@ class PartyNode:
         self._codec = codec
         self._clock = clock
         self._send = send
+        self._consents = consents
         self._role: Role | None = None
         self._sources: dict[int, KeyedRandomSource] = {}
         journal.begin(
@@ -186,8 +190,13 @@ class PartyNode:
             self._send(outgoing)
 
     def _take_note(self, number: int, body: bytes, message: ToParty) -> None:
-        """A study that ended here may end at the curator later; nothing else may come."""
-        if not isinstance(message, StudyAborted | StudyFinished):
+        """A study that ended here: what still comes is remembered, and never answered.
+
+        If we refused, the curator may have sent more before it heard of it. If it was the curator
+        who ended the study, nothing follows but another word for the end.
+        """
+        underway = self.state is StudyState.REFUSED
+        if not underway and not isinstance(message, StudyAborted | StudyFinished):
             raise RemoteProtocolError("the study is over for this party")
         with self._journal.transaction():
             self._journal.add_received(
@@ -201,7 +210,10 @@ class PartyNode:
             effects, refusal = _ask(role, message)
             with self._journal.transaction():
                 self._note(message, len(body), sent=False, phase=role.phase)
-                done = self._execute(message, effects, refusal)
+                if self._consents() or isinstance(message, StudyAborted | StudyFinished):
+                    done = self._execute(message, effects, refusal)
+                else:
+                    done = self._withdraw(message)
                 self._journal.add_received(
                     self._ticket.digest, number, body, effects=done.effects, at=self._now()
                 )
@@ -241,6 +253,12 @@ class PartyNode:
                 done.ending, done.reason = StudyState.ABORTED, message.reason
         return done
 
+    def _withdraw(self, message: ToParty) -> _Done:
+        """The owner's no, written down before this message came: it is not answered."""
+        done = _Done()
+        self._refuse(message, "the owner withdrew", done, told=_PUBLIC_WITHDRAWAL)
+        return done
+
     def _charge(self, effect: ChargeBudget) -> None:
         charge = Charge(
             study=self._ticket.digest.hex(),
@@ -251,11 +269,11 @@ class PartyNode:
         )
         self._ledger.charge(charge, self._caps, self._now())
 
-    def _refuse(self, message: ToParty, reason: str, done: _Done) -> None:
+    def _refuse(
+        self, message: ToParty, reason: str, done: _Done, *, told: str = _PUBLIC_REFUSAL
+    ) -> None:
         step = getattr(message, "step", 0)
-        self._release(
-            PartyRefused(study=self._ticket.digest, step=step, reason=_PUBLIC_REFUSAL), done
-        )
+        self._release(PartyRefused(study=self._ticket.digest, step=step, reason=told), done)
         done.reason = reason
 
     def _release(self, message: ToCurator, done: _Done) -> None:

@@ -64,6 +64,8 @@ LIMITS: dict[str, range] = {
     "StatusRequest.study": _DIGEST,
     "StatusResponse.cause": _TEXT,
     "StatusResponse.waiting_for": range(1_000 + 1),
+    "FetchReleaseRequest.study": _DIGEST,
+    "FetchReleaseResponse.piece": range(1, MOST_FRAME_BYTES + 1),
 }
 """Lengths allowed: bytes of bytes, characters of text, entries of lists."""
 

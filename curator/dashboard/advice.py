@@ -16,7 +16,7 @@ def advice(state: StudyState, cause: str) -> str:
         case StudyState.REFUSED:
             return (
                 "Nothing more happens here. Ask the owner, then offer a new study with `parley "
-                f"curator study new` and `add`: a decision is not taken back. {_BUDGET}"
+                f"curator study new` and `add`: a no is for good. {_BUDGET}"
             )
         case StudyState.FAILED:
             return (

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 
 from common.bundle.archive import zip_pieces
 from common.bundle.contents import FolderContents
@@ -29,6 +28,7 @@ from curator.dashboard.snapshot import spent_by_party, study_document
 from curator.metrics import CallCounter
 from curator.presence import Presence
 from curator.records import StudyState
+from curator.releases import release_folder
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class Dashboard:
         else:
             node = self._service.studies.known(view.study.digest)
             awaited = [] if node is None else list(node.waiting_for)
-        place = _place(view)
+        place = release_folder(view.state, view.place)
         return study_document(
             view,
             online=online,
@@ -164,7 +164,7 @@ class Dashboard:
 
     def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         view = self._reader.study(bytes.fromhex(match["digest"]))
-        place = None if view is None else _place(view)
+        place = None if view is None else release_folder(view.state, view.place)
         if place is None:
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
         try:
@@ -180,7 +180,7 @@ class Dashboard:
 
     def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         view = self._reader.study(bytes.fromhex(match["digest"]))
-        place = None if view is None else _place(view)
+        place = None if view is None else release_folder(view.state, view.place)
         if place is None or not (place / _PICTURE).is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no picture of this study.")
         return Response(kind="image/svg+xml", body=(place / _PICTURE).read_bytes())
@@ -194,11 +194,3 @@ class Dashboard:
         studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.around.now())
         studies.open()
         return see_other("/")
-
-
-def _place(view: StudyView) -> Path | None:
-    """Where the release is, if it can be downloaded."""
-    if view.state is not StudyState.DONE or not view.place:
-        return None
-    place = Path(view.place)
-    return place if place.is_dir() and not place.is_symlink() else None

@@ -9,11 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar, cast
 
 import grpc
 
+from common.bundle.archive import zip_pieces
+from common.bundle.contents import FolderContents
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError, classify
 from common.wire.frames import Assembler, split
@@ -24,11 +27,13 @@ from curator.metrics import CallCounter
 from curator.node import StudyNode
 from curator.presence import Presence
 from curator.records import StudyState
+from curator.releases import release_folder
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
 
 PROTOCOL = 1
+_MOST_RELEASES = 4  # sent at a time: each holds a thread for as long as the party takes
 _PATIENCE_S = 20.0  # a party that vanished is noticed, at the latest, after so long
 _STATES = {
     StudyState.WAITING: pb.STUDY_STATE_WAITING_FOR_PARTIES,
@@ -52,6 +57,20 @@ def _refusing(method: _Method) -> _Method:
             self.refuse(method.__name__, error, context)
         self.calls.add(method.__name__, "OK")
         return response
+
+    return cast(_Method, call)
+
+
+def _refusing_stream(method: _Method) -> _Method:
+    """The same for a call that is answered by a stream."""
+
+    @functools.wraps(method)
+    def call(self: CuratorServicer, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: ANN401  # as gRPC has it
+        try:
+            yield from method(self, request, context)
+        except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
+            self.refuse(method.__name__, error, context)
+        self.calls.add(method.__name__, "OK")
 
     return cast(_Method, call)
 
@@ -82,6 +101,7 @@ class CuratorServicer(CuratorServiceServicer):
         self._software = software
         self._most_streams = most_streams
         self._streams: dict[tuple[bytes, str], object] = {}
+        self._releases = threading.Semaphore(_MOST_RELEASES)
         self.calls = CallCounter()
         self.presence = Presence()
 
@@ -157,19 +177,11 @@ class CuratorServicer(CuratorServiceServicer):
         node, peer = self._node(request, context)
         return pb.DeclineResponse(state=_STATES[node.decline(peer.name, request.reason)])
 
+    @_refusing_stream
     def Work(
         self, request: pb.WorkRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WorkResponse]:
         """Messages to this party until the study is over."""
-        try:
-            yield from self._work(request, context)
-        except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
-            self.refuse("Work", error, context)
-        self.calls.add("Work", "OK")
-
-    def _work(
-        self, request: pb.WorkRequest, context: grpc.ServicerContext
-    ) -> Iterator[pb.WorkResponse]:
         node, peer = self._node(request, context)
         self._acknowledge(node, peer.name, request.received)
         place, me = (node.study.digest, peer.name), object()
@@ -261,6 +273,30 @@ class CuratorServicer(CuratorServiceServicer):
             waiting_for=node.waiting_for,
         )
 
+    @_refusing_stream
+    def FetchRelease(
+        self, request: pb.FetchReleaseRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.FetchReleaseResponse]:
+        """The release of a study that is done, piece by piece."""
+        node, peer = self._node(request, context)
+        record = node.record
+        if record.state is not StudyState.DONE:
+            raise WireError(ErrorCode.OUT_OF_TURN, f"no release yet: {record.state.value}")
+        folder = release_folder(record.state, record.place)
+        if folder is None:
+            raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
+        if not self._releases.acquire(blocking=False):
+            raise WireError(ErrorCode.UNAVAILABLE, "too many releases are being sent")
+        try:
+            for piece in zip_pieces(FolderContents(folder)):
+                self._peer(context)  # may have been revoked since
+                for start in range(0, len(piece), strict.MOST_FRAME_BYTES):
+                    part = piece[start : start + strict.MOST_FRAME_BYTES]
+                    yield pb.FetchReleaseResponse(piece=part)
+        finally:
+            self._releases.release()
+        logger.info("party %s has the release of %s", peer.name, request.study.hex()[:16])
+
     def _peer(self, context: grpc.ServicerContext) -> Peer:
         # gRPC's stubs say that a property has one value; it has a list of them.
         now = self._clock()
@@ -275,7 +311,8 @@ class CuratorServicer(CuratorServiceServicer):
         | pb.DeclineRequest
         | pb.WorkRequest
         | pb.AcknowledgeRequest
-        | pb.StatusRequest,
+        | pb.StatusRequest
+        | pb.FetchReleaseRequest,
         context: grpc.ServicerContext,
     ) -> tuple[StudyNode, Peer]:
         strict.check(request)

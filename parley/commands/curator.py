@@ -73,7 +73,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then finish the calls under way. Logs are JSON on stderr.
 
-    State survives a crash at any moment: start it again and the studies go on.
+    State survives a crash at any moment: start it again and the studies go on. One curator runs on
+    a folder at a time.
     """
     flags = {
         "folder": folder, "keys": keys, "releases": releases, "listen": listen,

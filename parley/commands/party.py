@@ -12,25 +12,30 @@ from typing import Annotated, Any
 import typer
 
 from common.errors import InputError, ParleyError, PolicyError
+from common.privacy.randomness import OsRandomSource
 from common.service import log_to, stopping_on_signals
 from common.study import Study
 from common.wire.catalogue import WireError
 from parley import console
+from parley import release as releases
 from parley.atomic import write_new
 from parley.commands import new_app
 from parley.commands.countersign import countersign
 from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
+from parley.commands.verify import report
 from parley.configuration import party_settings, software, source_settings
+from parley.fetching import keep_release
 from parley.passphrases import passphrase_in
 from party import app as party_app
 from party import decisions
 from party.app import PartySettings
 from party.approvals import Approvals
 from party.client.attendance import Household
-from party.client.connection import Lines, Summary
-from party.journal import StudyState
+from party.client.connection import DONE, Connection, Lines, Summary
+from party.journal import Journal, StudyState
+from party.ledger import Ledger
 from party.review import Review
 from party.sources.settings import SourceSettings
 
@@ -61,7 +66,8 @@ def join(
 ) -> None:
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
 
-    Only dials out. State survives a crash at any moment. Logs are JSON on stderr.
+    Only dials out. State survives a crash at any moment. One node runs on a folder at a time. Logs
+    are JSON on stderr.
     """
     flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
     settings = party_settings(config, os.environ, flags)
@@ -69,6 +75,7 @@ def join(
     source = source_settings(settings, config, os.environ)
     with (
         stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
+        party_app.alone(settings.values),
         _opened(settings.values, source) as house,
         party_app.metrics(settings.values, house),
     ):
@@ -126,17 +133,40 @@ def decline(
     *,
     config: Config = None,
     reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Decline a study, for good; the curator is told so, and not why."""
-    declined = Study.load(study)
+    """Decline a study, or withdraw from one that was approved; for good.
+
+    The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
+    charged and nothing more leaves, and the study ends for everybody. What was charged before stays
+    charged. A study that is over cannot be withdrawn from.
+    """
+    digest = Study.load(study).digest
     with open_file(_settings(config)) as file:
+        approvals, ledger = Approvals(file), Ledger(file)
+        journal = Journal(file, OsRandomSource())
+        earlier = approvals.decision(digest)
+        if not yes and earlier is not None and earlier.approved:
+            console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
+            if not typer.confirm("Withdraw from it?", err=True):
+                raise InputError("not confirmed; the approval stands")
         at = _now().isoformat(timespec="seconds")
-        decisions.decline(Approvals(file), declined.digest, reason=reason, at=at)
+        decisions.decline(
+            digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
+        )
+        charged = ledger.spent(digest.hex())
+        decided = approvals.decision(digest)
+    word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
     if json:
-        console.result_json({"study": declined.digest.hex(), "decision": "declined"})
-    else:
-        console.result(f"declined {declined.digest.hex()}")
+        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
+        console.result_json(told)
+        return
+    console.result(f"{word} {digest.hex()}")
+    if word == "withdrawn":
+        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")
 
 
 @app.command()
@@ -187,11 +217,21 @@ def status(
 def fetch(
     study: Annotated[str, typer.Argument(help="The first characters of its digest.")],
     *,
-    out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    out: Annotated[Path, typer.Option(help="The study.toml to write; a .zip with --release.")],
+    release: Annotated[
+        bool, typer.Option("--release", help="Fetch the release of a study that is done.")
+    ] = False,
+    most_gb: Annotated[float, typer.Option(help="The largest release to take.")] = 4.0,
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """Ask the curator for a study that we are invited to, to review it."""
+    """Ask the curator for a study that we are invited to, to review it; or for its release.
+
+    A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
+    it with `parley party countersign`.
+    """
+    if release:
+        releases.check_new(out)
     settings = _settings(config)
     address = party_app.address_of(settings, environment=os.environ, software=software())
     with _house(config) as house, Lines(address, _now).dial() as connection:
@@ -199,6 +239,9 @@ def fetch(
         found = [each for each in invited if each.study.hex().startswith(study.lower())]
         if len(found) != 1:
             raise InputError(f"{study!r} is not one study; see `parley party status`")
+        if release:
+            _fetch_release(connection, found[0], out, most_bytes=int(most_gb * 1e9), as_json=json)
+            return
         document = connection.fetch_study(found[0].study)
     fetched = Study.from_toml(document, where="the study")
     if fetched.digest != found[0].study:
@@ -209,6 +252,20 @@ def fetch(
         console.result_json(told | {"file": str(out)})
     else:
         console.result(f"digest {fetched.digest.hex()}")
+
+
+def _fetch_release(
+    connection: Connection, study: Summary, out: Path, *, most_bytes: int, as_json: bool
+) -> None:
+    if study.state != DONE:
+        raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
+    with console.progress("fetching and verifying") as tell:
+        pieces = connection.fetch_release(study.study)
+        kept = keep_release(pieces, study.study, out, most_bytes=most_bytes, tell=tell)
+    if as_json:
+        console.result_json(kept.as_json())
+    else:
+        report(kept)
 
 
 def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:

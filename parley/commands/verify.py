@@ -54,10 +54,11 @@ def verify_release(
             raise typer.Exit(3)
         return
     found.require()
-    _report(found)
+    report(found)
 
 
-def _report(found: Verified) -> None:
+def report(found: Verified) -> None:
+    """What is known about a release to rely on, for people."""
     files = len(found.checked.manifest.files)
     agreed = "" if found.agreement is None else ", and they agree with each other"
     console.result(f"verified {found.where}: {files} files are what the manifest says{agreed}")

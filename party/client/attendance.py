@@ -98,6 +98,11 @@ class Household:
         )
         return review(study, self.policy, circumstances, steps)
 
+    def withdrew(self, study: bytes) -> bool:
+        """Whether the owner took an approval back."""
+        decision = self.approvals.decision(study)
+        return decision is not None and decision.withdrawn_at is not None
+
     def now(self) -> str:
         """The time as records have it."""
         return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
@@ -106,6 +111,16 @@ class Household:
 def _cost(study: Study, steps: Sequence[PlannedStep]) -> Fraction:
     """What is approved: what the steps cost, which may pass what the study claims."""
     return max(study.epsilon, sum((step.epsilon for step in steps), Fraction(0)))
+
+
+def decline(connection: Connection, study: bytes, *, told: str = _DECLINED) -> None:
+    """Tell the curator that the owner takes no part, or no longer; one that is over stays so."""
+    try:
+        connection.decline(study, told)
+    except WireError as error:
+        if error.code is not ErrorCode.STUDY_CLOSED:
+            raise
+        logger.info("study %s is closed already", study.hex()[:16])
 
 
 class Attendance:
@@ -160,9 +175,8 @@ class Attendance:
 
     def _ended_already(self) -> StudyState | None:
         """How the study ended if it did just before we were told to stop; else None."""
-        studies = {each.study: each.state for each in self._house.journal.studies()}
-        state = studies.get(self._digest)
-        return None if state is StudyState.RUNNING else state
+        record = self._house.journal.record(self._digest)
+        return None if record is None or record.state is StudyState.RUNNING else record.state
 
     def _attend_over(self, connection: Connection) -> StudyState | None:
         """How the study ended; None if told to stop before."""
@@ -175,7 +189,8 @@ class Attendance:
         decision = house.approvals.decision(self._digest)
         if decision is not None and not decision.approved:
             # Whatever the curator says it has: an owner's no is never worked around.
-            self._refuse(connection, f"study {self._digest.hex()[:16]} was declined")
+            word = "declined" if decision.withdrawn_at is None else "withdrawn"
+            self._refuse(connection, f"study {self._digest.hex()[:16]} was {word} by its owner")
         study, source = self._prepare(connection)
         if decision is None or not summary.approved:
             answer = self._approve(connection, study, source)
@@ -250,13 +265,12 @@ class Attendance:
         return decision
 
     def _refuse(self, connection: Connection, reason: str, *, told: str = _DECLINED) -> NoReturn:
-        """Tell the curator no more than that, and our own side why."""
-        try:
-            connection.decline(self._digest, told)
-        except WireError as error:
-            if error.code is not ErrorCode.STUDY_CLOSED:
-                raise
-            logger.info("study %s is closed already", self._digest.hex()[:16])
+        """Tell the curator no more than that, and our own side why; keys of a begun one go."""
+        decline(connection, self._digest, told=told)
+        journal = self._house.journal
+        record = journal.record(self._digest)
+        if record is not None and record.state is StudyState.RUNNING:
+            journal.end(self._digest, StudyState.REFUSED, reason=reason, at=self._house.now())
         raise PolicyError(reason)
 
     def _decision(self, seen: Review) -> Decision | None:
@@ -290,6 +304,7 @@ class Attendance:
             codec=WireCodec(),
             clock=self._house.clock,
             send=self._outbox.append,  # handed in together when the message is taken in
+            consents=lambda: not self._house.withdrew(study.digest),
         )
 
     def _make_role(self, study: Study, data: PinnedRows, source_of: SourceForStep) -> PartyRole:

@@ -31,10 +31,11 @@ _SUBMIT_S = 3600.0  # the curator may learn a whole structure from the last answ
 
 _OF_OUR_CERTIFICATE = (ErrorCode.CERTIFICATE_EXPIRED, ErrorCode.CERTIFICATE_REVOKED)
 
+DONE = "done"
 STATES = {
     pb.STUDY_STATE_WAITING_FOR_PARTIES: "waiting for parties",
     pb.STUDY_STATE_RUNNING: "running",
-    pb.STUDY_STATE_DONE: "done",
+    pb.STUDY_STATE_DONE: DONE,
     pb.STUDY_STATE_REFUSED: "refused",
     pb.STUDY_STATE_FAILED: "failed",
 }
@@ -225,6 +226,17 @@ class Connection:
             response = self._stub.Submit(requests, timeout=_SUBMIT_S)
         strict.check(response)
         return int(response.submitted)
+
+    def fetch_release(self, study: bytes) -> Iterator[bytes]:
+        """The .zip of a study's release, piece by piece; not looked into here."""
+        with self._explained():
+            stream = self._stub.FetchRelease(pb.FetchReleaseRequest(study=study))
+            try:
+                for response in stream:
+                    strict.check(response)
+                    yield response.piece
+            finally:
+                stream.cancel()
 
     def status(self, study: bytes) -> Status:
         """How a study is getting on."""

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from common.errors import ParleyError
 from common.wire.catalogue import WireError
-from party.client.attendance import Attendance, Household
+from party.client.attendance import Attendance, Household, decline
 from party.client.connection import OPEN, Lines
 from party.client.patience import Patience
 from party.journal import StudyState
@@ -78,12 +78,16 @@ class Invitations:
     def _invited(self, patience: Patience) -> list[bytes]:
         """The open studies that list us; none if the curator is out of reach for now.
 
-        A study that ended while we were away is open for us: its secrets go when we hear how.
+        A study that ended while we were away is open for us: its secrets go when we hear how. One
+        that the owner withdrew from is ended here: who attends it may be waiting for others.
         """
         identity = self._house.identity.public.encoded
         try:
             with self._lines.dial() as connection:
                 invited = connection.enrol(self._house.name, identity)
+                for each in invited:
+                    if each.state in OPEN and self._house.withdrew(each.study):
+                        decline(connection, each.study)
         except WireError as error:
             logger.warning("looking for studies: %s", error)
             patience.wait_after(error)

@@ -108,6 +108,26 @@ class Desk:
         decisions.approve(self.house.approvals, seen, at=self.house.now())
 
     def decline(self, study: Study, *, reason: str) -> None:
-        """The owner's no."""
+        """The owner's no, also to what was approved.
+
+        Raises:
+            PolicyError: it was approved, and is over.
+        """
         house = self.house
-        decisions.decline(house.approvals, study.digest, reason=reason, at=house.now())
+        decisions.decline(
+            study.digest, approvals=house.approvals, journal=house.journal, ledger=house.ledger,
+            reason=reason, at=house.now(),
+        )  # fmt: skip
+
+    def withdrawal_means(self, study: Study) -> str:
+        """What comes of withdrawing from a study that was approved; empty if that cannot be."""
+        house = self.house
+        decision = house.approvals.decision(study.digest)
+        if decision is None or not decision.approved:
+            return ""
+        try:
+            return decisions.withdrawal_means(
+                study.digest, journal=house.journal, ledger=house.ledger
+            )
+        except PolicyError:
+            return ""

@@ -32,7 +32,9 @@ def decision_badge(decision: Decision | None) -> Markup:
     """What was decided, at a glance."""
     if decision is None:
         return badge("to decide", "busy")
-    return badge("approved", "good") if decision.approved else badge("declined", "bad")
+    if decision.approved:
+        return badge("approved", "good")
+    return badge("declined" if decision.withdrawn_at is None else "withdrawn", "bad")
 
 
 def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
@@ -93,11 +95,15 @@ def _phases(phases: Sequence[PlannedStep]) -> Markup:
     return table("Phase by phase, at most", headings, rows)
 
 
-def decision_section(seen: Review, decision: Decision | None, csrf: str) -> Markup:
-    """The two buttons, or why there are none."""
+def decision_section(
+    seen: Review, decision: Decision | None, csrf: str, *, withdrawal_means: str
+) -> Markup:
+    """The two buttons; or what was decided, and the button to withdraw where that can be."""
     here = f"/studies/{seen.digest}"
     if decision is not None:
-        return section("Our decision", paragraph(in_words(decision)), identifier="decision")
+        withdraw = [_no_form(here, csrf, "Withdraw", withdrawal_means)] if withdrawal_means else []
+        decided = paragraph(in_words(decision))
+        return section("Our decision", decided, *withdraw, identifier="decision")
     refused = [
         Markup('<div class="trouble" role="note"><p><strong>Our policy refuses it</strong></p>'),
         bullets(seen.reasons_against),
@@ -108,19 +114,24 @@ def decision_section(seen: Review, decision: Decision | None, csrf: str) -> Mark
         f"{_hidden(csrf=csrf, cost=str(seen.cost))}"
         '<label class="check" for="sure"><input type="checkbox" id="sure" name="sure" value="yes" '
         f"required> <span>Spend epsilon {escape(shown(seen.cost))} of every row of ours on it. "
-        "This is not taken back.</span></label>"
+        "What has left is not taken back.</span></label>"
         '<p><button type="submit">Approve this study</button></p></form>'
     )
-    decline = Markup(
-        f'<form class="card" method="post" action="{here}/decline"><h3>Decline</h3>'
-        f"{_hidden(csrf=csrf)}"
-        '<label for="reason">Reason, for our own records; nobody is told</label>'
-        f'<input type="text" id="reason" name="reason" maxlength="{MOST_REASON}">'
-        '<p><button type="submit" class="danger">Decline it for good</button></p></form>'
-    )
+    decline = _no_form(here, csrf, "Decline", "The study ends for everybody; nobody is told why.")
     allowed = [paragraph("Our policy allows it."), approve]
     return section(
         "Decide", *(refused if seen.reasons_against else allowed), decline, identifier="decide"
+    )
+
+
+def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
+    """The owner's no, before a yes or after it."""
+    return Markup(
+        f'<form class="card" method="post" action="{here}/decline"><h3>{word}</h3>'
+        f"{_hidden(csrf=csrf)}<p>{escape(means)}</p>"
+        '<label for="reason">Reason, for our own records; nobody is told</label>'
+        f'<input type="text" id="reason" name="reason" maxlength="{MOST_REASON}">'
+        f'<p><button type="submit" class="danger">{word} for good</button></p></form>'
     )
 
 

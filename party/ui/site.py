@@ -94,7 +94,10 @@ class OwnerPages:
             else paragraph("Signed by nobody."),
             *pages.review_sections(seen),
             pages.decision_section(
-                seen, self._desk.house.approvals.decision(study.digest), session.csrf
+                seen,
+                self._desk.house.approvals.decision(study.digest),
+                session.csrf,
+                withdrawal_means=self._desk.withdrawal_means(study),
             ),
             csrf=session.csrf,
         )

@@ -54,6 +54,7 @@ def join_party(file):
     source = party_app.source_of(settings.tables, folder=file.parent, environment=os.environ)
     with (
         stopping_on_signals() as stopping,
+        party_app.alone(settings.values),
         party_app.household(settings.values, source, clock=clock) as house,
     ):
         invitations = party_app.invitations(

@@ -2,12 +2,17 @@
 
 import contextlib
 import dataclasses
+import threading
+import time
 
 import pytest
 
 from common.errors import PolicyError
+from common.wire import approval, codec
 from curator.records import StudyState as CuratorState
 from party.approvals import Decision
+from party.client.invitations import Invitations
+from party.journal import StudyState
 from tests.integration.consortium import Consortium, Party, Wrapped
 
 NO = Decision(
@@ -89,3 +94,94 @@ def test_an_owner_who_declines_while_the_node_waits_is_not_quoted_either(consort
     with pytest.raises(PolicyError, match="declined"):
         north.attend(consortium.study)
     assert "12 people" not in consortium.node.record.cause
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.02)
+
+
+def withdraw(party, study):
+    """As the command does it, in another process."""
+    with party.house() as house:
+        house.approvals.decide(study.digest, NO)
+
+
+@contextlib.contextmanager
+def joined(party):
+    """A node that looks again for the owner's decisions, as `parley party join` does."""
+    endings = {}
+
+    def attend():
+        with party.house() as house:
+            node = Invitations(
+                house, lines=party.lines(), patience=party.patience, look_again_s=0.05
+            )
+            endings.update(node.attend(once=True))
+
+    running = threading.Thread(target=attend)
+    running.start()
+    try:
+        yield endings
+        running.join(timeout=30)
+        assert not running.is_alive()
+    finally:
+        party.stopping.set()
+        running.join(timeout=30)
+
+
+def test_an_owner_withdraws_before_the_study_begins_and_nothing_was_charged(consortium):
+    north, digest = consortium.parties["north"], consortium.study.digest
+    with joined(north) as endings:
+        wait_for(lambda: "north" in consortium.curator.store.approvals(digest))
+        withdraw(north, consortium.study)
+    assert endings == {digest: StudyState.ABORTED}
+    record = consortium.node.record
+    assert record.state is CuratorState.REFUSED
+    assert record.cause == "party 'north' withdrew: the owner does not take part in this study"
+    with north.house() as house:
+        assert house.ledger.entries() == []
+        assert house.journal.transcript() == []
+
+
+def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(consortium):
+    north, east = consortium.parties.values()
+    digest, store = consortium.study.digest, consortium.curator.store
+    with east.dial() as connection:  # and never answers
+        statement = approval.statement(study=digest, party="east")
+        connection.approve(digest, east.identity.sign(statement))
+    with joined(north) as endings:
+        wait_for(lambda: store.newest_incoming(digest, "north") > 0)
+        withdraw(north, consortium.study)
+    assert endings == {digest: StudyState.ABORTED}
+    assert "party 'north' withdrew" in consortium.node.record.cause
+    last = store.next_queued(digest, "east", after=store.newest_queued(digest, "east") - 1)
+    assert "party 'north' withdrew" in codec.decode_to_party(last.body).reason
+    with north.house() as house:
+        assert house.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
+        house.ledger.verify()
+
+
+def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_its_keys(consortium):
+    north, east = consortium.parties.values()
+    digest, store = consortium.study.digest, consortium.curator.store
+    with east.dial() as connection:
+        statement = approval.statement(study=digest, party="east")
+        connection.approve(digest, east.identity.sign(statement))
+    lines = north.lines()
+    attending = threading.Thread(target=lambda: north.attend(consortium.study, dial=lines.dial))
+    attending.start()
+    wait_for(lambda: store.newest_incoming(digest, "north") > 0)
+    lines.hang_up()
+    attending.join(timeout=30)
+    withdraw(north, consortium.study)
+    with joined(north) as endings:
+        pass
+    assert isinstance(endings[digest], PolicyError)
+    assert consortium.node.record.state is CuratorState.REFUSED
+    with north.house() as house:
+        assert house.journal.state(digest) is StudyState.REFUSED
+        assert house.ledger.spent(digest.hex()) == 1
+        assert house.journal._file.rows("SELECT * FROM step_key") == []

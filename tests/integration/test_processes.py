@@ -60,13 +60,34 @@ def test_processes_killed_again_and_again_end_in_the_same_kind_of_release(town):
     town.check_end(restarted=True)
 
 
+def another(town, role, **environment):
+    """A second process of a service, which is expected to end at once."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.integration.services", "party" if role in NAMES else role,
+         str(town.folder / f"{role}.toml")],
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode != 0
+    return done.stderr
+
+
 def test_a_second_curator_on_the_same_port_is_an_error(town):
     town.start("curator")
-    other = subprocess.run(
-        [sys.executable, "-m", "tests.integration.services", "curator",
-         str(town.folder / "curator.toml")],
-        cwd=ROOT, env={**os.environ, "PARLEY_CURATOR_LISTEN": f"127.0.0.1:{town.port}"},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert other.returncode != 0
-    assert "cannot listen" in other.stderr
+    listen = f"127.0.0.1:{town.port}"
+    folder = str(town.folder / "another folder")
+    told = another(town, "curator", PARLEY_CURATOR_LISTEN=listen, PARLEY_CURATOR_FOLDER=folder)
+    assert "cannot listen" in told
+
+
+def test_a_second_service_on_the_same_folder_is_an_error_and_disturbs_nobody(town):
+    for who in ("curator", "north"):
+        town.start(who)
+    approved = 'parley_curator_calls_total{method="Approve",outcome="OK"}'
+    town.wait_for(lambda: approved in town.metrics())
+    told = another(town, "curator", PARLEY_CURATOR_LISTEN="127.0.0.1:0")
+    assert f"another curator runs on the folder {town.folder / 'curator'}" in told
+    told = another(town, "north", PARLEY_PARTY_CURATOR=f"127.0.0.1:{town.port}")
+    assert f"another node of this party runs on the folder {town.folder / 'north'}" in told
+    assert town.record().state is CuratorState.WAITING, "commands on the folder still read it"
+    town.start("east")
+    town.check_end()

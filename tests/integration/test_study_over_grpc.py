@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -365,6 +366,29 @@ def test_a_study_that_would_cost_more_than_was_approved_ends_for_everybody(gathe
     assert consortium.node.record.state is CuratorState.REFUSED
     with north.house() as house:
         assert house.ledger.spent() == first
+
+
+def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(gathering):
+    consortium = gathering(2, **PAILLIER)
+    north, east = consortium.parties.values()
+    digest = consortium.study.digest
+    with east.house() as house:
+        house.approvals.decide(digest, owner_approves(epsilon=Fraction(1, 100)))
+    with east.dial() as connection:
+        statement = approval.statement(study=digest, party="east")
+        connection.approve(digest, east.identity.sign(statement))
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(north.attend, consortium.study)
+        deadline = time.monotonic() + 60
+        while consortium.curator.store.newest_queued(digest, "east") < 3:
+            assert time.monotonic() < deadline, "the key, the step, and what north sealed for east"
+            time.sleep(0.02)
+        assert east.attend(consortium.study) is StudyState.REFUSED
+        assert other.result(timeout=60) is StudyState.ABORTED
+    assert "party 'east' refused" in consortium.node.record.cause
+    with east.house() as house:
+        assert "cap of 1/100" in house.journal.studies()[0].reason
+        assert house.ledger.entries() == []
 
 
 def test_an_owner_is_waited_for_when_the_policy_does_not_approve_by_itself(gathering):

@@ -136,8 +136,10 @@ class Town:
             database.close()
 
     def metrics(self):
-        log = (self.folder / "curator.log").read_text()
-        port = re.search(r"metrics on port (\d+)", log)[1]
+        log = self.folder / "curator.log"
+        # Calls are taken a moment before metrics are served.
+        self.wait_for(lambda: "metrics on port" in log.read_text())
+        port = re.search(r"metrics on port (\d+)", log.read_text())[1]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
             return answer.read().decode()
 

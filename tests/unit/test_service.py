@@ -1,4 +1,4 @@
-"""Logs are JSON without what an exception quotes; signals set an event."""
+"""One service on a folder; logs are JSON without what an exception quotes; signals set an event."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
-from common.service import JsonFormatter, check_level, stopping_on_signals
+from common.service import LOCK, JsonFormatter, alone_in, check_level, stopping_on_signals
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,3 +78,42 @@ def test_a_process_with_a_pipe_from_its_parent_stops_when_the_pipe_ends():
         assert child.poll() is None
         child.stdin.close()
         assert child.wait(timeout=30) == 0
+
+
+HOLDING = (
+    "import sys, time\n"
+    "from pathlib import Path\n"
+    "from common.service import alone_in\n"
+    "with alone_in(Path(sys.argv[1]), service='curator'):\n"
+    "    print('running', flush=True)\n"
+    "    time.sleep(60)\n"
+)
+
+
+def test_a_folder_has_one_service_until_that_is_killed(tmp_path):
+    folder = tmp_path / "new" / "state"
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(folder)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    with child:
+        assert child.stdout.readline() == b"running\n"
+        with (
+            pytest.raises(InputError, match="another curator runs on the folder") as refusal,
+            alone_in(folder, service="curator"),
+        ):
+            pass
+        assert str(folder) in str(refusal.value)
+        assert f"process {child.pid})" in str(refusal.value)
+        child.kill()
+    for _ in range(2):  # a block that ended lets the next one in, as a killed process does
+        with alone_in(folder, service="curator"):
+            assert (folder / LOCK).read_text() == f"{os.getpid()}\n"
+
+
+def test_a_folder_that_cannot_be_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match="file"),
+        alone_in(tmp_path / "file", service="curator"),
+    ):
+        pass

@@ -173,3 +173,15 @@ class StatusResponse(_message.Message):
     cause: str
     waiting_for: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, state: _Optional[_Union[StudyState, str]] = ..., step: _Optional[int] = ..., cause: _Optional[str] = ..., waiting_for: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FetchReleaseRequest(_message.Message):
+    __slots__ = ("study",)
+    STUDY_FIELD_NUMBER: _ClassVar[int]
+    study: bytes
+    def __init__(self, study: _Optional[bytes] = ...) -> None: ...
+
+class FetchReleaseResponse(_message.Message):
+    __slots__ = ("piece",)
+    PIECE_FIELD_NUMBER: _ClassVar[int]
+    piece: bytes
+    def __init__(self, piece: _Optional[bytes] = ...) -> None: ...

@@ -75,6 +75,11 @@ class CuratorServiceStub:
                 request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusRequest.SerializeToString,
                 response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusResponse.FromString,
                 _registered_method=True)
+        self.FetchRelease = channel.unary_stream(
+                '/parley.v1.CuratorService/FetchRelease',
+                request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseRequest.SerializeToString,
+                response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseResponse.FromString,
+                _registered_method=True)
 
 
 class CuratorServiceServicer:
@@ -103,7 +108,8 @@ class CuratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Decline(self, request, context):
-        """The party's owner does not approve a study; it ends.
+        """The party's owner does not approve a study, or does not any more; it ends, unless it has every
+        result.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -133,6 +139,13 @@ class CuratorServiceServicer:
 
     def Status(self, request, context):
         """How a study is getting on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchRelease(self, request, context):
+        """The release of a study that is done, as one .zip, from its beginning.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -180,6 +193,11 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusRequest.FromString,
                     response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusResponse.SerializeToString,
+            ),
+            'FetchRelease': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchRelease,
+                    request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseRequest.FromString,
+                    response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -399,6 +417,33 @@ class CuratorService:
             '/parley.v1.CuratorService/Status',
             common_dot_wire_dot_v1_dot_curator__pb2.StatusRequest.SerializeToString,
             common_dot_wire_dot_v1_dot_curator__pb2.StatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchRelease(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/parley.v1.CuratorService/FetchRelease',
+            common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseRequest.SerializeToString,
+            common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseResponse.FromString,
             options,
             channel_credentials,
             insecure,

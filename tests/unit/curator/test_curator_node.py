@@ -219,6 +219,32 @@ def test_a_declined_study_is_refused_once_and_for_all(stage):
     assert len(queues(stage)) == 2, "everybody is told"
 
 
+def test_a_party_that_withdraws_ends_the_study_by_name(stage):
+    node = stage.studies().propose(stage.study)
+    node.approve("north", stage.signature("north"))
+    assert node.decline("north", "no more") is StudyState.REFUSED
+    assert node.record.cause == "party 'north' withdrew: no more"
+
+
+def test_a_party_may_withdraw_until_every_result_is_there(stage, tables):
+    node = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
+    while node.record.step < 2:
+        for answer in parties.step():
+            node.receive(*answer)
+    assert node.decline("east", "no more") is StudyState.REFUSED
+    assert node.record.cause == "party 'east' withdrew: no more"
+    assert stage.database.rows("SELECT * FROM secret") == []
+    assert stage.outcomes == []
+
+
+def test_nobody_withdraws_from_a_release(stage, tables):
+    run_through(stage, tables)
+    node = stage.studies().node(stage.study.digest, "east")
+    assert refusal_of(lambda: node.decline("east", "too late")) is ErrorCode.STUDY_CLOSED
+    assert node.record.state is StudyState.DONE
+
+
 def test_a_party_that_refuses_a_step_ends_the_study(stage):
     node = start(stage, stage.studies())
     refused = PartyRefused(study=stage.study.digest, step=0, reason="budget")

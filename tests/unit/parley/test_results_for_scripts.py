@@ -51,7 +51,7 @@ STORY = {
     "new too": (f"{NEW} --epsilon 1/2 --out other.toml", STUDY),
     "add": (f"curator study add study.toml {HUB}", STUDY),
     "approve": (f"party approve study.toml --yes {NORTH}", {"study", "decision", "epsilon"}),
-    "decline": (f"party decline other.toml {NORTH}", {"study", "decision"}),
+    "decline": (f"party decline other.toml {NORTH}", {"study", "decision", "epsilon_charged"}),
     "abort": (f"curator study abort n --reason why {HUB}", RECORD),
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (

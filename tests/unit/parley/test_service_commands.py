@@ -1,5 +1,6 @@
 """The commands of curator operators and data owners, without a network."""
 
+import io
 import os
 import sqlite3
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ from parley import release
 from parley.configuration import curator_settings
 from parley.keyring import init_curator, init_party
 from parley.publishing import publish
-from party.journal import Journal
+from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 
 POLICY = """
@@ -152,12 +153,56 @@ def test_a_review_tells_what_leaves_and_decides_nothing(parley, place, written):
     assert parley("party", "status", "--offline", *NORTH).out == "no studies\n"
 
 
-def test_an_approval_is_remembered_and_not_taken_back(parley, place, written):
+def test_an_approval_is_remembered_and_withdrawn_when_the_owner_is_sure(
+    parley, place, written, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     for _ in range(2):
         assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
-    done = parley("party", "decline", "study.toml", *NORTH)
+    unsure = parley("party", "decline", "study.toml", *NORTH)
+    assert unsure.code == 3
+    assert "the approval stands" in unsure.err
+    assert "Nothing was charged. The study ends for everybody" in unsure.err
+    assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0, "it stands"
+    done = parley("party", "decline", "study.toml", "--yes", *NORTH)
+    assert (done.code, done.out) == (0, f"withdrawn {written.digest.hex()}\ncharged nothing\n")
+    told = parley("party", "decline", "study.toml", "--json", *NORTH).json
+    assert (told["decision"], told["epsilon_charged"]) == ("withdrawn", "0"), "again is harmless"
+    again = parley("party", "approve", "study.toml", "--yes", *NORTH)
+    assert again.code == 4
+    assert "was withdrawn on" in again.err
+
+
+def books_of_north(place, study):
+    """North's file with the study begun and one step charged."""
+    database = Database(place.folder / "north" / "state" / "party.db")
+    ledger, journal = Ledger(database), Journal(database, OsRandomSource())
+    journal.begin(study.digest, name="regional", data_digest="d", at="now")
+    charge = Charge(
+        study=study.digest.hex(), study_name="regional", step="first", mechanism="laplace",
+        epsilon=Fraction(1, 3),
+    )  # fmt: skip
+    ledger.charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), "now")
+    return database, journal
+
+
+def test_withdrawing_says_what_stays_charged_and_the_ledger_keeps_it(parley, place, written):
+    assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
+    books_of_north(place, written)[0].close()
+    done = parley("party", "decline", "study.toml", "--yes", *NORTH)
+    assert "charged 1/3, which stays charged" in done.out
+    assert parley("party", "ledger", "--verify", "--json", *NORTH).json["spent"] == "1/3"
+    assert ", withdrawn on " in parley("party", "status", "--offline", *NORTH).out
+
+
+def test_a_study_that_is_over_cannot_be_withdrawn_from(parley, place, written):
+    assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
+    database, journal = books_of_north(place, written)
+    journal.end(written.digest, StudyState.FINISHED, reason="", at="now")
+    database.close()
+    done = parley("party", "decline", "study.toml", "--yes", *NORTH)
     assert done.code == 4
-    assert "was approved" in done.err
+    assert "is over for us (finished), with epsilon 1/3 (about 0.3333) charged" in done.err
 
 
 def test_what_the_policy_refuses_cannot_be_approved(parley, place, written):

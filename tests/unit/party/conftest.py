@@ -125,7 +125,7 @@ def stage(quick_folder):
         ticket=StudyTicket(digest=STUDY, name="a study", party="a", data_digest="d1"),
     )
 
-    def node(*, send=None, role=FakeRole, source=None):
+    def node(*, send=None, role=FakeRole, source=None, consents=lambda: True):
         database = Database(result.path)
         result.opened.append(database)
         result.database = database
@@ -140,6 +140,7 @@ def stage(quick_folder):
             codec=result.codec,
             clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             send=send or result.sent.append,
+            consents=consents,
         )
 
     result.node = node

@@ -8,6 +8,7 @@ import pytest
 from common.database import Database
 from common.errors import PolicyError
 from party.approvals import Approvals, Decision
+from party.decisions import in_words
 
 STUDY = bytes(32)
 YES = Decision(
@@ -32,8 +33,22 @@ def test_a_decision_is_kept_to_the_fraction(approvals):
     assert approvals.decision(STUDY) == YES, "the first one counts"
 
 
-def test_a_decision_is_not_taken_back(approvals):
+NO = dataclasses.replace(YES, approved=False, epsilon=Fraction(0), decided_at="later")
+
+
+def test_a_no_is_not_taken_back(approvals):
+    approvals.decide(STUDY, NO)
+    with pytest.raises(PolicyError, match="was declined on later"):
+        approvals.decide(STUDY, YES)
+    assert approvals.decision(STUDY) == NO
+
+
+def test_a_no_after_a_yes_withdraws_it_for_good_and_both_are_remembered(approvals):
     approvals.decide(STUDY, YES)
-    with pytest.raises(PolicyError, match="was approved on now"):
-        approvals.decide(STUDY, dataclasses.replace(YES, approved=False))
-    assert approvals.decision(STUDY) == YES
+    for at in ("later", "still later"):
+        approvals.decide(STUDY, dataclasses.replace(NO, reason="a doubt", decided_at=at))
+    withdrawn = dataclasses.replace(YES, approved=False, reason="a doubt", withdrawn_at="later")
+    assert approvals.decision(STUDY) == withdrawn
+    with pytest.raises(PolicyError, match="was withdrawn on later"):
+        approvals.decide(STUDY, YES)
+    assert in_words(withdrawn) == "approved by the owner on now, withdrawn on later"

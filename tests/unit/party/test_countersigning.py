@@ -106,6 +106,12 @@ def test_a_study_that_we_declined_or_never_decided_about_is_not(books):
     assert books.reasons() == ["we did not approve this study"]
 
 
+def test_a_study_that_we_withdrew_from_is_not(books):
+    books.approve()
+    books.approve(approved=False)
+    assert books.reasons() == ["we withdrew from this study"]
+
+
 def test_a_study_that_did_not_end_well_for_us_is_not(books):
     books.approve()
     assert books.reasons() == ["we did not take part in this study to its end"]

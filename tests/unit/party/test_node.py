@@ -247,11 +247,61 @@ def test_a_role_that_refuses_ends_the_study(stage):
     assert node.state is StudyState.REFUSED
     assert len(stage.sent) == 1
     assert "secret" not in stage.sent[0].body.decode()
-    with pytest.raises(RemoteProtocolError, match="over"):
-        node.receive(2, stage.script[1])
     node.receive(2, stage.codec.encode(StudyAborted(study=stage.study, reason="one refused")))
     assert node.newest_received == 2
     assert node.state is StudyState.REFUSED
+
+
+def test_what_was_under_way_when_we_refused_is_not_answered_and_nothing_is_wrong_with_it(stage):
+    stage.caps = Caps(per_study=Fraction(1, 8), in_total=Fraction(2))
+    node = stage.node()
+    for number in (1, 2):
+        node.receive(number, stage.script[number - 1])
+    assert node.state is StudyState.REFUSED
+    for number in (3, 4):  # sent by a curator that has not heard of it yet
+        node.receive(number, stage.script[number - 1])
+    node.receive(5, stage.codec.encode(StudyAborted(study=stage.study, reason="one refused")))
+    assert (node.state, node.newest_received) == (StudyState.REFUSED, 5)
+    assert "cap of 1/8" in stage.journal.studies()[0].reason
+    assert [json.loads(out.body)[0] for out in stage.sent] == ["PartyRefused"]
+    assert stage.ledger.entries() == []
+    assert stage.database.rows("SELECT count(*) FROM received WHERE body NOTNULL") == [(0,)]
+
+
+def test_an_owner_who_withdrew_answers_nothing_more_and_is_charged_nothing_more(stage):
+    consents = [True]
+    node = stage.node(consents=lambda: consents[0])
+    for number in (1, 2, 3):
+        node.receive(number, stage.script[number - 1])
+    assert stage.ledger.spent() == Fraction(1, 4)
+    left = len(stage.sent)
+    consents[0] = False
+    node.receive(4, stage.script[3])
+    assert node.state is StudyState.REFUSED
+    assert stage.ledger.spent() == Fraction(1, 4), "what was charged stays, and nothing is added"
+    (told,) = [json.loads(out.body) for out in stage.sent[left:]]
+    assert told[0] == "PartyRefused"
+    assert told[1]["reason"] == "the owner does not take part in this study any more"
+    assert stage.journal.studies()[0].reason == "the owner withdrew"
+    assert stage.database.rows("SELECT * FROM step_key") == []
+
+
+def test_an_owner_who_withdrew_too_late_hears_how_the_study_ended(stage):
+    consents = [True]
+    node = stage.node(consents=lambda: consents[0])
+    for number in range(1, len(stage.script)):
+        node.receive(number, stage.script[number - 1])
+    consents[0] = False
+    node.receive(len(stage.script), stage.script[-1])
+    assert node.state is StudyState.FINISHED
+
+
+def test_a_curator_that_ended_the_study_does_not_go_on_with_it(stage):
+    node = stage.node()
+    node.receive(1, stage.codec.encode(StudyAborted(study=stage.study, reason="given up")))
+    with pytest.raises(RemoteProtocolError, match="over"):
+        node.receive(2, stage.script[1])
+    assert node.newest_received == 1
 
 
 def test_an_aborted_study_wipes_its_keys_and_keeps_what_must_still_be_sent(stage):

@@ -59,6 +59,7 @@ class Party:
             codec=JsonCodec(),
             clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             send=self.sent.append,
+            consents=lambda: True,
         )
 
     def make_role(self, source_for_step):

@@ -16,7 +16,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from parley.in_process import RowsInMemory
 from party.approvals import Approvals
 from party.client.attendance import Household
-from party.journal import Journal
+from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.policy import Policy
 from party.review import PlannedStep
@@ -130,15 +130,39 @@ def test_declining_keeps_the_reason_here(opened, house, study):
     assert '<button type="submit">Approve' not in shown
 
 
-def test_a_decision_is_not_taken_back(opened, house, study):
+def test_an_approval_is_withdrawn_with_a_button_that_says_what_that_means(opened, house, study):
+    client = opened([study])
+    send(client, study, "approve", sure="yes")
+    house.journal.begin(study.digest, name="health", data_digest="d", at="now")
+    charge = Charge(
+        study=study.digest.hex(), study_name="health", step="one", mechanism="m",
+        epsilon=Fraction(1, 3),
+    )  # fmt: skip
+    house.ledger.charge(charge, Caps(per_study=Fraction(9), in_total=Fraction(9)), "now")
+    shown = page_of(client, study).body.decode()
+    assert "Withdraw for good" in shown
+    assert "Epsilon 1/3 (about 0.3333) was charged for what has left, and stays charged" in shown
+    assert send(client, study, "decline", reason="a+doubt").status == 303
+    decision = house.approvals.decision(study.digest)
+    assert (decision.approved, decision.reason) == (False, "a doubt")
+    shown = page_of(client, study).body.decode()
+    assert f"withdrawn on {decision.withdrawn_at}" in shown
+    assert "Withdraw for good" not in shown
+    assert house.ledger.spent() == Fraction(1, 3)
+
+
+def test_a_study_that_is_over_has_no_button_to_withdraw(opened, house, study):
     client = opened([study])
     before = page_of(client, study)
     send(client, study, "approve", sure="yes")
+    house.journal.begin(study.digest, name="health", data_digest="d", at="now")
+    house.journal.end(study.digest, StudyState.FINISHED, reason="", at="now")
+    assert "Withdraw" not in page_of(client, study).body.decode()
     csrf = re.search(r'name="csrf" value="([^"]+)"', before.body.decode())[1]
     path = f"/studies/{study.digest.hex()}/decline"
     answer = client.ask("POST", path, body=f"csrf={csrf}&reason=".encode())
     assert answer.status == 409
-    assert b"not taken back" in answer.body
+    assert b"is over for us (finished)" in answer.body
     assert house.approvals.decision(study.digest).approved
 
 

@@ -1,0 +1,173 @@
+"""An owner's node fetches the release of a study that is done, over the same connection as all."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from common.crypto.identity_file import load_identity
+from common.study import Study
+from common.wire.catalogue import ErrorCode, WireError
+from common.wire.certificates import Role
+from common.wire.credentials import CredentialFiles
+from common.wire.strict import MOST_FRAME_BYTES
+from curator.app import open_store, serve
+from curator.records import StudyState
+from curator.server import servicer
+from parley.configuration import curator_settings
+from parley.publishing import curator_signer, publish
+from party.client.connection import Address, Lines
+from tests.integration.consortium import clock
+from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures
+from tests.unit.parley.test_service_commands import NORTH, Place, outcome_of
+
+
+class Hub:
+    """A curator whose study is what the test says it is."""
+
+    def __init__(self, place, study):
+        self.place, self.study = place, study
+        self.settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
+        self.port = 0
+
+    @contextlib.contextmanager
+    def store(self):
+        database, store = open_store(self.settings)
+        try:
+            yield store
+        finally:
+            database.close()
+
+    def finish(self):
+        """As after the last result; the folder of the release."""
+        made = publish(
+            outcome_of(self.study), self.settings.releases.absolute(),
+            signer=curator_signer(self.settings.keys, lambda path: ""),
+        )  # fmt: skip
+        with self.store() as store, store.transaction():
+            store.end(self.study.digest, StudyState.DONE, cause="", place=str(made), at="now")
+        return made
+
+    def lines(self, name):
+        files = CredentialFiles.in_folder(self.place.folder / name / "keys", Role.PARTY)
+        address = Address(target=f"127.0.0.1:{self.port}", proxy=None, files=files, software="test")
+        return Lines(address, clock)
+
+
+@pytest.fixture
+def hub(parley, small, monkeypatch):  # noqa: F811
+    place = Place(small())
+    assert parley(*place.words()).code == 0
+    study = Study.load(place.folder / "study.toml")
+    made = Hub(place, study)
+    with made.store() as store:
+        store.propose(study, at="now")
+    stopping, ready = threading.Event(), threading.Event()
+
+    def started(port):
+        made.port = port
+        monkeypatch.setenv("PARLEY_PARTY_CURATOR", f"127.0.0.1:{port}")
+        ready.set()
+
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(
+            serve, made.settings, publish=None, stopping=stopping, clock=clock, software="test",
+            started=started,
+        )  # fmt: skip
+        try:
+            assert ready.wait(30)
+            yield made
+        finally:
+            stopping.set()
+            running.result(timeout=60)
+
+
+def fetch(parley, hub, *words):  # noqa: F811
+    return parley(
+        "party", "fetch", hub.study.digest.hex()[:8], "--release", "--out", "release.zip",
+        *words, *NORTH,
+    )  # fmt: skip
+
+
+def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley):  # noqa: F811
+    made = hub.finish()
+    done = fetch(parley, hub)
+    assert done.code == 0, done.err
+    assert "verified release.zip: " in done.out
+    signer = load_identity(hub.place.ring.identity).public.fingerprint
+    assert f"signed by curator 'hub' {signer}" in done.out
+    assert parley("bundle", made, "--out", "by-hand.zip").code == 0
+    folder = hub.place.folder
+    assert (folder / "release.zip").read_bytes() == (folder / "by-hand.zip").read_bytes()
+    assert parley("verify", "release.zip").code == 0
+    again = fetch(parley, hub)
+    assert (again.code, "nothing is overwritten" in again.err) == (3, True)
+
+
+def test_a_study_that_is_not_done_has_no_release(hub, parley):  # noqa: F811
+    done = fetch(parley, hub)
+    assert done.code == 3
+    assert "has no release: at the curator it is waiting for parties" in done.err
+    with hub.lines("north").dial() as connection, pytest.raises(WireError) as refusal:
+        list(connection.fetch_release(hub.study.digest))
+    assert refusal.value.code is ErrorCode.OUT_OF_TURN
+
+
+def left_nothing(hub):
+    return not [path for path in hub.place.folder.iterdir() if "release.zip" in path.name]
+
+
+def test_a_release_that_was_changed_or_is_too_large_is_not_kept(hub, parley):  # noqa: F811
+    made = hub.finish()
+    large = fetch(parley, hub, "--most-gb", "0.000001")
+    assert large.code == 3
+    assert "more than 1,000 bytes" in large.err
+    (made / "synthetic.csv").write_text("age,sex\n20,Male\n")
+    changed = fetch(parley, hub)
+    assert changed.code == 3
+    assert "synthetic.csv" in changed.err
+    assert left_nothing(hub)
+
+
+def test_the_release_of_another_study_is_not_kept(hub, parley):  # noqa: F811
+    assert parley(*hub.place.words(out="other.toml", name="another")).code == 0
+    other = Study.load(hub.place.folder / "other.toml")
+    made = publish(outcome_of(other), hub.settings.releases.absolute())
+    with hub.store() as store, store.transaction():
+        store.end(hub.study.digest, StudyState.DONE, cause="", place=str(made), at="now")
+    done = fetch(parley, hub)
+    assert done.code == 3
+    assert "the release of another study" in done.err
+    assert left_nothing(hub)
+
+
+def test_a_stranger_gets_no_release_and_one_that_is_gone_is_said_to_be(hub):
+    made = hub.finish()
+    hub.place.add("west")
+    with hub.lines("west").dial() as connection, pytest.raises(WireError) as refusal:
+        list(connection.fetch_release(hub.study.digest))
+    assert refusal.value.code is ErrorCode.STUDY_UNKNOWN
+    made.rename(made.with_name("elsewhere"))
+    with hub.lines("north").dial() as connection, pytest.raises(WireError) as refusal:
+        list(connection.fetch_release(hub.study.digest))
+    assert refusal.value.code is ErrorCode.INTERNAL
+
+
+def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
+    made = hub.finish()
+    (made / "large.gz").write_bytes(bytes(range(256)) * (MOST_FRAME_BYTES // 8))
+    sent, most = [], servicer._MOST_RELEASES
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(hub.lines("north").dial())
+        for _ in range(most):  # begun, and not read on: gRPC holds the rest back
+            sent.append(connection.fetch_release(hub.study.digest))
+            assert 0 < len(next(sent[-1])) <= MOST_FRAME_BYTES
+        with pytest.raises(WireError) as refusal:
+            list(connection.fetch_release(hub.study.digest))
+        assert refusal.value.code is ErrorCode.UNAVAILABLE
+        sizes = [len(piece) for piece in sent[0]]
+        assert max(sizes) <= MOST_FRAME_BYTES
+        assert sum(sizes) > 30 * MOST_FRAME_BYTES
+        for each in sent[1:]:
+            each.close()
