@@ -61,7 +61,9 @@ class Binning:
             raise InputError(f"bins = {bins}: at least 1 is needed")
         if bins > available:
             raise InputError(f"bins = {bins}: the range has only {available:,} values to share out")
-        start, width = Fraction(low), Fraction(high) - Fraction(low)
+        # As they are written: -1.4 is a cut of -1.6..2.8, whose doubles are a little off.
+        start, end = Fraction(str(low)), Fraction(str(high))
+        width = end - start
         exact = [start + width * k / bins for k in range(bins + 1)]
         if whole:
             # An inner edge belongs to the bin below, so the bin above starts at the next integer.

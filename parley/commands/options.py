@@ -49,7 +49,7 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         help="Between the cells of a CSV file: one character, or `tab`. "
-        "[default: a comma; a tab for .tsv]",
+        "[default: the one that its header has]",
         show_default=False,
     ),
 ]

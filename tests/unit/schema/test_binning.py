@@ -106,6 +106,11 @@ def test_draws_reach_both_ends_of_a_bin_equally_often():
     assert np.unique(drawn, return_counts=True)[1].tolist() == [2_000] * 5
 
 
+def test_real_bins_are_cut_at_the_decimals_that_one_would_write():
+    edges = Binning.equal_width(-1.6, 2.8, 22, whole=False).edges
+    assert edges == tuple(round(-1.6 + 0.2 * step, 1) for step in range(23))
+
+
 def test_bins_default_to_sixteen_or_one_per_whole_number():
     assert Binning.equal_width(0, 1_000, None, whole=True).count == 16
     assert Binning.equal_width(1, 5, None, whole=True).count == 5
