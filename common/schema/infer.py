@@ -44,6 +44,11 @@ _FORMS = (  # texts that a country writes for what is read in another form
 _MARKERS = {"?", "na", "n/a", "nan", "null", "none", "-", "--", ".", "unknown", "missing"}
 
 
+def is_draft(text: str) -> bool:
+    """Whether the text of a schema still has the warning that a proposal begins with."""
+    return text.lstrip("\ufeff# ").startswith(WARNING.partition(":")[0])
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A draft and what its owner should look at, a sentence each."""
