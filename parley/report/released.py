@@ -46,7 +46,7 @@ class NetworkDrawing:
     caption: str = (
         "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
         "are the mutual information in bits, from the noisy tables: thick arrows are strong "
-        "dependences."
+        "dependences, if their table has a small expected distance below. Noise makes arrows, too."
     )
 
 

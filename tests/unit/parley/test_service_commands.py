@@ -1,6 +1,7 @@
 """The commands of curator operators and data owners, without a network."""
 
 import os
+import socket
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -245,6 +246,17 @@ def test_a_curator_that_is_down_is_the_only_thing_wrong(parley, place, written):
     assert [name for name, check in findings(done).items() if not check["ok"]] == ["curator"]
     assert "40 rows" in findings(done)["data source"]["words"]
     assert "FAIL  curator" in parley("doctor", "party", *NORTH).out
+
+
+def test_a_port_that_is_taken_is_named_in_one_line(shell, place):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = shell(f"parley curator serve --config hub/curator.toml --listen {listen}")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith(
+        f"error: cannot listen on {listen}: is it in use?"
+    )
+    assert len(done.stderr.splitlines()) == 1, "gRPC's own log is not among it"
 
 
 def test_what_the_doctor_knows_is_said_before_it_waits_for_the_network(parley, monkeypatch, place):
