@@ -97,17 +97,17 @@ def read_settings(
         if field.default is dataclasses.MISSING and field.name not in values
     ]
     if missing:
-        raise InputError(
-            f"{missing[0]} is not set; write it into the settings file, or set "
-            f"{prefix}{missing[0].upper()}"
-        )
+        where = "name the settings file with --config" if file is None else f"write it into {file}"
+        raise InputError(f"{missing[0]} is not set: {where}, or set {prefix}{missing[0].upper()}")
     return Settings(kind(**values), origins, further)
 
 
 def _document(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise InputError(f"{file}: cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{file}: not TOML: {error}") from None

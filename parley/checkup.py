@@ -290,8 +290,7 @@ def _reached(
             if each.state in OPEN
         ]
     met.append(_Meeting(greeting, before + took / 2, took, studies, address.files))
-    way = "" if address.proxy is None else " through the proxy"
-    return f"{settings.curator} reached{way}, {len(greeting.studies)} studies list us"
+    return f"{address.words}: reached; studies that list us: {len(greeting.studies)}"
 
 
 def _fits(source: Callable[[], SourceSettings], study: Study, files: CredentialFiles) -> str:

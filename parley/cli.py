@@ -180,6 +180,8 @@ def _code(leaving: SystemExit) -> int:
 def run() -> None:
     """The console script's entry point; a polite kill cleans up as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # gRPC has a log of its own, which would stand between the JSON lines of ours; errors reach us.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(_delivered(main()))
 
 

@@ -23,6 +23,10 @@ from common.schema import Schema
 from common.schema.codes import Codes
 from parley.single_owner import Table, as_schema, encode
 
+MEANING = (
+    "Distances are total variation: the share of rows that would have to move. "
+    "0 is perfect, 1 is disjoint."
+)
 MOST_MARGINALS = 3_000
 _MOST_TARGETS = 4
 _MOST_TRAINING_ROWS = 20_000

@@ -46,12 +46,22 @@ def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet | ReleasedRows:
     return FittedPrivBayes.from_json(document, where=str(target))
 
 
-def _released_rows(folder: Path, document: dict[str, object]) -> ReleasedRows:
-    schema = Schema.load(folder / SCHEMA)
+def synthetic_table(folder: Path) -> Path:
+    """The file with the synthetic rows of a release.
+
+    Raises:
+        InputError: there is none.
+    """
     files = [folder / table_name(kind) for kind in FORMATS]
     table = next((file for file in files if file.is_file()), None)
     if table is None:
         raise InputError(f"{folder} is not a release: it has no synthetic table")
+    return table
+
+
+def _released_rows(folder: Path, document: dict[str, object]) -> ReleasedRows:
+    schema = Schema.load(folder / SCHEMA)
+    table = synthetic_table(folder)
     rows = document.get("rows")
     if not isinstance(rows, int):
         raise InputError(f"{folder / MODEL}: the model is damaged: it does not say how many rows")

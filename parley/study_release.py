@@ -23,7 +23,8 @@ from parley.single_owner import source_of
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
     "Each attribute was drawn given its parents, the attributes with an arrow to it. "
-    f"{_NUMBERS}: thick arrows are strong dependences."
+    f"{_NUMBERS}: thick arrows are strong dependences, if their table has a small expected "
+    "distance below. Noise makes arrows, too."
 )
 _TREE = (
     "The strongest dependences that hold all attributes together. The model of this release has no "

@@ -24,6 +24,7 @@ from parley.report.released import (
     MarginalError,
     NetworkDrawing,
     Shares,
+    caution,
     model_errors,
     model_shares,
     network_drawing,
@@ -45,11 +46,13 @@ class Written:
         files: their names.
         rows: how many synthetic rows.
         synthetic: those rows, or the first of them where they are very many.
+        caution: what its users must know first; None if all is well.
     """
 
     files: tuple[str, ...]
     rows: int
     synthetic: Codes
+    caution: str | None
 
 
 def write_release(
@@ -92,7 +95,8 @@ def write_release(
     tell(0.9, "making the manifest")
     seal(folder, study=_digest(fitted), signer=signer)
     tell(1.0, "flushing to disk")
-    return Written(tuple(sorted(file.name for file in folder.iterdir())), wanted, synthetic)
+    names = tuple(sorted(file.name for file in folder.iterdir()))
+    return Written(names, wanted, synthetic, caution(facts.errors))
 
 
 def _digest(fitted: Fitted) -> bytes | None:

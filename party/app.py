@@ -81,7 +81,7 @@ class PartySettings:
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
         host, _, port = self.curator.rpartition(":")
-        if not host or not port.isdecimal():
+        if not host or "/" in host or not port.isdecimal():
             raise InputError(f"curator: expected host:port, got {self.curator!r}")
         if self.attempts < 1:
             raise InputError(f"attempts: at least 1, not {self.attempts}")

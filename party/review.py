@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from common.crypto.sum_plan import Aggregation, Noise
+from common.schema.refusals import describe
 from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
 from party.policy import Circumstances, Policy
@@ -66,6 +67,8 @@ class Review:
         cost: what it charges our rows.
         spent: what other studies charged before.
         left: what the policy leaves for later studies, when this one is done.
+        about: what is published in the end, and about which columns of ours.
+        members: who takes part, with how many rows and which identity.
         phases: the steps, put together phase by phase.
         leaves: what leaves the building.
         protections: who learns what.
@@ -80,6 +83,8 @@ class Review:
     cost: Fraction
     spent: Fraction
     left: Fraction
+    about: tuple[str, ...]
+    members: tuple[str, ...]
     phases: tuple[PlannedStep, ...]
     leaves: tuple[str, ...]
     protections: tuple[Protection, ...]
@@ -105,6 +110,12 @@ class Review:
             f"  epsilon {shown(self.cost)} for each of our rows"
             + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
             f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
+            "",
+            "What it is about",
+            *(f"  {line}" for line in self.about),
+            "",
+            "Who takes part",
+            *(f"  {line}" for line in self.members),
             "",
             "What it asks",
             *(f"  {_phase_text(phase)}" for phase in self.phases),
@@ -144,6 +155,8 @@ def review(
         cost=circumstances.cost,
         spent=circumstances.spent_in_total,
         left=policy.epsilon_in_total - circumstances.spent_in_total - circumstances.cost,
+        about=tuple(_about(study)),
+        members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
         protections=tuple(_protections(study, circumstances.cost)),
@@ -186,6 +199,25 @@ def _by_phase(steps: Sequence[PlannedStep]) -> tuple[PlannedStep, ...]:
             choices=sofar.choices + step.choices,
         )
     return tuple(phases.values())
+
+
+def _about(study: Study) -> list[str]:
+    rows = study.output_rows or sum(member.rows for member in study.members)
+    columns = study.schema.attributes
+    method = f"method {study.method}, profile {study.profile}"
+    return [
+        f"{rows:,} made-up rows are published, and the model they are drawn from: {method}",
+        f"{len(columns)} columns of ours are read, and no other:",
+        *(f"{column.name}: {describe(column)}" for column in columns),
+    ]
+
+
+def _members(study: Study, us: str) -> list[str]:
+    return [
+        f"{member.name}{' (us)' if member.name == us else ''}: {member.rows:,} rows, identity "
+        f"{member.identity.fingerprint}"
+        for member in study.members
+    ]
 
 
 def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:

@@ -72,5 +72,7 @@ def _inside(
         fractions = (source.words(len(bins)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return domain.draw(bins, fractions)
     real = np.empty(len(bins), dtype=np.float64)
-    compiled(draw_real)(bins, source.words(len(bins)), domain.first, domain.last, real)
+    words = source.words(len(bins))
+    first, last, per_unit = domain.first, domain.last, domain.per_unit
+    compiled(draw_real)(bins, words, first, last, per_unit, domain.equal, real)
     return real

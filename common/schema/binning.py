@@ -32,6 +32,8 @@ DEFAULT_BINS = 16
 MAX_BINS = 1 << 16
 _LARGEST = 1 << 53  # whole numbers up to here survive a detour through double precision
 _TABLE_LIMIT = 1 << 20  # ranges up to this many whole numbers are looked up instead of searched
+_STEPS_A_BIN = 1_000
+_MOST_STEPS = 1e15  # powers of ten up to here are doubles
 _BLOCK = 1 << 15  # rows per block: what a block touches stays in the cache
 
 
@@ -61,7 +63,9 @@ class Binning:
             raise InputError(f"bins = {bins}: at least 1 is needed")
         if bins > available:
             raise InputError(f"bins = {bins}: the range has only {available:,} values to share out")
-        start, width = Fraction(low), Fraction(high) - Fraction(low)
+        # As they are written: -1.4 is a cut of -1.6..2.8, whose doubles are a little off.
+        start, end = Fraction(str(low)), Fraction(str(high))
+        width = end - start
         exact = [start + width * k / bins for k in range(bins + 1)]
         if whole:
             # An inner edge belongs to the bin below, so the bin above starts at the next integer.
@@ -166,15 +170,31 @@ class Binning:
         return guess
 
     def draw(self, bins: NDArray[np.integer[Any]], uniforms: NDArray[np.float64]) -> Numbers:
-        """A number inside each bin, from uniforms in [0, 1): equally likely over the bin."""
+        """A number inside each bin, from uniforms in [0, 1): equally likely over the bin.
+
+        Real ones have the decimals that divide the narrowest bin into a thousand parts or more:
+        further ones would be made up, too, and only make the table hard to read.
+        """
         first, last = self.first[bins], self.last[bins]
         if self.whole:
             # The product may round up to the width itself, hence the minimum.
             steps = (uniforms * (last - first + 1)).astype(np.int64)
             drawn: Numbers = np.minimum(first + steps, last)
         else:
-            drawn = np.clip(first + uniforms * (last - first), first, last)
+            drawn = first + uniforms * (last - first)
+            if self.per_unit > 0:
+                rounded = np.ceil if self.equal else np.floor  # away from the end that is outside
+                drawn = rounded(drawn * self.per_unit) / self.per_unit
+            drawn = np.clip(drawn, first, last)
         return drawn
+
+    @cached_property
+    def per_unit(self) -> float:
+        """How many of the smallest steps of drawn real numbers make one; 0 if they have none."""
+        steps = 10.0 ** max(0, math.ceil(-math.log10(np.diff(self.edges).min() / _STEPS_A_BIN)))
+        # Exact up to here, so that a step prints as the decimal it is.
+        exact = max(abs(self.low), abs(self.high)) * steps < _LARGEST / 2
+        return steps if exact and steps < _MOST_STEPS else 0.0
 
     def centre(self, bins: NDArray[np.integer[Any]]) -> Numbers:
         """The middle of each bin (of an even number of integers, the lower of the middle two)."""

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from common.errors import InputError
 from common.schema.attribute import BOOLEANS, Attribute, Listed
-from common.schema.binning import Binning
 from common.schema.columns import arrow_column, is_text, real_numbers, whole_numbers
+from common.schema.round_bins import round_dates, round_numbers
 from common.schema.schema import Schema
 
 WARNING = (
@@ -31,7 +31,22 @@ MAX_VALUES = 1_000  # a text column with more distinct values is not proposed
 _RARE = 5  # a value that fewer rows have is pointed out
 _LARGEST = 1 << 53
 _ID_ROWS = 20  # with fewer rows, all cells being different means nothing
+_FORMS = (  # texts that a country writes for what is read in another form
+    (
+        r"^[+-]?[0-9]+(,[0-9]+)*$",
+        "numbers with a comma ({}): write a decimal point, and nothing between thousands",
+    ),
+    (
+        r"^[0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{2}|[0-9]{4})$",
+        "dates in a form that is not read ({}): write them like 2026-12-31",
+    ),
+)
 _MARKERS = {"?", "na", "n/a", "nan", "null", "none", "-", "--", ".", "unknown", "missing"}
+
+
+def is_draft(text: str) -> bool:
+    """Whether the text of a schema still has the warning that a proposal begins with."""
+    return text.lstrip("\ufeff# ").startswith(WARNING.partition(":")[0])
 
 
 @dataclass(frozen=True)
@@ -132,9 +147,16 @@ def _boolean(column: _Column, notes: list[str]) -> Attribute:
 
 def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
     counted = column.array.value_counts().to_pylist()
-    if len(counted) > MAX_VALUES or (len(counted) == len(column.array) >= _ID_ROWS):
+    foreign = _foreign(pa.array([entry["values"] for entry in counted], pa.string()))
+    if foreign is not None:
+        return _Leave(foreign)
+    many = f"{len(counted):,} different texts in {len(column.array):,} rows"
+    if len(counted) == len(column.array) >= _ID_ROWS:
+        return _Leave(f"{many}: free text or names")
+    if len(counted) > MAX_VALUES:
         return _Leave(
-            f"{len(counted):,} different texts in {len(column.array):,} rows: free text or names"
+            f"{many}, more than {MAX_VALUES:,}: free text, or a long list; "
+            "write it in by hand if its values are those of a public list"
         )
     values = sorted(entry["values"] for entry in counted if entry["values"] != "")
     column = replace(column, missing=column.missing or len(values) < len(counted))
@@ -148,8 +170,28 @@ def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
         )
     markers = [repr(value) for value in values if value.strip().lower() in _MARKERS]
     if markers:
-        notes.append(f"{', '.join(markers)} may stand for an empty cell; it is listed as a value")
+        notes.append(_marked(markers, [v for v in values if v.strip().lower() not in _MARKERS]))
     return Attribute(column.name, "categorical", Listed(tuple(values)), missing=column.missing)
+
+
+def _foreign(texts: pa.Array) -> str | None:
+    """What the texts are in the notation of a country, with one of them; None for just texts."""
+    texts = texts.filter(pc.not_equal(texts, ""))
+    for form, meaning in _FORMS:
+        telling = texts.filter(pc.match_substring_regex(texts, "[,./-]"))
+        if len(telling) > 0 and pc.all(pc.match_substring_regex(texts, form)).as_py():
+            return meaning.format(telling[0])
+    return None
+
+
+def _marked(markers: list[str], others: list[str]) -> str:
+    """On texts that may stand for empty cells, and what they may hide."""
+    note = f"{', '.join(markers)} may stand for an empty cell; it is listed as a value"
+    try:
+        pc.cast(pa.array(others, pa.string()), pa.float64())
+    except pa.ArrowInvalid:
+        return note
+    return f"{note}. All others are numbers: empty those cells to have it proposed as a range"
 
 
 def _integers(column: _Column, notes: list[str]) -> Attribute | _Leave:
@@ -163,8 +205,8 @@ def _integers(column: _Column, notes: list[str]) -> Attribute | _Leave:
     if len(values) <= 2:
         listed = Listed(tuple(values.tolist()))
         return Attribute(column.name, "categorical", listed, missing=column.missing)
-    notes.append(f"the range {low}..{high} was read off the data; write the public one")
-    binning = Binning.equal_width(low, high, None, whole=True)
+    binning = round_numbers(low, high, whole=True)
+    notes.append(_read_off(f"{binning.low}..{binning.high}"))
     return Attribute(column.name, "integer", binning, missing=column.missing)
 
 
@@ -177,8 +219,8 @@ def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
     low, high = float(numbers.min()), float(numbers.max())
     if low == high:
         return _Leave("all numbers are the same")
-    notes.append(f"the range {low}..{high} was read off the data; write the public one")
-    binning = Binning.equal_width(low, high, None, whole=False)
+    binning = round_numbers(low, high, whole=False)
+    notes.append(_read_off(f"{binning.low}..{binning.high}"))
     return Attribute(column.name, "real", binning, missing=column.missing)
 
 
@@ -188,15 +230,18 @@ def _dates(column: _Column, notes: list[str]) -> Attribute | _Leave:
         return _Leave(f"its times have the zone {zone}; convert them and drop the zone")
     seconds, _, _ = whole_numbers("datetime", column.array, None)
     by_day = not (seconds % 86_400).any()
-    numbers = seconds // 86_400 if by_day else seconds
-    binning = Binning.equal_width(int(numbers.min()), int(numbers.max()), None, whole=True)
+    binning = round_dates(int(seconds.min()), int(seconds.max()), by_day=by_day)
     attribute = Attribute(
         column.name, "date" if by_day else "datetime", binning, missing=column.missing
     )
     first, last = attribute.labels[0], attribute.labels[attribute.value_count - 1]
     span = f"{first.partition('..')[0]}..{last.rpartition('..')[2]}"
-    notes.append(f"the range {span} was read off the data; write the public one")
+    notes.append(_read_off(span))
     return attribute
+
+
+def _read_off(span: str) -> str:
+    return f"the range {span} was read off the data, if rounded; write the public one"
 
 
 _Proposer = Callable[[_Column, list[str]], Attribute | _Leave]

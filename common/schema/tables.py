@@ -1,10 +1,10 @@
 """Reading CSV and Parquet files, with errors that point into the file.
 
-A CSV file is UTF-8, has a header, and marks a missing value by an empty cell; nothing else is
-guessed ("NA" is a value like any other). With a schema, its columns are read in the schema's types,
-which is fast and small; if a cell does not fit, everything is read as text, and encoding says which
-cell it was. Row numbers of a CSV are the line numbers an editor shows; rows of a Parquet file count
-from 1.
+A CSV file is UTF-8, has a header, and marks a missing value by an empty cell ("NA" is a value like
+any other). Only the delimiter is guessed, from the header, where nobody names it. With a schema,
+its columns are read in the schema's types, which is fast and small; if a cell does not fit,
+everything is read as text, and encoding says which cell it was. Row numbers of a CSV are the line
+numbers an editor shows; rows of a Parquet file count from 1.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -28,6 +29,7 @@ from common.schema.refusals import SHOWN
 from common.schema.schema import Schema
 
 _PARQUET = (".parquet", ".pq")
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -74,20 +76,20 @@ def read_table(
     Args:
         path: `.parquet` and `.pq` are Parquet, everything else is CSV (`.gz` is decompressed).
         schema: what the table should be; only its columns are read, in its types.
-        delimiter: between the cells of a CSV; a comma, or a tab for `.tsv`, unless told otherwise.
+        delimiter: between the cells of a CSV; None for the one that its header has.
 
     Raises:
         InputError: if the file cannot be read, or is not such a table; it names file and row.
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: no such file")
+        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
     if path.suffix.lower() in _PARQUET:
         return _read_parquet(path, schema)
-    if delimiter is None:
-        delimiter = "\t" if ".tsv" in path.suffixes else ","
+    if path.suffix.lower() in _SPREADSHEETS:
+        raise InputError(f"{path}: a spreadsheet; save its sheet as CSV in UTF-8, and give that")
     try:
-        return _read_csv(path, schema, delimiter)
+        return _read_csv(path, schema, delimiter or delimiter_in(path, schema))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
 
@@ -111,6 +113,8 @@ def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
     try:
         try:
             data = _parse_csv(path, delimiter, wanted, types)
+            if schema is None:
+                data = _codes_as_text(data, path, delimiter)
         except pa.ArrowInvalid:
             data = _parse_csv(path, delimiter, wanted, dict.fromkeys(wanted, TEXT))
     except pa.ArrowInvalid as error:
@@ -119,6 +123,20 @@ def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
     if any(pa.types.is_binary(field.type) for field in data.schema) or odd_quotes(path):
         diagnose(path, delimiter, len(names))
     return _nonempty(TableFile(path, data, delimiter))
+
+
+def _codes_as_text(data: pa.Table, path: Path, delimiter: str) -> pa.Table:
+    """Columns of digits that begin with a zero are codes (01067), not numbers: read as text."""
+    whole = [field.name for field in data.schema if pa.types.is_integer(field.type)]
+    if not whole:
+        return data
+    texts = _parse_csv(path, delimiter, whole, dict.fromkeys(whole, TEXT))
+    for name in whole:
+        values = pa.array(texts[name].combine_chunks().dictionary)
+        if pc.any(pc.match_substring_regex(values, "^0[0-9]")).as_py():
+            place = data.column_names.index(name)
+            data = data.set_column(place, name, texts[name])
+    return data
 
 
 def _parse_csv(
@@ -146,29 +164,49 @@ def arrow_type(attribute: Attribute) -> pa.DataType:
     return types.get(attribute.kind, pa.timestamp("us"))
 
 
+def delimiter_in(path: Path, schema: Schema | None) -> str:
+    """A comma, unless the header has none and one of the other usual delimiters; a tab for .tsv."""
+    if ".tsv" in path.suffixes:
+        return "\t"
+    names = _first_record(path, ",")
+    if len(names) == 1 and _has_columns(schema):
+        return max(_DELIMITERS, key=names[0].count)  # the first one, a comma, if there is none
+    return ","
+
+
 def header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
     """The names of the columns; refuses an empty file, a wrong delimiter and repeated names."""
-    try:
-        _, names = next(_records(path, delimiter), (1, []))
-    except UnicodeDecodeError:
-        raise _not_utf8(path) from None
-    except csv.Error as error:
-        raise InputError(f"{path}: the header cannot be read: {error}") from None
+    names = _first_record(path, delimiter)
     if not names:
         raise InputError(f"{path}: the file is empty; a header line is needed")
-    if len(names) == 1 and (schema is None or len(schema.names) > 1):
+    if len(names) == 1 and _has_columns(schema):
         for other, word in _DELIMITERS.items():
             if other in names[0] and other != delimiter:
                 raise InputError(
                     f"{path}: the header is a single column, {names[0][:60]!r}; "
                     f"the delimiter seems to be a {word}, "
-                    f"not a {_DELIMITERS.get(delimiter, delimiter)}; say so"
+                    f"not a {_DELIMITERS.get(delimiter, delimiter)}"
                 )
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InputError(f"{path}: duplicate column {repeated[0]!r} in the header")
     if schema is not None:
         schema.check_columns(names, where=str(path))
+    return names
+
+
+def _has_columns(schema: Schema | None) -> bool:
+    """Whether a table of one column would be a surprise."""
+    return schema is None or len(schema.names) > 1
+
+
+def _first_record(path: Path, delimiter: str) -> list[str]:
+    try:
+        _, names = next(_records(path, delimiter), (1, []))
+    except UnicodeDecodeError:
+        raise _not_utf8(path) from None
+    except csv.Error as error:
+        raise InputError(f"{path}: the header cannot be read: {error}") from None
     return names
 
 

@@ -19,6 +19,7 @@ from common.schema.hierarchy import Node
 from common.wavelet.query import Predicate, Token, choices, parse, refuse
 
 Interval = tuple[int, int]
+_DAY_S = 86_400
 
 
 class AttributeVocabulary:
@@ -118,7 +119,7 @@ class AttributeVocabulary:
         domain = self.attribute.domain
         if not isinstance(domain, Binning):
             return self._listed(token, query) + after
-        number = self._number(token, query)
+        number = self._number(token, query, last=after)
         if after and domain.whole:
             number += 1
         if number in self._starts:
@@ -132,7 +133,7 @@ class AttributeVocabulary:
         domain = self.attribute.domain
         if not isinstance(domain, Binning):
             return self._listed(token, query) + (not before)
-        number = self._number(token, query)
+        number = self._number(token, query, last=not before)
         if before and domain.whole:
             number -= 1
         if number in self._ends:
@@ -148,8 +149,14 @@ class AttributeVocabulary:
             return self._unknown(token, query)[0]
         return interval[0]
 
-    def _number(self, token: Token, query: str) -> float:
-        """A number, date or datetime as the bins count it."""
+    def _number(self, token: Token, query: str, *, last: bool) -> float:
+        """A number, date or datetime as the bins count it; of a day among times, the last second.
+
+        Args:
+            token: what was written.
+            query: where.
+            last: whether the end of what was written is meant, not its start.
+        """
         kind = self.attribute.kind
         try:
             if kind == "integer":
@@ -158,7 +165,9 @@ class AttributeVocabulary:
                 return float(token.text)
             if kind == "date":
                 return to_number(kind, dt.date.fromisoformat(token.text))
-            return to_number(kind, dt.datetime.fromisoformat(token.text))
+            whole_day = last and len(token.text) == len("2024-01-31")
+            number = to_number(kind, dt.datetime.fromisoformat(token.text))
+            return number + _DAY_S - 1 if whole_day else number
         except ValueError:
             examples = {"integer": "20", "real": "0.5", "date": "2024-01-31"}
             example = examples.get(kind, "2024-01-31T12:00:00")

@@ -156,7 +156,7 @@ CATALOGUE: dict[ErrorCode, Entry] = {
     ErrorCode.UNAVAILABLE: Entry(
         _Status.UNAVAILABLE,
         "The other side cannot be reached.",
-        "Check address, network and proxy with `parley doctor`; trying again is safe.",
+        "Check address, firewall and proxy; trying again is safe.",
     ),
     ErrorCode.INTERNAL: Entry(
         _Status.INTERNAL,

@@ -22,7 +22,7 @@ import grpc
 
 from common.errors import InputError
 from common.wire import strict
-from common.wire.catalogue import ErrorCode, WireError, received
+from common.wire.catalogue import TRAILER, ErrorCode, WireError, received
 from common.wire.certificates import Role
 from common.wire.credentials import CredentialFiles, Credentials
 
@@ -46,6 +46,21 @@ SERVER_OPTIONS: Options = (
     ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_MS // 2),
     ("grpc.max_concurrent_streams", 100),
     ("grpc.so_reuseport", 0),  # a second curator on the same port is an error, not a coin toss
+)
+
+
+_SIGNS = (  # of what is in the way, in what gRPC says of it
+    ("Socket closed", "it closed the connection at once; perhaps it trusts another authority"),
+    ("Connection refused", "connection refused: nothing listens there, or a firewall refuses it"),
+    ("lookup", "the name is not known here"),
+    ("resol", "the name is not known here"),
+    ("WRONG_VERSION_NUMBER", "what listens there does not speak TLS"),
+    ("unreachable", "there is no route to it"),
+    ("No route", "there is no route to it"),
+    ("Handshake read failed", "it does not answer: a firewall in between, or no curator?"),
+    ("imeout", "it does not answer: a firewall that drops, or the wrong address?"),
+    ("timed out", "it does not answer: a firewall that drops, or the wrong address?"),
+    ("Deadline Exceeded", "it does not answer in time"),
 )
 
 
@@ -121,26 +136,36 @@ def proxy_from(environment: Mapping[str, str], *, host: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def explain(error: grpc.RpcError, mine: Credentials | None, *, at: datetime) -> WireError:
+def explain(
+    error: grpc.RpcError, mine: Credentials | None, *, at: datetime, target: str
+) -> WireError:
     """What a failed call means, for a party: the peer's word, or what can be told from here.
 
     A server that refuses a certificate during the handshake says no more than a closed connection,
     so that case is told by looking at our own certificate.
+
+    Args:
+        error: what gRPC raised.
+        mine: what we showed; None for nothing.
+        at: the time.
+        target: what was dialled, in words.
     """
     trailer = cast(Iterable[tuple[str, str | bytes]] | None, error.trailing_metadata())
     told = received(error.code(), trailer)
     if told.code is not ErrorCode.UNAVAILABLE:
         return told
     details = error.details() or ""
-    if "CERTIFICATE_VERIFY_FAILED" in details or "Hostname Verification" in details:
-        return WireError(ErrorCode.CURATOR_UNTRUSTED)
+    if "Hostname Verification" in details:
+        return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: it is for other addresses")
+    if "CERTIFICATE_VERIFY_FAILED" in details:
+        return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: issued by another authority")
     if mine is None:
         return WireError(ErrorCode.CERTIFICATE_MISSING)
     try:
         mine.check(role=Role.PARTY, at=at)
     except WireError as own:
         return own
-    if "Socket closed" in details:
-        hint = "the connection was closed at once; perhaps the curator trusts another authority"
-        return WireError(ErrorCode.UNAVAILABLE, hint)
-    return told
+    if any(key == TRAILER for key, _ in trailer or ()):
+        return told
+    meaning = next((words for sign, words in _SIGNS if sign in details), details or told.detail)
+    return WireError(ErrorCode.UNAVAILABLE, f"{target}: {meaning}")

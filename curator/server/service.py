@@ -89,7 +89,10 @@ class CuratorServer:
         try:
             port = self._server.add_secure_port(self._listen, self._credentials)
         except RuntimeError as error:
-            raise InputError(f"cannot listen on {self._listen}: is it in use? {error}") from error
+            raise InputError(
+                f"cannot listen on {self._listen}: is it in use? Another curator may run already; "
+                "`parley doctor curator` tells what it can"
+            ) from error
         self._server.start()
         self._serving = True
         logger.info("listening on port %s", port)

@@ -15,7 +15,6 @@ from common.crypto.identity_file import load_identity
 from common.errors import InputError
 from common.methods import plan_of
 from common.passphrase import asking
-from common.schema import Schema
 from common.service import log_to, stopping_on_signals
 from common.study import Study
 from curator import app as curator_app
@@ -23,7 +22,7 @@ from curator.records import Record
 from parley import console
 from parley.atomic import replace, write_new
 from parley.commands import new_app
-from parley.commands.options import AsJson, Config, Format, SchemaFile, StopWithStdin
+from parley.commands.options import AsJson, Config, Format, SchemaFile, StopWithStdin, load_schema
 from parley.configuration import curator_settings, software
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
@@ -155,7 +154,7 @@ def new(
         encoding=encoding,
         output_rows=rows,
     )
-    study = options.study(Schema.load(schema), [member_of(written) for written in party])
+    study = options.study(load_schema(schema), [member_of(written) for written in party])
     plan_of(study)  # refuses a study that could never be run
     if not unsigned:
         study = study.signed_by(_signing_identity(config, signer))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from common.schema import Schema
 from common.study import Study
 from common.wire.certificates import Role
 from parley import console
-from parley.checkup import examine_curator, examine_party
+from parley.checkup import Finding, examine_curator, examine_party
 from parley.commands import new_app
 from parley.commands.options import AsJson, Config
 from parley.configuration import curator_settings, party_settings, source_settings
@@ -43,31 +44,36 @@ def doctor(
     """
     wanted = _wanted(study, schema)
     if role is Role.CURATOR:
-        found = list(examine_curator(curator_settings(config, os.environ).values, clock=_now))
+        findings = examine_curator(curator_settings(config, os.environ).values, clock=_now)
     else:
         settings = party_settings(config, os.environ)
-        found = list(
-            examine_party(
-                settings.values,
-                lambda: source_settings(settings, config, os.environ),
-                wanted,
-                environment=os.environ,
-                clock=_now,
-                passphrase=passphrase_in(settings.values.passphrase_file),
-            )
+        findings = examine_party(
+            settings.values,
+            lambda: source_settings(settings, config, os.environ),
+            wanted,
+            environment=os.environ,
+            clock=_now,
+            passphrase=passphrase_in(settings.values.passphrase_file),
         )
+    found = []
+    for finding in findings:  # a line at a time: the last ones may wait for a network
+        found.append(finding)
+        if not json:
+            _print(finding)
     ready = all(finding.ok for finding in found)
     if json:
         checks = [
             {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words} for f in found
         ]
         console.result_json({"ready": ready, "checks": checks})
-    else:
-        for finding in found:
-            word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
-            console.result(f"{word:<5} {finding.check:<12} {finding.words}")
     if not ready:
         raise typer.Exit(ExitCode.INPUT)
+
+
+def _print(finding: Finding) -> None:
+    word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
+    console.result(f"{word:<5} {finding.check:<12} {finding.words}")
+    sys.stdout.flush()
 
 
 def _wanted(study: Path | None, schema: Path | None) -> Study | Schema | None:

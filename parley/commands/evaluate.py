@@ -11,9 +11,10 @@ from common.schema import Schema
 from common.schema.tables import read_table
 from parley import console, release
 from parley.commands import new_app
-from parley.commands.options import AsJson, Delimiter, Overwrite, SchemaFile, delimiter_of
-from parley.evaluation import Evaluation
+from parley.commands.options import AsJson, Overwrite, SchemaFile, delimiter_of
+from parley.evaluation import MEANING, Evaluation
 from parley.evaluation import evaluate as compare
+from parley.loading import synthetic_table
 from parley.report.evaluation_page import evaluation_page
 
 app = new_app()
@@ -22,7 +23,9 @@ app = new_app()
 @app.command()
 def evaluate(
     real: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
-    synthetic: Annotated[Path, typer.Argument(help="The synthetic table: CSV or Parquet.")],
+    synthetic: Annotated[
+        Path, typer.Argument(help="The synthetic table, CSV or Parquet, or the release folder.")
+    ],
     *,
     schema: SchemaFile,
     target: Annotated[
@@ -32,7 +35,13 @@ def evaluate(
     html: Annotated[
         Path | None, typer.Option(help="Write a report with pictures here. Not for publication.")
     ] = None,
-    delimiter: Delimiter = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the real table, as elsewhere. The synthetic one's is what its header has.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -45,11 +54,13 @@ def evaluate(
         release.check_file(html, overwrite=overwrite)
         release.check_private(html)
     domains = Schema.load(schema)
+    if synthetic.is_dir():
+        synthetic = synthetic_table(synthetic)
     with console.progress("evaluating") as report:
         report(0.0, "reading the tables")
-        separator = delimiter_of(delimiter)
-        real_codes = read_table(real, domains, delimiter=separator).encode(domains)
-        synthetic_codes = read_table(synthetic, domains, delimiter=separator).encode(domains)
+        table = read_table(real, domains, delimiter=delimiter_of(delimiter))
+        real_codes = table.encode(domains)
+        synthetic_codes = read_table(synthetic, domains).encode(domains)
         report(0.3, "comparing marginals and training classifiers")
         found = compare(real_codes, synthetic_codes, domains, target)
     if html is not None:
@@ -63,6 +74,7 @@ def evaluate(
 
 def _print(found: Evaluation) -> None:
     console.result(f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real rows")
+    console.result(MEANING)
     for one in found.distances:
         console.result(
             f"{one.order}-way marginals: average distance {one.average:.4f}, worst {one.worst:.4f} "

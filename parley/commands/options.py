@@ -11,6 +11,9 @@ import typer
 from common.bundle.signatures import Signer, SignerRole
 from common.crypto.identity_file import load_identity
 from common.errors import InputError
+from common.schema import Schema
+from common.schema.infer import is_draft
+from parley import console
 from parley.passphrases import passphrase_in
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
@@ -49,10 +52,21 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         help="Between the cells of a CSV file: one character, or `tab`. "
-        "[default: a comma; a tab for .tsv]",
+        "[default: the one that its header has]",
         show_default=False,
     ),
 ]
+
+
+def load_schema(path: Path) -> Schema:
+    """The schema to publish under; one that nobody seems to have reviewed is warned of."""
+    schema = Schema.load(path)
+    if is_draft(path.read_text("utf-8")):
+        console.warn(
+            f"{path} still says NOT PRIVATE YET: its values and ranges were read off the data, and "
+            "it is published. Write public ones, then delete those lines at its head."
+        )
+    return schema
 
 
 def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer | None:

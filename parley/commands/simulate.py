@@ -28,6 +28,7 @@ from parley.commands.options import (
     SignAs,
     SignWith,
     delimiter_of,
+    load_schema,
     signer_of,
 )
 from parley.consortium import Consortium
@@ -111,7 +112,7 @@ def simulate_study(
     if transport is Transport.GRPC and sign_with is not None:
         raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
     signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
-    domains = Schema.load(schema)
+    domains = load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
         read = [read_table(path, domains, delimiter=delimiter_of(delimiter)) for path in data]
@@ -154,7 +155,11 @@ def _in_process(
     with console.progress("study") as tell:
         fitted = run_in_process(tables, schema, options, seed=seed, tell=tell)
     with console.progress("writing") as tell:
-        write_release(folder, fitted, file_format=file_format.value, signer=signer, tell=tell)
+        written = write_release(
+            folder, fitted, file_format=file_format.value, signer=signer, tell=tell
+        )
+    if written.caution is not None:
+        console.warn(written.caution)
     return fitted.transcript
 
 

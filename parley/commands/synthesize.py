@@ -10,7 +10,6 @@ import typer
 
 from common.bundle.signatures import SignerRole
 from common.errors import InputError
-from common.schema import Schema
 from common.schema.tables import read_table
 from parley import console, release
 from parley.commands import new_app
@@ -23,6 +22,7 @@ from parley.commands.options import (
     SignAs,
     SignWith,
     delimiter_of,
+    load_schema,
     signer_of,
 )
 from parley.privbayes import PrivBayes
@@ -112,7 +112,7 @@ def synthesize(
             forbidden=[_edge(words) for words in forbid or ()],
             seed=seed,
         )
-    domains = Schema.load(schema)
+    domains = load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data.name)
         table = read_table(data, domains, delimiter=delimiter_of(delimiter))
@@ -138,6 +138,8 @@ def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> No
     privacy = fitted.privacy
     if not privacy["private"]:
         console.warn("NOT PRIVATE: the random numbers came from --seed. Do not publish this.")
+    if written.caution is not None:
+        console.warn(written.caution)
     if as_json:
         console.result_json(
             {
@@ -151,6 +153,6 @@ def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> No
         )
         return
     console.result(
-        f"{written.rows:,} synthetic rows, epsilon {privacy['epsilon_delivered']}: "
+        f"{written.rows:,} synthetic rows, epsilon {privacy['epsilon_delivered']:g}: "
         f"{out / release.REPORT}"
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from parley.evaluation import Evaluation
+from parley.evaluation import MEANING, Evaluation
 from parley.report.charts import Series, heatmap
 from parley.report.distributions import distribution
-from parley.report.page import Section, grid, page, table, titled, warning
+from parley.report.page import Section, grid, page, paragraph, table, titled, warning
 
 
 def evaluation_page(found: Evaluation) -> str:
@@ -37,7 +37,8 @@ def evaluation_page(found: Evaluation) -> str:
         ),
         Section(
             "Marginals",
-            table(
+            paragraph(MEANING)
+            + table(
                 ["order", "average distance", "worst", "worst attributes", "compared", "of"],
                 [
                     [d.order, d.average, d.worst, ", ".join(d.worst_attributes), d.compared,

@@ -29,7 +29,7 @@ from parley.report.page import (
     table,
     warning,
 )
-from parley.report.released import MarginalError, NetworkDrawing, Shares
+from parley.report.released import MarginalError, NetworkDrawing, Shares, caution
 
 _MOST_ERRORS = 60
 _MOST_EDGES = 12
@@ -89,14 +89,20 @@ def release_page(facts: ReleaseFacts) -> str:
 
 
 def _introduction(facts: ReleaseFacts) -> str:
-    return paragraph(
-        "The rows of this release are made up. They were drawn from a model that learnt the "
-        "statistics of a real table through noise, so that counts, distributions and relations "
-        "between attributes are close to the real ones, while no row was copied from a real person."
-    ) + paragraph(
-        "Use it to explore, to teach, to test software and to prepare analyses. Small groups and "
-        "rare combinations are the least reliable: the section on expected error says how "
-        "large a count must be to stand out of the noise."
+    first = caution(facts.errors)
+    return (
+        ("" if first is None else warning(first))
+        + paragraph(
+            "The rows of this release are made up. They were drawn from a model that learnt the "
+            "statistics of a real table through noise, so that counts, distributions and relations "
+            "between attributes are close to the real ones where those stand out of the noise, "
+            "while no row was copied from a real person."
+        )
+        + paragraph(
+            "Use it to explore, to teach, to test software and to prepare analyses. Small groups "
+            "and rare combinations are the least reliable: the section on expected error says how "
+            "large a count must be to stand out of the noise."
+        )
     )
 
 

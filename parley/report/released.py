@@ -23,6 +23,9 @@ from parley.report.network_picture import Edge
 
 Shares = NDArray[np.float64]
 
+_DROWNED = 1 / 3
+_MOST_NAMED = 6
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkDrawing:
@@ -43,7 +46,7 @@ class NetworkDrawing:
     caption: str = (
         "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
         "are the mutual information in bits, from the noisy tables: thick arrows are strong "
-        "dependences."
+        "dependences, if their table has a small expected distance below. Noise makes arrows, too."
     )
 
 
@@ -63,6 +66,22 @@ class MarginalError:
     cells: int
     deviation: float
     distance: float | None
+
+
+def caution(errors: Sequence[MarginalError]) -> str | None:
+    """What whoever uses the release must know first: that some of it is noise. None if all is well.
+
+    Noise that moves a third of the rows of a table leaves little of what the table was to tell.
+    """
+    drowned = [error.attributes for error in errors if (error.distance or 0.0) > _DROWNED]
+    if not drowned:
+        return None
+    named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")
+    return (
+        f"Mostly noise: in {len(drowned)} of {len(errors)} released tables ({named}) noise alone "
+        "is expected to move more than a third of the rows. More rows, a larger epsilon, or fewer "
+        "bins and values would help."
+    )
 
 
 def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:

@@ -208,6 +208,10 @@ class Attendance:
                 connection.acknowledge(self._digest, node.newest_received)
         if node.state is StudyState.RUNNING:
             raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
+        spent = house.ledger.spent(self._digest.hex())
+        logger.info(
+            "study %s: %s, epsilon %s spent", self._digest.hex()[:16], node.state.value, spent
+        )
         return node.state
 
     def _take_in(self, connection: Connection, node: PartyNode, whole: Whole) -> None:
@@ -250,8 +254,12 @@ class Attendance:
                 told=_OUTSIDE_POLICY,
             )
         decision = self._decision(seen)
+        if decision is None:
+            logger.info(
+                "study %s waits for its owner: `parley party approve`, or `decline`",
+                self._digest.hex()[:16],
+            )
         while decision is None:
-            logger.info("study %s waits for its owner's decision", self._digest.hex()[:16])
             if self._patience.sleep(self._look_again_s):
                 return None
             decision = self._decision(seen)
@@ -262,6 +270,7 @@ class Attendance:
             self._refuse(connection, f"study {study.name!r} was declined")
         statement = approval.statement(study=self._digest, party=house.name)
         connection.approve(self._digest, house.identity.sign(statement))
+        logger.info("study %s is approved, and the curator knows", self._digest.hex()[:16])
         return decision
 
     def _refuse(self, connection: Connection, reason: str, *, told: str = _DECLINED) -> NoReturn:

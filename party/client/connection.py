@@ -112,6 +112,11 @@ class Address:
     files: CredentialFiles
     software: str
 
+    @property
+    def words(self) -> str:
+        """For people; not the proxy's own address, which may hold a password."""
+        return self.target if self.proxy is None else f"{self.target} through the proxy"
+
 
 class Connection:
     """An open connection. Made by `Lines.dial`."""
@@ -125,7 +130,9 @@ class Connection:
         replaced: Callable[[], bool],
         hung_up: Callable[[], bool],
         clock: Callable[[], dt.datetime],
+        target: str,
     ) -> None:
+        self._target = target
         self._software = software
         self._credentials = credentials
         self._replaced = replaced
@@ -140,7 +147,7 @@ class Connection:
         except grpc.RpcError as error:
             if self._hung_up():
                 raise HungUpError from error
-            meaning = tls.explain(error, self._credentials, at=self._clock())
+            meaning = tls.explain(error, self._credentials, at=self._clock(), target=self._target)
             if meaning.code in _OF_OUR_CERTIFICATE and self._replaced():
                 hint = "our certificate was replaced meanwhile; the next connection shows the new"
                 meaning = WireError(ErrorCode.UNAVAILABLE, hint)
@@ -293,6 +300,7 @@ class Lines:
                 replaced=lambda: files.state() != state,
                 hung_up=lambda: self._closed,
                 clock=self._clock,
+                target=self._address.words,
             )
 
     @contextmanager

@@ -42,6 +42,7 @@ class Invitations:
         self._lines = lines
         self._patience = patience
         self._look_again_s = look_again_s
+        self._reached = False
 
     def attend(self, *, once: bool, only: bytes | None = None) -> dict[bytes, Ending]:
         """Attend every open study that lists this party; how each ended, None if it goes on.
@@ -90,8 +91,12 @@ class Invitations:
                         decline(connection, each.study)
         except WireError as error:
             logger.warning("looking for studies: %s", error)
+            self._reached = False
             patience.wait_after(error)
             return []
+        if not self._reached:
+            logger.info("the curator is reached; studies that list us: %d", len(invited))
+            self._reached = True
         patience.progressed()
         begun = {
             each.study for each in self._house.journal.studies() if each.state is StudyState.RUNNING

@@ -70,18 +70,23 @@ class CsvReader(_File):
     Args:
         path: `.gz` is decompressed.
         schema: the columns to expect, and the types to try.
-        delimiter: between cells.
+        delimiter: between cells; None for the one that the header has.
         as_of: the date the data is of, if not the day the file was written.
     """
 
     def __init__(
-        self, path: Path, schema: Schema, *, delimiter: str = ",", as_of: dt.date | None = None
+        self,
+        path: Path,
+        schema: Schema,
+        *,
+        delimiter: str | None = None,
+        as_of: dt.date | None = None,
     ) -> None:
         super().__init__(path, as_of)
-        self._delimiter = delimiter
-        self._width = len(rules.header(path, schema, delimiter))
+        self._delimiter = delimiter or rules.delimiter_in(path, schema)
+        self._width = len(rules.header(path, schema, self._delimiter))
         if rules.odd_quotes(path):
-            rules.diagnose(path, delimiter, self._width)
+            rules.diagnose(path, self._delimiter, self._width)
         self._types = {a.name: rules.arrow_type(a) for a in schema.attributes}
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:

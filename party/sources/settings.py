@@ -3,7 +3,7 @@
     [source]
     kind = "csv"                  # csv, parquet, postgresql, sqlite, duckdb or spark
     path = "people.csv"           # csv, parquet, sqlite, duckdb: relative to this file
-    delimiter = ";"               # csv; a comma if not given
+    delimiter = ";"               # csv; what its header has if not given
     as_of = 2026-06-30            # the date the data is of; for a file, the day it was written
 
     [source]
@@ -58,7 +58,7 @@ class SourceSettings:
         kind: csv, parquet, postgresql, sqlite, duckdb or spark.
         address: a path, or a libpq URI. May hold a password, so it is not in the repr.
         query: for databases.
-        delimiter: for CSV.
+        delimiter: for CSV; None for the one that its header has.
         master: for Spark.
         as_of: the date the data is of, if its owner gave one.
     """
@@ -66,7 +66,7 @@ class SourceSettings:
     kind: str
     address: str
     query: str = ""
-    delimiter: str = ","
+    delimiter: str | None = None
     master: str = ""
     as_of: dt.date | None = None
 
@@ -105,7 +105,7 @@ class SourceSettings:
             kind=kind,
             address=_address(kind, table, folder, environment),
             query="" if kind in _FILES or "path" in _alternatives(kind, table) else _query(table),
-            delimiter=table.get("delimiter", "\t" if ".tsv" in table.get("path", "") else ","),
+            delimiter=table.get("delimiter"),
             master=table.get("master", ""),
             as_of=table.get("as_of"),
         )

@@ -17,7 +17,7 @@ from common.study import Study
 from party import decisions
 from party.approvals import Decision
 from party.client.attendance import Household
-from party.client.connection import Connection
+from party.client.connection import ENDED, Connection
 from party.review import Review
 
 logger = logging.getLogger(__name__)
@@ -75,6 +75,10 @@ class Desk:
     def _take(self, connection: Connection) -> None:
         invited = connection.enrol(self.house.name, self.house.identity.public.encoded)
         for summary in invited[:MOST_STUDIES]:
+            if summary.state in ENDED and self.house.approvals.decision(summary.study) is None:
+                with self._lock:  # there is nothing left to decide about
+                    self._studies.pop(summary.study, None)
+                continue
             if self.study(summary.study) is not None:
                 continue
             try:

@@ -66,6 +66,8 @@ def review_sections(seen: Review) -> list[Markup]:
         paragraph(f"{shown(seen.spent)} spent before; {shown(seen.left)} would be left."),
         identifier="cost",
     )
+    about = section("What it is about", bullets(seen.about), identifier="about")
+    members = section("Who takes part", bullets(seen.members), identifier="members")
     asks = section("What it asks", _phases(seen.phases), identifier="asks")
     leaves = section("What leaves the building", bullets(seen.leaves), identifier="leaves")
     protections = section(
@@ -84,7 +86,7 @@ def review_sections(seen: Review) -> list[Markup]:
         ),
         identifier="protections",
     )
-    return [cost, asks, leaves, protections]
+    return [cost, about, members, asks, leaves, protections]
 
 
 def _phases(phases: Sequence[PlannedStep]) -> Markup:

@@ -1,7 +1,10 @@
 """What the doctor asks of a running curator: its clock, its version, and whether our rows fit."""
 
+import contextlib
 import datetime as dt
 import json
+import socket
+import threading
 
 import grpc
 import pytest
@@ -76,6 +79,47 @@ def test_clocks_that_agree_are_told_with_their_offset(consortium, server, tmp_pa
     assert not found["clocks"]["warning"]
     assert found["clocks"]["words"].startswith("the curator's is 0.")
     assert "50 rows; the study says 40" in found["invitation"]["words"]
+    assert code == 3
+
+
+@pytest.fixture
+def closed_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def talkative_port():
+    """Somebody else's service, which answers in plain text."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            with contextlib.suppress(OSError):  # the test is over
+                while True:
+                    caller, _ = listener.accept()
+                    with caller:
+                        caller.recv(1 << 10)
+                        caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("port", "reason"),
+    [("closed_port", "connection refused"), ("talkative_port", "does not speak TLS")],
+)
+def test_a_curator_out_of_reach_is_named_with_what_is_in_the_way(
+    consortium, tmp_path, capsys, request, port, reason
+):
+    number = request.getfixturevalue(port)
+    code, found = examined(consortium, tmp_path, number, capsys)
+    assert f"127.0.0.1:{number}: " in found["curator"]["words"]
+    assert reason in found["curator"]["words"]
     assert code == 3
 
 

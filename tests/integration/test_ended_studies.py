@@ -15,6 +15,8 @@ from common.traffic import SETTING_UP
 from common.wire import approval
 from curator.records import StudyState as CuratorState
 from curator.store import Store
+from party.approvals import Decision
+from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import Consortium, Wrapped, wrapping
 
@@ -157,6 +159,40 @@ def test_a_node_that_stops_blames_nobody(consortium, caplog):
     assert ends == [None]
     assert [record.message for record in caplog.records if record.levelno > logging.INFO] == []
     assert "this node is stopping" in caplog.text
+
+
+def test_the_log_tells_a_quiet_study_from_beginning_to_end(consortium, caplog):
+    """A node that says nothing for hours looks dead; one that repeats itself is no help."""
+    north, east = consortium.parties.values()
+    north.policy = dataclasses.replace(north.policy, automatic=False)
+    with caplog.at_level(logging.INFO, "party"), north.house() as house:
+        invitations = Invitations(
+            house, lines=north.lines(), patience=north.patience, look_again_s=0.02
+        )
+        ends = []
+        attending = threading.Thread(target=lambda: ends.append(invitations.attend(once=True)))
+        attending.start()
+        wait_for(lambda: "waits for its owner" in caplog.text)
+        time.sleep(0.2)  # it looks again, and says nothing of it
+        decision = Decision(
+            approved=True, epsilon=consortium.study.epsilon, reason="", decided_by="owner",
+            decided_at=house.now(),
+        )  # fmt: skip
+        house.approvals.decide(consortium.study.digest, decision)
+        assert east.attend(consortium.study) is StudyState.FINISHED
+        attending.join(timeout=60)
+        spent = house.ledger.spent()
+    assert ends == [{consortium.study.digest: StudyState.FINISHED}]
+    name = f"study {consortium.study.digest.hex()[:16]}"
+    said = [record.message for record in caplog.records]
+    told = [
+        "the curator is reached; studies that list us: 1",
+        f"{name} waits for its owner: `parley party approve`, or `decline`",
+        f"{name} is approved, and the curator knows",
+        f"{name}: finished, epsilon {spent} spent",
+    ]
+    assert said.count(told[1]) == 1
+    assert [message for message in dict.fromkeys(said) if message in told] == told  # east's, too
 
 
 def test_a_signature_travels_with_the_invitation_and_is_checked_before_anything_is_signed(

@@ -110,7 +110,9 @@ class Consortium:
                 return stub.Enrol(request, timeout=20).software
             except grpc.RpcError as error:
                 shown = mine if certificate else None
-                raise tls.explain(error, shown, at=datetime.now(UTC)) from error
+                raise tls.explain(
+                    error, shown, at=datetime.now(UTC), target="the curator"
+                ) from error
 
 
 @contextlib.contextmanager

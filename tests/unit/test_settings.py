@@ -96,3 +96,12 @@ def test_tables_of_others_are_handed_on(tmp_path):
     file = tmp_path / "x.toml"
     file.write_text('folder = "a"\n[source]\nkind = "csv"\n')
     assert read(file, tables=("source",)).tables == {"source": {"kind": "csv"}}
+
+
+def test_without_a_file_the_message_says_how_to_name_one(tmp_path):
+    with pytest.raises(InputError, match="folder is not set: name the settings file with --config"):
+        read()
+    file = tmp_path / "x.toml"
+    file.write_text('name = "a"\n')
+    with pytest.raises(InputError, match=r"write it into .*x\.toml, or set PARLEY_X_FOLDER"):
+        read(file)

@@ -180,3 +180,18 @@ def test_the_page_is_not_written_into_a_release(parley, small):
         assert done.code == 4
         assert "outside" in done.err
         assert not (folder / place).exists()
+
+
+def test_a_release_folder_is_compared_with_a_table_of_another_delimiter(parley, small):
+    """A release is written with commas, whatever the owner's table has between its cells."""
+    small(data="age;sex\n" + "20;Male\n30;Female\n" * 20)
+    assert parley("synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", 1,
+                  "--out", "release").code == 0  # fmt: skip
+    for named in ([], ["--delimiter", ";"]):
+        words = ["evaluate", "data.csv", "release", "--schema", "schema.toml", *named]
+        done = parley(*words)
+        assert done.code == 0, done.err
+        assert "0 is perfect, 1 is disjoint" in done.out
+    refused = parley("evaluate", "data.csv", ".", "--schema", "schema.toml")
+    assert refused.code == 3
+    assert "no synthetic table" in refused.err

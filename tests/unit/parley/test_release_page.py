@@ -98,6 +98,10 @@ def test_mutual_information_of_known_tables():
     assert mutual_information(np.array([[1.0, -3.0], [0.0, 1.0]])) == pytest.approx(1.0)
 
 
+def test_an_arrow_is_not_sold_for_a_dependence(model):
+    assert "Noise makes arrows, too." in network_drawing(model, SCHEMA).caption
+
+
 def test_edges_carry_their_strength(model):
     drawing = network_drawing(model, SCHEMA)
     assert drawing.edges == [("letter", "<b>number</b>")]

@@ -72,13 +72,13 @@ def test_check_as_json_has_the_digest(parley, study):
     assert found["rows"] is None
 
 
-def test_a_semicolon_can_be_named(parley, small):
+def test_a_semicolon_need_not_be_named_and_a_wrong_delimiter_is_refused(parley, small):
     small(data="age;sex\n20;Male\n30;Female\n")
-    wrong = parley("schema", "check", "schema.toml", "data.csv")
+    assert parley("schema", "check", "schema.toml", "data.csv").code == 0
+    assert parley("schema", "check", "schema.toml", "data.csv", "--delimiter", ";").code == 0
+    wrong = parley("schema", "check", "schema.toml", "data.csv", "--delimiter", ",")
     assert wrong.code == 3
     assert "semicolon" in wrong.err
-    right = parley("schema", "check", "schema.toml", "data.csv", "--delimiter", ";")
-    assert right.code == 0
 
 
 def test_a_delimiter_of_two_characters_is_refused(parley, small):

@@ -2,6 +2,7 @@
 
 import io
 import os
+import socket
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -18,6 +19,7 @@ from curator.app import open_store
 from curator.studies import Studies
 from curator.surroundings import Outcome
 from parley import release
+from parley.checkup import Finding
 from parley.configuration import curator_settings
 from parley.keyring import init_curator, init_party
 from parley.publishing import publish
@@ -289,6 +291,37 @@ def test_a_curator_that_is_down_is_the_only_thing_wrong(parley, place, written):
     assert [name for name, check in findings(done).items() if not check["ok"]] == ["curator"]
     assert "40 rows" in findings(done)["data source"]["words"]
     assert "FAIL  curator" in parley("doctor", "party", *NORTH).out
+
+
+def test_a_port_that_is_taken_is_named_in_one_line(shell, place):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = shell(f"parley curator serve --config hub/curator.toml --listen {listen}")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith(
+        f"error: cannot listen on {listen}: is it in use?"
+    )
+    assert len(done.stderr.splitlines()) == 1, "gRPC's own log is not among it"
+
+
+def test_what_the_doctor_knows_is_said_before_it_waits_for_the_network(parley, monkeypatch, place):
+    def examine(*_, **__):
+        yield Finding(check="disk", ok=True, words="room")
+        raise KeyboardInterrupt  # of somebody who does not want to wait
+
+    monkeypatch.setattr("parley.commands.doctor.examine_party", examine)
+    done = parley("doctor", "party", *NORTH)
+    assert done.out == "ok    disk         room\n"
+    assert done.code == 130
+
+
+def test_an_address_is_not_written_like_a_web_page(parley, place):
+    path = place.folder / "north" / "party.toml"
+    text = path.read_text()
+    path.write_text(text.replace('curator = "', 'curator = "https://'))
+    done = parley("doctor", "party", *NORTH)
+    assert done.code == 3
+    assert "curator: expected host:port, got 'https://" in done.err
 
 
 def test_an_expired_certificate_is_found(parley, small):

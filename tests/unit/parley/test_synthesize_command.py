@@ -247,3 +247,25 @@ def test_the_release_is_not_in_the_way_of_a_relative_path(parley, small):
     folder = small()
     assert parley(*WORDS, "--out", "deep/er/r").code == 0
     assert (folder / "deep/er/r" / release.REPORT).is_file()
+
+
+def test_a_schema_that_nobody_reviewed_is_warned_of(parley, small):
+    folder = small()
+    assert parley("schema", "infer", "data.csv", "--out", "draft.toml").code == 0
+    words = ["synthesize", "data.csv", "--schema", "draft.toml", "--epsilon", 1, "--out"]
+    assert "draft.toml still says NOT PRIVATE YET" in parley(*words, "one").err
+    text = (folder / "draft.toml").read_text()
+    (folder / "draft.toml").write_text(text.replace("# NOT PRIVATE YET", "# reviewed; it said"))
+    assert "NOT PRIVATE" not in parley(*words, "two").err
+
+
+def test_a_release_of_too_few_rows_says_that_it_is_noise(parley, small):
+    folder = small()
+    words = ["synthesize", "data.csv", "--schema", "schema.toml", "--out"]
+    done = parley(*words, "few", "--epsilon", "0.1")
+    assert done.code == 0
+    assert "Mostly noise: in 2 of 2 released tables (age; sex)" in done.err
+    assert "Mostly noise" in (folder / "few" / "report.html").read_text()
+    clear = parley(*words, "clear", "--epsilon", "1000")
+    assert clear.err == ""
+    assert "Mostly noise" not in (folder / "clear" / "report.html").read_text()

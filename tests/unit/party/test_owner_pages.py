@@ -241,7 +241,7 @@ def test_studies_come_from_the_curator_when_it_is_asked(opened, house, study):
     @contextlib.contextmanager
     def dial():
         yield SimpleNamespace(
-            enrol=lambda name, identity: [SimpleNamespace(study=study.digest)],
+            enrol=lambda name, identity: [SimpleNamespace(study=study.digest, state="running")],
             fetch_study=lambda digest: sent,
         )
 
@@ -259,7 +259,7 @@ def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(house, stu
     @contextlib.contextmanager
     def dial():
         yield SimpleNamespace(
-            enrol=lambda name, identity: [SimpleNamespace(study=study.digest)],
+            enrol=lambda name, identity: [SimpleNamespace(study=study.digest, state="running")],
             fetch_study=lambda digest: other.to_toml(),
         )
 
@@ -274,13 +274,32 @@ def test_a_text_that_is_no_study_hides_no_other(house, study):
     @contextlib.contextmanager
     def dial():
         yield SimpleNamespace(
-            enrol=lambda name, identity: [SimpleNamespace(study=digest) for digest in sent],
+            enrol=lambda name, identity: [
+                SimpleNamespace(study=digest, state="running") for digest in sent
+            ],
             fetch_study=lambda digest: sent[digest],
         )
 
     desk = Desk(house, [], dial=dial)
     desk.ask()
     assert [each.digest for each, _ in desk.studies()] == [study.digest]
+
+
+def test_a_study_that_ended_without_us_is_nothing_to_decide_about(house, study):
+    summary = SimpleNamespace(study=study.digest, state="waiting for parties")
+
+    @contextlib.contextmanager
+    def dial():
+        yield SimpleNamespace(
+            enrol=lambda name, identity: [summary], fetch_study=lambda digest: study.to_toml()
+        )
+
+    desk = Desk(house, [], dial=dial)
+    desk.ask()
+    assert [each.digest for each, _ in desk.studies()] == [study.digest]
+    summary.state = "failed"
+    desk.ask()
+    assert desk.studies() == []
 
 
 def test_a_curator_out_of_reach_is_said_and_nothing_more(house):

@@ -68,6 +68,11 @@ def test_the_text_says_cost_queries_departures_and_verdict():
     for part in (
         "epsilon 3/4 (about 0.75) for each of our rows",
         "1 spent before; 9/4 (about 2.25) would be left",
+        "6,000 made-up rows are published, and the model they are drawn from: method subn+",
+        "1 columns of ours are read, and no other:",
+        "a: {False, True}",
+        f"a (us): 2,000 rows, identity {PEOPLE['a'].fingerprint}",
+        f"b: 2,000 rows, identity {PEOPLE['b'].fingerprint}",
         "structure: epsilon 1/2 (about 0.5), 4 tables of 16 cells in all",
         "edges: epsilon 1/2 (about 0.5), 1 choices of our own",
         "4 tables of counts (16 integers) with noise in them, encrypted",

@@ -106,6 +106,37 @@ def test_draws_reach_both_ends_of_a_bin_equally_often():
     assert np.unique(drawn, return_counts=True)[1].tolist() == [2_000] * 5
 
 
+def test_real_bins_are_cut_at_the_decimals_that_one_would_write():
+    edges = Binning.equal_width(-1.6, 2.8, 22, whole=False).edges
+    assert edges == tuple(round(-1.6 + 0.2 * step, 1) for step in range(23))
+
+
+@pytest.mark.parametrize(
+    ("edges", "equal", "decimals"),
+    [
+        ((6.0, 28.0, 50.0), True, 2),
+        ((-1.6, -1.4, -1.2), True, 4),
+        ((0.0, 18.5, 65.0), False, 2),
+        ((0.0, 75_000.0, 150_000.0), True, 0),
+    ],
+)
+def test_drawn_real_numbers_have_no_more_decimals_than_they_need(edges, equal, decimals):
+    binning = Binning(edges, equal)
+    bins = np.arange(4_000) % binning.count
+    drawn = binning.draw(bins, np.random.default_rng(1).random(4_000))
+    assert [round(number, decimals) for number in drawn.tolist()] == drawn.tolist()
+    assert len(np.unique(drawn)) > 1_000
+    assert binning.assign(drawn)[0].tolist() == bins.tolist()
+
+
+@pytest.mark.parametrize("edges", [(0.0, 1e-300), (1e15, 1e15 + 1), (0.0, 1e-14)])
+def test_numbers_that_no_decimals_fit_are_drawn_as_they_come(edges):
+    binning = Binning(edges, equal=True)
+    drawn = binning.draw(np.zeros(100, dtype=int), np.random.default_rng(1).random(100))
+    assert binning.assign(drawn)[1] is None
+    assert len(np.unique(drawn)) > 5
+
+
 def test_bins_default_to_sixteen_or_one_per_whole_number():
     assert Binning.equal_width(0, 1_000, None, whole=True).count == 16
     assert Binning.equal_width(1, 5, None, whole=True).count == 5

@@ -109,6 +109,40 @@ def test_columns_that_cannot_be_attributes_are_left_out_with_the_reason(column, 
     assert reason in proposal.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("texts", "note"),
+    [
+        (
+            ["158,2", "160,0", "171"],
+            "left out, numbers with a comma (158,2): write a decimal point",
+        ),
+        (["1,204,000", "2,000"], "left out, numbers with a comma (1,204,000)"),
+        (["27.08.2018", "1.9.2018"], "left out, dates in a form that is not read (27.08.2018)"),
+        (["8/27/18", "9/1/18"], "write them like 2026-12-31"),
+        (["27", "n/a", "31.5"], "'n/a' may stand for an empty cell"),
+        (["27", "n/a", "31.5"], "All others are numbers: empty those cells"),
+    ],
+)
+def test_numbers_and_dates_in_another_notation_are_recognised(texts, note):
+    column = [texts[row % len(texts)] for row in range(ROWS)]
+    frame = pd.DataFrame({"x": column, "y": [0, 1] * (ROWS // 2)})
+    assert note in "\n".join(infer(frame).notes)
+
+
+def test_a_long_list_of_codes_is_not_called_free_text_alone():
+    frame = pd.DataFrame({"zip": [f"Z{row % 1500}" for row in range(3000)], "y": [0, 1] * 1500})
+    assert "1,500 different texts in 3,000 rows, more than 1,000" in infer(frame).notes[0]
+    assert "public list" in infer(frame).notes[0]
+
+
+def test_digits_that_begin_with_a_zero_are_codes(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("zip,age\n" + "01067,0\n80331,10\n10115,20\n" * 20)
+    zips, ages = infer(read_table(path).data).schema.attributes
+    assert zips.labels == ("01067", "10115", "80331")
+    assert ages.kind == "integer"
+
+
 def test_a_table_without_anything_to_propose_is_refused():
     with pytest.raises(InputError, match="no rows"):
         infer(FRAME.iloc[:0])

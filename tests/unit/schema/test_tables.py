@@ -81,8 +81,31 @@ def test_a_csv_is_encoded(write, content):
 def test_other_delimiters_and_compression_are_read(write):
     semicolons = GOOD.replace('"State, local"', "State@ local").replace(",", ";").replace("@", ",")
     assert codes_of(write(semicolons), delimiter=";") == CODES
+    for delimiter in ";|\t":  # nobody names it: the header tells
+        assert codes_of(write(semicolons.replace(";", delimiter))) == CODES
     assert codes_of(write(semicolons.replace(";", "\t"), "people.tsv")) == CODES
     assert codes_of(write(gzip.compress(GOOD.encode()), "people.csv.gz")) == CODES
+
+
+@pytest.mark.parametrize(
+    ("told", "there", "word"),
+    [(",", ";", "semicolon, not a comma"), (";", ",", "comma"), (",", "\t", "tab")],
+)
+def test_a_delimiter_that_the_header_does_not_have_is_refused(write, told, there, word):
+    path = write(GOOD.replace(",", there))
+    with pytest.raises(InputError, match=f"the delimiter seems to be a {word}"):
+        read_table(path, SCHEMA, delimiter=told)
+
+
+def test_a_column_whose_quoted_name_has_a_semicolon_is_one_column(write):
+    assert read_table(write('"a;b"\n1\n')).data.column_names == ["a;b"]
+
+
+def test_a_spreadsheet_and_a_folder_are_called_what_they_are(write, tmp_path):
+    with pytest.raises(InputError, match="a spreadsheet; save its sheet as CSV"):
+        read_table(write(b"PK\x03\x04", "people.xlsx"))
+    with pytest.raises(InputError, match="a folder, not a file"):
+        read_table(tmp_path)
 
 
 def test_parquet_is_encoded_and_only_the_columns_of_the_schema_are_read(tmp_path):
@@ -123,8 +146,6 @@ def test_a_decoded_csv_has_the_order_of_the_file(write, tmp_path):
         ("\n\n", "the file is empty"),
         (HEADER, "no rows"),
         ('"work,age\n', "the header cannot be read"),
-        (GOOD.replace(",", ";"), "the delimiter seems to be a semicolon, not a comma"),
-        (GOOD.replace(",", "\t"), "the delimiter seems to be a tab"),
         (GOOD.replace("id", "age", 1), "duplicate column 'age' in the header"),
         (GOOD.replace("age", "years", 1), 'missing column "age"'),
         (GOOD.replace("id", "name", 1), 'unknown column "name"'),

@@ -215,3 +215,23 @@ def test_every_group_and_value_along_a_hierarchy_is_a_node():
     boxes = VOCABULARY.compile([f"country in {name}" for name in names])[:, 2]
     axis.reach(boxes[:, 0], boxes[:, 1], padding=False)  # refuses what is no node
     assert np.diff(boxes).ravel().tolist() == [2, 2, 1, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "interval"),
+    [
+        ("seen in 2020-01-01..2020-12-31", (0, 1)),
+        ("seen in 2020-01-01T00:00:00..2020-12-31T23:59:59", (0, 1)),
+        ("seen <= 2020-12-31", (0, 1)),
+        ("seen < 2021-01-01", (0, 1)),
+        ("seen > 2020-12-31", (1, 2)),
+        ("seen >= 2021-01-01", (1, 2)),
+    ],
+)
+def test_a_date_among_times_is_the_whole_day(query, interval):
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "seen"\nkind = "datetime"\n'
+        "edges = [2020-01-01T00:00:00, 2021-01-01T00:00:00, 2021-12-31T23:59:59]\n"
+    )
+    vocabulary = Vocabulary(schema.attributes, [axis.leaf_codes for axis in axes_of(schema)])
+    assert tuple(vocabulary.compile([query])[0, 0]) == interval

@@ -1,0 +1,96 @@
+"""Bins that people ask about: steps of 1, 2 or 5, and calendar months or years.
+
+A question can only begin and end where bins do. The ends of a column's data are hardly ever such
+places (a range of 0..99 in 16 equal bins is cut at 6, 13, 19, ...), so proposed ranges are widened
+to round ones, which also keeps the exact ends of the data out of the proposal.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from common.schema.binning import DEFAULT_BINS, Binning
+
+_DAY_S = 86_400
+_EPOCH = dt.date(1970, 1, 1)
+_MONTHS = (1, 3, 6, 12, 24, 60, 120)  # in a bin
+
+
+def round_numbers(low: float, high: float, *, whole: bool) -> Binning:
+    """About 16 bins around a range, in steps of 1, 2 or 5 times a power of ten.
+
+    Raises:
+        InputError: the range cannot be cut.
+    """
+    start, end = Fraction(str(low)), Fraction(str(high))
+    if start == end:
+        return Binning.equal_width(low, high, None, whole=whole)
+    step = min(_steps(end - start, whole=whole), key=lambda step: _misfit(_bins(start, end, step)))
+    bins = _bins(start, end, step)
+    first = math.floor(start / step) * step
+    last = first + bins * step
+    if whole:  # a bin of 5 is 0..4: the next one starts at 5
+        return Binning.equal_width(int(first), int(last) - 1, bins, whole=True)
+    return Binning.equal_width(float(first), float(last), bins, whole=False)
+
+
+def _steps(span: Fraction, *, whole: bool) -> Iterator[Fraction]:
+    about = math.floor(math.log10(span / DEFAULT_BINS))
+    for exponent in range(about - 1, about + 3):
+        for digit in (1, 2, 5):
+            step = digit * Fraction(10) ** exponent
+            if step >= 1 or not whole:
+                yield step
+
+
+def _bins(start: Fraction, end: Fraction, step: Fraction) -> int:
+    """How many bins cover start..end; the next multiple is wanted even where the end is one."""
+    return math.floor(end / step) - math.floor(start / step) + 1
+
+
+def _misfit(bins: int) -> float:
+    return abs(math.log(bins / DEFAULT_BINS))
+
+
+def round_dates(first_s: int, last_s: int, *, by_day: bool) -> Binning:
+    """Months, quarters or years around a range of seconds since 1970; days within a few weeks.
+
+    Args:
+        first_s: the earliest time.
+        last_s: the latest time.
+        by_day: whether the bins are of whole days, numbered from 1970.
+
+    Raises:
+        InputError: the range cannot be cut.
+    """
+    first, last = (_EPOCH + dt.timedelta(days=s // _DAY_S) for s in (first_s, last_s))
+    starts, end = min(
+        (_calendar(first, last, months) for months in _MONTHS), key=lambda cut: _misfit(len(cut[0]))
+    )
+    if len(starts) < DEFAULT_BINS // 2 and (last - first).days < 366:
+        unit = _DAY_S if by_day else 1
+        return Binning.equal_width(first_s // unit, last_s // unit, None, whole=True)
+    days = [(day - _EPOCH).days for day in (*starts, end)]
+    if by_day:
+        return Binning.from_edges(days, whole=True)
+    seconds = [day * _DAY_S for day in days]
+    return Binning.from_edges([*seconds[:-1], seconds[-1] + _DAY_S - 1], whole=True)
+
+
+def _calendar(first: dt.date, last: dt.date, months: int) -> tuple[list[dt.date], dt.date]:
+    """The first day of every bin of so many months that first..last touches, and the last day."""
+    begin, stop = ((day.year * 12 + day.month - 1) // months for day in (first, last))
+    starts = [_first_day(number * months) for number in range(begin, stop + 1)]
+    after = (stop + 1) * months
+    if after >= (dt.MAXYEAR + 1) * 12:
+        return starts, dt.date.max
+    return starts, _first_day(after) - dt.timedelta(days=1)
+
+
+def _first_day(month: int) -> dt.date:
+    """Of a month, numbered from the year 0, which calendars do not have."""
+    year, month = divmod(month, 12)
+    return dt.date(year, month + 1, 1) if year >= dt.MINYEAR else dt.date.min
