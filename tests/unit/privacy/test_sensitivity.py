@@ -147,6 +147,22 @@ def test_histograms_together_move_by_two_each(sets):
     assert largest == sensitivity.histograms(len(sets))
 
 
+@pytest.mark.parametrize("attributes", range(9))
+def test_agreements_of_all_pairs_move_by_their_bound_and_no_further(attributes):
+    # Other rows cancel: only the row that leaves and the one that enters count.
+    before, after = (
+        np.array(list(product((0, 1), repeat=attributes)), dtype=np.int64) for _ in range(2)
+    )
+    pairs = list(combinations(range(attributes), 2))
+
+    def agreeing(rows):
+        columns = [rows[:, a] == rows[:, b] for a, b in pairs]
+        return np.array(columns, dtype=np.int64).T.reshape(len(rows), -1)
+
+    moved = np.abs(agreeing(before)[:, None, :] - agreeing(after)[None, :, :]).sum(axis=2)
+    assert moved.max() == sensitivity.agreements(attributes)
+
+
 def test_mutual_information_is_rounded_up_by_almost_nothing():
     exact = Fraction(2)  # n = 2, binary: log 2 + log 2
     bound = sensitivity.mutual_information(2, binary=True)
@@ -159,6 +175,7 @@ def test_a_table_without_rows_has_no_sensitivity():
         lambda: sensitivity.score_f(0),
         lambda: sensitivity.score_r(0, binary=False),
         lambda: sensitivity.histograms(-1),
+        lambda: sensitivity.agreements(-1),
     ):
         with pytest.raises(LocalError):
             call()
