@@ -22,7 +22,24 @@ from curator.records import Record
 from parley import console
 from parley.atomic import replace, write_new
 from parley.commands import new_app
-from parley.commands.options import AsJson, Config, Format, SchemaFile, StopWithStdin, load_schema
+from parley.commands.options import (
+    Aggregation,
+    AsJson,
+    Cohorts,
+    Colluders,
+    Config,
+    Encoding,
+    Format,
+    KeyBits,
+    Noise,
+    OutputFormat,
+    OutputRows,
+    OwnersEpsilon,
+    SchemaFile,
+    StopWithStdin,
+    StudyMethod,
+    load_schema,
+)
 from parley.configuration import curator_settings, software
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
@@ -64,7 +81,7 @@ def serve(
         typer.Option(help="Its address and port; TLS unless it is loopback. [127.0.0.1:7444]"),
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
-    format: Annotated[Format, typer.Option(help="Of the synthetic rows.")] = Format.CSV,  # noqa: A002
+    format: OutputFormat = Format.CSV,  # noqa: A002
     port_file: Annotated[
         Path | None, typer.Option(help="Write the port here when calls are taken.")
     ] = None,
@@ -107,29 +124,21 @@ def new(
     *,
     name: Annotated[str, typer.Option(help="What people call the study.")],
     schema: SchemaFile,
-    epsilon: Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")],
+    epsilon: OwnersEpsilon,
     party: Annotated[
         list[str],
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
-    method: Annotated[
-        str, typer.Option(help="subn+, dp-subn, dp-ccbn, independent or floor.")
-    ] = DEFAULT_METHOD,
+    method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
-    noise: Annotated[
-        str | None, typer.Option(help="distributed or one-share. [default: by profile]")
-    ] = None,
-    aggregation: Annotated[
-        str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")
-    ] = "paillier",
-    colluders: Annotated[int, typer.Option(help="Owners that may pool what they know.")] = 1,
-    cohorts: Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")] = 1,
-    key_bits: Annotated[int, typer.Option(help="Of the curator's Paillier key.")] = 2048,
-    encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own",
-    rows: Annotated[
-        int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
-    ] = None,
+    noise: Noise = None,
+    aggregation: Aggregation = "paillier",
+    colluders: Colluders = 1,
+    cohorts: Cohorts = 1,
+    key_bits: KeyBits = 2048,
+    encoding: Encoding = "own",
+    rows: OutputRows = None,
     config: Config = None,
     signer: Signer = None,
     unsigned: Unsigned = False,

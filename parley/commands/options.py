@@ -48,6 +48,24 @@ SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema (schema.toml): the public domains.")
 ]
 
+# Of a release.
+ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the release.")]
+OutputRows = Annotated[
+    int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
+]
+OutputFormat = Annotated[Format, typer.Option(help="Of the synthetic rows.")]
+Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
+
+# Of a study of several owners; see `parley.study_options`.
+OwnersEpsilon = Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")]
+StudyMethod = Annotated[str, typer.Option(help="subn+, dp-subn, dp-ccbn, independent or floor.")]
+Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
+Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
+Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]
+Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
+KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
+Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]
+
 Delimiter = Annotated[
     str | None,
     typer.Option(

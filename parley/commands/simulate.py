@@ -20,13 +20,25 @@ from common.schema.tables import TableFile, read_table
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import (
+    Aggregation,
     AsJson,
+    Cohorts,
+    Colluders,
     Delimiter,
+    Encoding,
     Format,
+    KeyBits,
+    Noise,
+    OutputFormat,
+    OutputRows,
     Overwrite,
+    OwnersEpsilon,
+    ReleaseFolder,
     SchemaFile,
+    Seed,
     SignAs,
     SignWith,
+    StudyMethod,
     delimiter_of,
     load_schema,
     signer_of,
@@ -58,37 +70,27 @@ def simulate_study(
     ],
     *,
     schema: SchemaFile,
-    epsilon: Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")],
-    out: Annotated[Path, typer.Option(help="The folder that will be the release.")],
+    epsilon: OwnersEpsilon,
+    out: ReleaseFolder,
     parties: Annotated[
         int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
     ] = None,
     partition_by: Annotated[
         str | None, typer.Option(help="Deal out by this column: one owner per value.")
     ] = None,
-    method: Annotated[
-        str, typer.Option(help="subn+, dp-subn, dp-ccbn, independent or floor.")
-    ] = DEFAULT_METHOD,
+    method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[
         str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
     ] = "sound",
-    noise: Annotated[
-        str | None, typer.Option(help="distributed or one-share. [default: by profile]")
-    ] = None,
-    aggregation: Annotated[
-        str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")
-    ] = "paillier",
-    colluders: Annotated[int, typer.Option(help="Owners that may pool what they know.")] = 1,
-    cohorts: Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")] = 1,
-    key_bits: Annotated[int, typer.Option(help="Of the curator's Paillier key.")] = 2048,
-    encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own",
-    rows: Annotated[
-        int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
-    ] = None,
-    format: Annotated[Format, typer.Option(help="Of the synthetic rows.")] = Format.CSV,  # noqa: A002
-    seed: Annotated[
-        int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")
-    ] = None,
+    noise: Noise = None,
+    aggregation: Aggregation = "paillier",
+    colluders: Colluders = 1,
+    cohorts: Cohorts = 1,
+    key_bits: KeyBits = 2048,
+    encoding: Encoding = "own",
+    rows: OutputRows = None,
+    format: OutputFormat = Format.CSV,  # noqa: A002
+    seed: Seed = None,
     transport: Annotated[
         Transport, typer.Option(help="in-process, or grpc: a process per owner, certificates.")
     ] = Transport.IN_PROCESS,

@@ -17,8 +17,12 @@ from parley.commands.options import (
     AsJson,
     Delimiter,
     Format,
+    OutputFormat,
+    OutputRows,
     Overwrite,
+    ReleaseFolder,
     SchemaFile,
+    Seed,
     SignAs,
     SignWith,
     delimiter_of,
@@ -47,15 +51,13 @@ def synthesize(
     epsilon: Annotated[
         str, typer.Option(help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.")
     ],
-    out: Annotated[Path, typer.Option(help="The folder that will be the release.")],
+    out: ReleaseFolder,
     method: Annotated[
         Method,
         typer.Option(help="privbayes: any number of attributes. privelet: range counts, few."),
     ] = Method.PRIVBAYES,
-    rows: Annotated[
-        int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
-    ] = None,
-    format: Annotated[Format, typer.Option(help="Of the synthetic rows.")] = Format.CSV,  # noqa: A002
+    rows: OutputRows = None,
+    format: OutputFormat = Format.CSV,  # noqa: A002
     encoding: Annotated[
         str | None,
         typer.Option(help="privbayes: binary, gray, vanilla or hierarchical. [default: by schema]"),
@@ -78,9 +80,7 @@ def synthesize(
     variant: Annotated[
         str, typer.Option(help="privelet: basic, privelet, privelet+ or privelet*.")
     ] = "privelet+",
-    seed: Annotated[
-        int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")
-    ] = None,
+    seed: Seed = None,
     sign_with: SignWith = None,
     sign_as: SignAs = "owner",
     delimiter: Delimiter = None,
