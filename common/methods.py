@@ -47,17 +47,13 @@ def plan_of(study: Study) -> Plan:
 def _subn_plus(study: Study) -> Plan:
     if study.encoding != "own":
         raise InputError('encoding: subn+ keeps the attributes\' own domains; use encoding = "own"')
-    parties = len(study.members)
-    shares = Fraction(1)
-    if study.noise is Noise.DISTRIBUTED:
-        shares = Fraction(parties, parties - study.effective_colluders)
     return SubnPlusPlan(
         PublicFacts(
             sizes=study.schema.sizes,
             parties=tuple(member.name for member in study.members),
             rows=study.rows,
             epsilon=study.epsilon,
-            noise_shares=shares,
+            noise_shares=study.noise_shares(len(study.members)),
         )
     )
 

@@ -170,6 +170,12 @@ class Study:
         """A single party has nobody to collude with."""
         return min(self.colluders, len(self.members) - 1)
 
+    def noise_shares(self, parties: int) -> Fraction:
+        """How many times the variance of one Laplace share a sum of so many parties carries."""
+        if self.noise is not Noise.DISTRIBUTED:
+            return Fraction(1)
+        return Fraction(parties, parties - min(self.colluders, parties - 1))
+
     @cached_property
     def canonical(self) -> bytes:
         """The one byte string that stands for this study."""

@@ -102,7 +102,7 @@ def _untimed(values: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in values.items() if key != "seconds"}
 
 
-class Traffic:
+class TrafficLog:
     """The counts of all studies in a service's file."""
 
     def __init__(self, database: Database) -> None:

@@ -24,7 +24,7 @@ from common.database import Database
 from common.errors import InputError, LocalError
 from common.privacy.randomness import KEY_BYTES, RandomSource
 from common.study import Study
-from common.traffic import Traffic
+from common.traffic import TrafficLog
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.progress import Links, StepRecord
 from curator.records import Incoming, Queued, Record, StudyState
@@ -46,7 +46,7 @@ class Store:
         self._file = database
         self._source = source
         self._passphrase = passphrase
-        self.traffic = Traffic(database)
+        self.traffic = TrafficLog(database)
         database.add_tables(TABLES)
 
     @property

@@ -17,7 +17,7 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     scratch = _scratch(path, data, mode)
     try:
         os.link(scratch, path)
-        flush_folder(path.parent)
+        flush(path.parent)
     except FileExistsError:
         raise InputError(f"{path} exists; nothing is overwritten") from None
     except OSError as error:
@@ -31,7 +31,7 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     scratch = _scratch(path, data, mode)
     try:
         scratch.replace(path)
-        flush_folder(path.parent)
+        flush(path.parent)
     except OSError as error:
         scratch.unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror}") from error
@@ -76,9 +76,9 @@ def whole_folder(folder: Path) -> Iterator[None]:
         raise
 
 
-def flush_folder(folder: Path) -> None:
-    """Have the names in a folder on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def flush(path: Path) -> None:
+    """Have a file's content, or the names in a folder, on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

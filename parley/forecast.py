@@ -17,8 +17,8 @@ from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
 from parley.console import Reporter, silent
 from parley.expected_noise import expected_noise
+from parley.expected_traffic import expected_traffic
 from parley.in_process import Run
-from parley.step_traffic import noise_shares, traffic_of
 from parley.trial import Distances, Trial
 from parley.unit_costs import UnitCosts
 
@@ -153,7 +153,7 @@ def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> Epsil
     steps = [_unscaled(step, trial.scaled(epsilon)) for step in made[0].steps]
     spent = _spent(made[0].steps, trial.scaled(epsilon))
     counting_s = min(_seconds(run) for run in made) * max(1.0, float(trial.ratio))
-    traffic = traffic_of(study, steps, made[0].results, costs)
+    traffic = expected_traffic(study, steps, made[0].results, costs)
     parties = {
         member.name: PartyForecast(
             sent=traffic.sent[member.name],
@@ -235,7 +235,7 @@ def _scale(step: Step, scaled: Fraction) -> Fraction | None:
 
 
 def _shares(study: Study, step: Step) -> Fraction:
-    return noise_shares(study, step) if isinstance(step, SumStep) else Fraction(1)
+    return study.noise_shares(len(step.parties)) if isinstance(step, SumStep) else Fraction(1)
 
 
 def _replaced(step: Step) -> Fraction | None:

@@ -52,7 +52,7 @@ from common.wire.credentials import (
     read,
     read_private,
 )
-from parley.atomic import flush_folder, replace, write_new
+from parley.atomic import flush, replace, write_new
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
@@ -219,7 +219,7 @@ class Keyring:
         if path == self._next_key:
             path.replace(self.files.key)
         request.unlink(missing_ok=True)
-        flush_folder(self.folder)
+        flush(self.folder)
         return certificate
 
     def trust(self, data: bytes, *, where: Path) -> None:

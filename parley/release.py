@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from common.errors import InputError, PolicyError
+from parley.atomic import flush
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"
@@ -40,7 +41,7 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         yield scratch
         for file in scratch.rglob("*"):
             if file.is_file():
-                _flush(file)
+                flush(file)
         scratch.chmod(0o755)
         _put_in_place(scratch, target)
     except OSError as error:
@@ -67,7 +68,7 @@ def _put_in_place(scratch: Path, target: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
     else:
         scratch.rename(target)
-    _flush(target.parent)
+    flush(target.parent)
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
@@ -120,7 +121,7 @@ def new_file(target: Path) -> Iterator[Path]:
         os.close(handle)
         scratch = Path(name)
         yield scratch
-        _flush(scratch)
+        flush(scratch)
         scratch.chmod(0o644)
         scratch.replace(target)
     except OSError as error:
@@ -136,14 +137,6 @@ def write_file(target: Path, text: str) -> None:
     """A text file, replaced in one step or not at all."""
     with new_file(target) as scratch:
         scratch.write_text(text, encoding="utf-8")
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from common.bundle.finishing import finish
 from common.bundle.results import RESULTS, write_results
-from common.bundle.sealing import seal
 from common.bundle.signatures import Signer
 from common.schema import Codes
 from common.traffic import without_times
@@ -64,7 +64,7 @@ def write_release(
     signer: Signer | None = None,
     tell: Reporter = silent,
 ) -> Written:
-    """Fill a folder, usually one of `release.new_folder`, and seal it; all of it is free of cost.
+    """Fill a folder, usually one of `release.new_folder`, and finish it; all of it is free of cost.
 
     Args:
         folder: exists and is empty.
@@ -93,7 +93,7 @@ def write_release(
         (folder / release.NETWORK).write_text(picture + "\n", encoding="utf-8")
     (folder / release.REPORT).write_text(release_page(facts), encoding="utf-8")
     tell(0.9, "making the manifest")
-    seal(folder, study=_digest(fitted), signer=signer)
+    finish(folder, study=_digest(fitted), signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
     return Written(names, wanted, synthetic, caution(facts.errors))

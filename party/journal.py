@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from common.database import Database
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import KEY_BYTES, RandomSource
-from common.traffic import Traffic
+from common.traffic import TrafficLog
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (
@@ -130,7 +130,7 @@ class Journal:
     def __init__(self, database: Database, source: RandomSource) -> None:
         self._file = database
         self._source = source
-        self.traffic = Traffic(database)
+        self.traffic = TrafficLog(database)
         database.add_tables(_TABLES)
 
     @property

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from common.crypto import private_file
 from common.crypto.identity import Identity, PublicIdentity
-from common.crypto.sealing import seal, unseal
+from common.crypto.under_passphrase import seal, unseal
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 
 _LABEL = "parley-identity-1"
 _SEALED = "parley-identity-sealed-1"
+_WHAT = "the identity file"
+_LARGEST_FILE = 1 << 12
 
 AskPassphrase = Callable[[], str]
 """Called when a file turns out to be under a passphrase; raises InputError if there is none."""
@@ -45,34 +46,15 @@ def identity_bytes(identity: Identity, *, passphrase: str | None = None) -> byte
 
 def save_identity(path: Path, identity: Identity, *, passphrase: str | None = None) -> None:
     """Writes the secret keys; raises InputError rather than overwrite anything."""
-    content = identity_bytes(identity, passphrase=passphrase)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise InputError(f"cannot make the identity file {path}: {error.strerror}") from error
+    private_file.make(path, identity_bytes(identity, passphrase=passphrase), what=_WHAT)
 
 
 def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> Identity:
     """Reads what `save_identity` wrote; raises InputError if others could have read it."""
+    remedy = "make a new identity and have the study pin that one"
+    content = private_file.read(path, _LARGEST_FILE, what=_WHAT, remedy=remedy)
     try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.geteuid():
-                raise InputError(
-                    f"the identity file {path} must belong to the user who runs this and be "
-                    f"closed to all others: chmod 600 {path}. If others could read it, make a "
-                    "new identity and have the study pin that one"
-                )
-            fields = file.read(1 << 12).decode("ascii", errors="replace").split()
-    except OSError as error:
-        raise InputError(f"cannot read the identity file {path}: {error.strerror}") from error
-    try:
-        label, encoded = fields
+        label, encoded = content.decode("ascii", errors="replace").split()
         secret = base64.b64decode(encoded, validate=True)
     except (ValueError, binascii.Error):
         raise InputError(f"{path} is not an identity file") from None
@@ -80,7 +62,7 @@ def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> I
         try:
             secret = unseal(secret, passphrase(), header=_SEALED.encode())
         except InputError as error:
-            raise InputError(f"the identity file {path}: {error}") from None
+            raise InputError(f"{_WHAT} {path}: {error}") from None
     elif label != _LABEL:
         raise InputError(f"{path} is not an identity file of version 1")
     return Identity(secret)

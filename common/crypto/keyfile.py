@@ -2,7 +2,7 @@
 
 Format, version 1: the line `parley paillier private key 1`, one byte that says how the rest is
 protected, and the rest.
-- `S`, sealed under a passphrase, see `sealing`.
+- `S`, sealed under a passphrase, see `under_passphrase`.
 - `P`, plain: protected by the file's mode alone.
 The secret is the public key's bytes followed by the factor p; q follows from n.
 
@@ -12,12 +12,11 @@ could have read them.
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
+from common.crypto import private_file
 from common.crypto.paillier import PrivateKey, PublicKey
-from common.crypto.sealing import seal, unseal
+from common.crypto.under_passphrase import seal, unseal
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
@@ -25,6 +24,7 @@ _MAGIC = b"parley paillier private key 1\n"
 _SEALED, _PLAIN = b"S", b"P"
 _HEADER_BYTES = len(_MAGIC) + 1
 _LARGEST_FILE = 1 << 14
+_WHAT = "the key file"
 
 
 def save(path: Path, key: PrivateKey, *, passphrase: str | None, source: RandomSource) -> None:
@@ -33,20 +33,7 @@ def save(path: Path, key: PrivateKey, *, passphrase: str | None, source: RandomS
     Raises:
         InputError: if the file exists or cannot be made; nothing is overwritten.
     """
-    data = to_bytes(key, passphrase=passphrase, source=source)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise InputError(f"cannot make the key file {path}: {error.strerror}") from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        path.unlink()  # half a key is of no use, and would stand in the way of the next try
-        raise InputError(f"cannot write the key file {path}: {error.strerror}") from error
+    private_file.make(path, to_bytes(key, passphrase=passphrase, source=source), what=_WHAT)
 
 
 def load(path: Path, *, passphrase: str | None) -> PrivateKey:
@@ -56,21 +43,11 @@ def load(path: Path, *, passphrase: str | None) -> PrivateKey:
         InputError: if others can read the file, the passphrase is wrong or missing, or the file
             is damaged.
     """
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.geteuid():
-                raise InputError(
-                    f"the key file {path} must belong to the user who runs this and be closed to "
-                    f"all others: chmod 600 {path}. If others could read it, make a new key"
-                )
-            data = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(f"cannot read the key file {path}: {error.strerror}") from error
+    data = private_file.read(path, _LARGEST_FILE + 1, what=_WHAT, remedy="make a new key")
     try:
         return from_bytes(data, passphrase=passphrase)
     except InputError as error:
-        raise InputError(f"the key file {path}: {error}") from error
+        raise InputError(f"{_WHAT} {path}: {error}") from error
 
 
 def to_bytes(key: PrivateKey, *, passphrase: str | None, source: RandomSource) -> bytes:

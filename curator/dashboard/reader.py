@@ -34,7 +34,7 @@ class PartyRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepTraffic:
+class StepBytes:
     """Bytes of one party in one step: what it sent, and what it was sent; see `common.traffic`."""
 
     party: str
@@ -57,7 +57,7 @@ class StudyView:
     ended_at: str | None
     approvals: Mapping[str, str]
     steps: Sequence[StepRecord]
-    traffic: Sequence[StepTraffic]
+    traffic: Sequence[StepBytes]
 
 
 class StoreReader:
@@ -151,11 +151,11 @@ class StoreReader:
             for number, name, phase, opened_at, costs, links in rows
         ]
 
-    def _traffic(self, digest: bytes) -> list[StepTraffic]:
+    def _traffic(self, digest: bytes) -> list[StepBytes]:
         rows = self._rows(
             "SELECT party, step, sent, received FROM traffic WHERE study = ?", (digest,)
         )
-        return [StepTraffic(party=p, step=s, sent=o, received=i) for p, s, o, i in rows]
+        return [StepBytes(party=p, step=s, sent=o, received=i) for p, s, o, i in rows]
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         try:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from common.crypto.sum_plan import Noise
 from common.privacy.laplace import discrete_laplace_variance
 from common.study import Study
 from common.subn.grouping import GroupedTables
@@ -56,7 +54,7 @@ def study_errors(study: Study, steps: Sequence[Step]) -> list[MarginalError]:
 
 
 def _errors(study: Study, step: SumStep) -> Iterator[MarginalError]:
-    shares = noise_shares(study, len(step.parties))
+    shares = study.noise_shares(len(step.parties))
     deviation = math.sqrt(float(shares) * discrete_laplace_variance(step.scale))
     names, members = study.schema.names, {member.name: member.rows for member in study.members}
     rows = sum(members[party] for party in step.parties)
@@ -71,13 +69,6 @@ def _errors(study: Study, step: SumStep) -> Iterator[MarginalError]:
         yield MarginalError(words, shape.cells, deviation, distance)
     if not shapes:
         yield MarginalError(step.name, step.request.cells, deviation, None)
-
-
-def noise_shares(study: Study, parties: int) -> Fraction:
-    """How many times the variance of one Laplace share a sum of so many parties carries."""
-    if study.noise is not Noise.DISTRIBUTED:
-        return Fraction(1)
-    return Fraction(parties, parties - min(study.effective_colluders, parties - 1))
 
 
 def mean_absolute(shares: float) -> float:

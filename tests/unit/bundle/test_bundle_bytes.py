@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from common.bundle.archive import zip_pieces
 from common.bundle.checking import Kind, check_bytes
 from common.bundle.contents import FolderContents, open_release
+from common.bundle.finishing import finish, put_signature
 from common.bundle.manifest import MANIFEST, FileEntry, Manifest, sha256_of, strict_json
 from common.bundle.results import RESULTS, read_results, write_results
-from common.bundle.sealing import put_signature, seal
 from common.bundle.signatures import Signature, Signer, SignerRole
 from common.crypto.identity import Identity
 from common.errors import InputError
@@ -39,7 +39,7 @@ def folder(tmp_path):
     (place / "synthetic.csv").write_text("a,b\n1,2\n" * 1000)
     (place / "privacy.json").write_text("{}\n")
     (place / "synthetic.parquet").write_bytes(os.urandom(5000))
-    seal(place, study=STUDY, signer=CURATOR)
+    finish(place, study=STUDY, signer=CURATOR)
     return place
 
 
@@ -241,7 +241,7 @@ def test_no_byte_of_a_zip_can_be_changed_unnoticed_but_in_its_wrapping(
     folder = tmp_path_factory.mktemp("flip") / "release"
     folder.mkdir()
     (folder / "data.csv").write_text("a,b\n1,2\n3,4\n")
-    seal(folder, study=None, signer=CURATOR)
+    finish(folder, study=None, signer=CURATOR)
     path = zipped(folder)
     data = bytearray(path.read_bytes())
     data[place % len(data)] ^= flip

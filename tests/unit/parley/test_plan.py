@@ -19,11 +19,11 @@ from common.subn.steps import ReplaceStep, SumStep
 from parley.consistency import derive
 from parley.evaluation import cramers_v, marginal_sets, total_variation
 from parley.expected_noise import expected_noise
+from parley.expected_traffic import expected_traffic
 from parley.forecast import forecast
 from parley.in_process import run_study
 from parley.population import demo_schema_toml, make_population
 from parley.stand_in import made_up
-from parley.step_traffic import traffic_of
 from parley.trial import Trial
 from parley.unit_costs import measure
 from tests.unit.subn.driving import identities_of, random_tables, study_of
@@ -96,7 +96,7 @@ def test_the_bytes_forecast_are_those_of_a_run_within_two_percent(
 ):
     study = study_of(TABLES, method=method, aggregation=aggregation, noise=noise, profile=profile)
     run = run_study(study, plan_of, TABLES, identities_of(TABLES), source=SeededRandomSource("r"))
-    expected = traffic_of(study, run.steps, run.results, measure(study))
+    expected = expected_traffic(study, run.steps, run.results, measure(study))
     for party in TABLES:
         sent = sum(phase.sent[party] for phase in run.traffic.values())
         received = sum(phase.received[party] for phase in run.traffic.values())

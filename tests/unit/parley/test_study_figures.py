@@ -13,7 +13,7 @@ from common.privacy.shares import polya_shares
 from common.study import Member, Study
 from common.subn.grouping import GroupedTables
 from common.subn.steps import SumStep, TableRequest
-from parley.report.study_figures import mean_absolute, noise_shares, study_errors, study_shares
+from parley.report.study_figures import mean_absolute, study_errors, study_shares
 
 SCHEMA = parley.Schema.from_toml(
     """
@@ -108,8 +108,8 @@ def test_deviation_and_distance_are_those_of_the_parties_noise(noise, shares):
 
 
 def test_shares_of_noise_by_hand():
-    assert noise_shares(study(), 3) == Fraction(3, 2)
-    assert noise_shares(study(colluders=2), 3) == 3
-    assert noise_shares(study(Noise.ONE_SHARE), 3) == 1
-    assert noise_shares(study(), 1) == 1
+    assert study().noise_shares(3) == Fraction(3, 2)
+    assert study(colluders=2).noise_shares(3) == 3
+    assert study(Noise.ONE_SHARE).noise_shares(3) == 1
+    assert study().noise_shares(1) == 1
     assert mean_absolute(1.0) == pytest.approx(1.0)

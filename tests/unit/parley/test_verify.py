@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from common.bundle.sealing import seal
+from common.bundle.finishing import finish
 from common.bundle.signatures import Signer, SignerRole
 from common.crypto.identity import Identity
 from common.crypto.identity_file import load_identity
@@ -96,12 +96,12 @@ def test_a_changed_table_is_named_in_words_and_for_scripts(parley, copies):
     assert not (copies / "x.zip").exists()
 
 
-def reseal(folder):
+def finish_again(folder):
     """A forger's manifest for what is there now; without a signature that anybody knows."""
     shutil.rmtree(folder / "signatures", ignore_errors=True)
     (folder / "manifest.json").unlink()
     study = folder / "study.toml"
-    seal(folder, study=Study.load(study).digest if study.exists() else None, signer=None)
+    finish(folder, study=Study.load(study).digest if study.exists() else None, signer=None)
 
 
 def edit_json(path, **changes):
@@ -164,7 +164,7 @@ def another_study(folder):
 def test_a_forged_release_contradicts_itself(parley, copies, release, spoil, file):
     """Even with a fresh manifest: the files do not follow from the study and its results."""
     spoil(copies / release)
-    reseal(copies / release)
+    finish_again(copies / release)
     done = parley("verify", release, "--json")
     assert done.code == 3
     assert file in {each["file"] for each in done.json["problems"]}
@@ -187,7 +187,7 @@ def test_a_release_of_a_signed_study_follows_from_it_too(parley, copies):
     study = Study.load(copies / "several" / "study.toml")
     signed = study.signed_by(Identity.generate(SeededRandomSource("proposer")))
     (copies / "several" / "study.toml").write_text(signed.to_toml())
-    reseal(copies / "several")
+    finish_again(copies / "several")
     done = parley("verify", "several", "--json")
     assert (done.code, done.json["problems"], done.json["not_checked"]) == (0, [], [])
 
@@ -210,7 +210,7 @@ def test_a_release_without_a_study_does_not_pass_for_one_that_all_parties_vouch_
 def test_a_statement_of_another_version_may_look_different(parley, copies, monkeypatch):
     monkeypatch.setattr("parley.consistency.versions", lambda: {"parley": "99"})
     state(copies / "several", epsilon_delivered=None)
-    reseal(copies / "several")
+    finish_again(copies / "several")
     assert parley("verify", "several").code == 0
 
 

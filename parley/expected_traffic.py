@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from common.crypto.sum_plan import Noise
 from common.messages import DIGEST_BYTES
@@ -22,7 +21,7 @@ _WORDS_OF_A_STEP = 2 * DIGEST_BYTES  # the study's digest and the step's
 
 
 @dataclass(slots=True)
-class Traffic:
+class ExpectedTraffic:
     """Bytes by party and direction, and the units that each party works on."""
 
     sent: Counter[str] = field(default_factory=Counter)
@@ -35,9 +34,9 @@ class Traffic:
         return sum(self.sent.values()) + sum(self.received.values())
 
 
-def traffic_of(
+def expected_traffic(
     study: Study, steps: Sequence[Step], results: Sequence[bytes], costs: UnitCosts
-) -> Traffic:
+) -> ExpectedTraffic:
     """What a study with these steps moves.
 
     Args:
@@ -46,7 +45,7 @@ def traffic_of(
         results: what was published in each; only their lengths matter.
         costs: of a unit.
     """
-    traffic = Traffic()
+    traffic = ExpectedTraffic()
     names = [member.name for member in study.members]
     key_bytes = 0 if costs.public_key is None else len(costs.public_key.to_bytes())
     for name in names:
@@ -61,7 +60,12 @@ def traffic_of(
 
 
 def _add_step(
-    traffic: Traffic, study: Study, number: int, step: Step, published: int, costs: UnitCosts
+    traffic: ExpectedTraffic,
+    study: Study,
+    number: int,
+    step: Step,
+    published: int,
+    costs: UnitCosts,
 ) -> None:
     if isinstance(step, ChoiceStep):
         opening = 0
@@ -73,7 +77,11 @@ def _add_step(
 
 
 def _add_sum(
-    traffic: Traffic, study: Study, number: int, step: SumStep | ReplaceStep, costs: UnitCosts
+    traffic: ExpectedTraffic,
+    study: Study,
+    number: int,
+    step: SumStep | ReplaceStep,
+    costs: UnitCosts,
 ) -> int:
     """The contributions of a sum; how long its opening is."""
     plan = sum_plan_of(study, number, step, costs.public_key, history=b"")
@@ -90,11 +98,3 @@ def _add_sum(
             if before is not None:
                 traffic.received[name] += payload + costs.envelope_bytes + len(before)
     return costs.opening_bytes * len(plan.parties) if plan.noise is Noise.ONE_SHARE else 0
-
-
-def noise_shares(study: Study, step: SumStep) -> Fraction:
-    """How many discrete Laplace draws the noise of a cell amounts to."""
-    if study.noise is not Noise.DISTRIBUTED:
-        return Fraction(1)
-    parties = len(step.parties)
-    return Fraction(parties, parties - min(study.colluders, parties - 1))

@@ -10,7 +10,7 @@ from common.bundle.signatures import FOLDER, Signature, Signer
 from common.privacy.statement import versions
 
 
-def seal(folder: Path, *, study: bytes | None, signer: Signer | None) -> None:
+def finish(folder: Path, *, study: bytes | None, signer: Signer | None) -> None:
     """List every file of a finished release folder; sign the list if somebody signs.
 
     Args:
