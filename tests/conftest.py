@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the research tables (../shared/data) are not on this machine")
     return folder
+
+
+@pytest.fixture
+def quick_folder(tmp_path):
+    """A folder in memory where there is one: a killed process needs no disk to lose its memory."""
+    memory = Path("/dev/shm")  # noqa: S108  # where Linux keeps it
+    if not memory.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)

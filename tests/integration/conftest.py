@@ -27,4 +27,12 @@ def gathering(tmp_path, paillier_key):  # noqa: F811
 
     yield make
     for consortium in made:
+        for party in consortium.parties.values():
+            party.stopping.set()
         consortium.curator.stop()
+
+
+@pytest.fixture
+def consortium(gathering):
+    """A curator, two parties, and a study that was proposed to them."""
+    return gathering(2)

@@ -1,6 +1,5 @@
 """An owner's no: never worked around by a curator, and never explained to anybody."""
 
-import contextlib
 import dataclasses
 import threading
 import time
@@ -13,21 +12,12 @@ from curator.records import StudyState as CuratorState
 from party.approvals import Decision
 from party.client.invitations import Invitations
 from party.journal import StudyState
-from tests.integration.consortium import Consortium, Party, Wrapped
+from tests.integration.consortium import Wrapped, wrapping
 
 NO = Decision(
     approved=False, epsilon=0, reason="our rows are of 12 people", decided_by="owner",
     decided_at="now",
 )  # fmt: skip
-
-
-@pytest.fixture
-def consortium(tmp_path):
-    made = Consortium(tmp_path, ("north", "east"))
-    made.curator.start()
-    made.node = made.curator.studies.propose(made.study)
-    yield made
-    made.curator.stop()
 
 
 class Approving(Wrapped):
@@ -41,21 +31,12 @@ class Approving(Wrapped):
         raise AssertionError("a party that declined asks for no work")
 
 
-def dial_to(party, kind):
-    @contextlib.contextmanager
-    def dial():
-        with Party.dial(party) as connection:
-            yield kind(connection)
-
-    return dial
-
-
 def test_a_declined_study_is_not_worked_on_though_the_curator_says_it_was_approved(consortium):
     north = consortium.parties["north"]
     with north.house() as house:
         house.approvals.decide(consortium.study.digest, NO)
     with pytest.raises(PolicyError, match="declined"):
-        north.attend(consortium.study, dial=dial_to(north, Approving))
+        north.attend(consortium.study, dial=wrapping(north, Approving))
     with north.house() as house:
         assert house.journal.studies() == []
         assert house.ledger.spent() == 0

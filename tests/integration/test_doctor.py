@@ -16,19 +16,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.wire import tls
 from curator.server.service import CuratorServer
 from parley.cli import main
-from tests.integration.consortium import Consortium, clock
+from tests.integration.consortium import clock
 from tests.study.conftest import SCHEMA
 
 POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'
-
-
-@pytest.fixture
-def consortium(tmp_path):
-    made = Consortium(tmp_path, ("north", "east"))
-    made.curator.start()
-    made.curator.studies.propose(made.study)
-    yield made
-    made.curator.stop()
 
 
 @pytest.fixture
@@ -44,15 +35,16 @@ def server(consortium, request):
     made.stop(grace_s=0)
 
 
-def examined(consortium, tmp_path, port, capsys):
+def examined(consortium, port, capsys):
+    folder = consortium.curator.folder
     rows = SCHEMA.decode(consortium.parties["north"].table, SeededRandomSource(0))
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    (tmp_path / "policy.toml").write_text(POLICY)
-    (tmp_path / "party.toml").write_text(
+    rows.to_csv(folder / "rows.csv", index=False)
+    (folder / "policy.toml").write_text(POLICY)
+    (folder / "party.toml").write_text(
         f'folder = "state"\nkeys = "north"\npolicy = "policy.toml"\n'
         f'curator = "127.0.0.1:{port}"\n[source]\nkind = "csv"\npath = "rows.csv"\n'
     )
-    code = main(["doctor", "party", "--json", "--config", str(tmp_path / "party.toml")])
+    code = main(["doctor", "party", "--json", "--config", str(folder / "party.toml")])
     told = json.loads(capsys.readouterr().out)
     return code, {check["check"]: check for check in told["checks"]}
 
@@ -62,8 +54,8 @@ def examined(consortium, tmp_path, port, capsys):
     [{"clock": lambda: clock() + dt.timedelta(minutes=10), "software": "parley 99"}],
     indirect=True,
 )
-def test_another_clock_and_another_version_are_warned_about(consortium, server, tmp_path, capsys):
-    code, found = examined(consortium, tmp_path, server, capsys)
+def test_another_clock_and_another_version_are_warned_about(consortium, server, capsys):
+    code, found = examined(consortium, server, capsys)
     assert found["clocks"]["warning"]
     assert "s ahead" in found["clocks"]["words"]
     assert found["versions"]["warning"]
@@ -73,9 +65,9 @@ def test_another_clock_and_another_version_are_warned_about(consortium, server, 
 
 
 @pytest.mark.parametrize("server", [{}], indirect=True)
-def test_clocks_that_agree_are_told_with_their_offset(consortium, server, tmp_path, capsys):
+def test_clocks_that_agree_are_told_with_their_offset(consortium, server, capsys):
     consortium.parties["north"].table = consortium.parties["east"].table
-    code, found = examined(consortium, tmp_path, server, capsys)
+    code, found = examined(consortium, server, capsys)
     assert not found["clocks"]["warning"]
     assert found["clocks"]["words"].startswith("the curator's is 0.")
     assert "50 rows; the study says 40" in found["invitation"]["words"]

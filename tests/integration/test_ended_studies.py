@@ -21,17 +21,6 @@ from party.journal import StudyState
 from tests.integration.consortium import Consortium, Wrapped, wrapping
 
 
-@pytest.fixture
-def consortium(tmp_path):
-    made = Consortium(tmp_path, ("north", "east"))
-    made.curator.start()
-    made.node = made.curator.studies.propose(made.study)
-    yield made
-    for party in made.parties.values():
-        party.stopping.set()
-    made.curator.stop()
-
-
 def ask_to_abort(consortium, reason):
     """As the command does it: another process, on the same file."""
     database = Database(consortium.curator.folder / "curator.db")

@@ -16,8 +16,6 @@ from party.client.connection import HungUpError
 from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import (
-    NAMES,
-    Consortium,
     Crash,
     Wrapped,
     in_process,
@@ -78,15 +76,6 @@ class Relay:
             thread.join(timeout=20)
         for one in self.sockets:
             one.close()
-
-
-@pytest.fixture
-def consortium(tmp_path):
-    made = Consortium(tmp_path, NAMES[:2])
-    made.curator.start()
-    made.curator.studies.propose(made.study)
-    yield made
-    made.curator.stop()
 
 
 def check_release(consortium):

@@ -1,7 +1,6 @@
 """A curator's node on a file, and everything that the parties of a small study say to it."""
 
 import datetime as dt
-import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,17 +24,6 @@ from tests.study.conftest import (  # noqa: F401  # fixtures
 )
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-
-
-@pytest.fixture
-def quick_folder(tmp_path):
-    """A folder in memory where there is one: a killed process needs no disk to lose its memory."""
-    memory = Path("/dev/shm")  # noqa: S108  # where Linux keeps it
-    if not memory.is_dir():
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
 
 
 @pytest.fixture

@@ -33,19 +33,23 @@ def study(table, epsilon):
     )
 
 
-@pytest.mark.parametrize(
-    ("table", "epsilon", "below"),
-    [(copies(4_000), 2, False), (coins(4_000), 0.4, True)],
-)
-def test_the_report_warns_exactly_where_noise_exceeds_dependence(tmp_path, table, epsilon, below):
-    fitted = study(table, epsilon)
-    forecast = floor_forecast(
+def forecast_of(fitted):
+    return floor_forecast(
         fitted.model,
         fitted.steps,
         fitted.sample_codes(),
         rows=fitted.rows,
         epsilon=fitted.study.epsilon,
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "epsilon", "below"),
+    [(copies(4_000), 2, False), (coins(4_000), 0.4, True)],
+)
+def test_the_report_warns_exactly_where_noise_exceeds_dependence(tmp_path, table, epsilon, below):
+    fitted = study(table, epsilon)
+    forecast = forecast_of(fitted)
     assert forecast.below_floor is below
     write_release(tmp_path, fitted)
     assert ("Below the floor" in (tmp_path / "report.html").read_text()) is below
@@ -56,11 +60,5 @@ def test_the_floor_itself_is_not_warned_about():
     fitted = parley.simulate(
         parts, SCHEMA, epsilon=0.1, method="floor", aggregation="clear", seed=1
     )
-    forecast = floor_forecast(
-        fitted.model,
-        fitted.steps,
-        fitted.sample_codes(),
-        rows=fitted.rows,
-        epsilon=fitted.study.epsilon,
-    )
+    forecast = forecast_of(fitted)
     assert forecast is None or not forecast.below_floor

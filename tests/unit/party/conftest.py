@@ -4,9 +4,7 @@ import datetime as dt
 import hashlib
 import json
 import os
-import tempfile
 from fractions import Fraction
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -98,17 +96,6 @@ def script():
         spoken.append(StepOpened(study=STUDY, step=step, digest=bytes(32), opening=b""))
         spoken.append(ResultPublished(study=STUDY, step=step, result=bytes([step])))
     return [*spoken, StudyFinished(study=STUDY)]
-
-
-@pytest.fixture
-def quick_folder(tmp_path):
-    """A folder in memory where there is one: a killed process needs no disk to lose its memory."""
-    memory = Path("/dev/shm")  # noqa: S108  # where Linux keeps it
-    if not memory.is_dir():
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
 
 
 @pytest.fixture
