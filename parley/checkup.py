@@ -23,8 +23,8 @@ from common.wire import peers
 from common.wire.certificates import Role, expiry_warning, subject_of
 from common.wire.credentials import CredentialFiles, Credentials, read
 from curator.app import CuratorSettings, open_store
-from parley.configuration import software
 from parley.proposals import records
+from parley.version import software
 from party import app as party_app
 from party.app import PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting, Lines

@@ -37,10 +37,11 @@ from common.traffic import transcript_of
 from common.wire.credentials import read
 from curator.app import CuratorSettings, open_store, propose
 from curator.records import Record, StudyState
-from parley.configuration import curator_settings, party_settings
 from parley.console import Reporter, silent
 from parley.countersigning import countersign
+from parley.curator_configuration import curator_settings
 from parley.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from parley.party_configuration import party_settings
 from parley.proposals import phases_of
 from parley.single_owner import Table, as_arrow
 from parley.study_options import StudyOptions

@@ -12,7 +12,8 @@ from common.wire.certificates import Role
 from parley import console
 from parley.commands import new_app
 from parley.commands.options import AsJson, Config
-from parley.configuration import curator_settings, party_settings
+from parley.curator_configuration import curator_settings
+from parley.party_configuration import party_settings
 
 app = new_app("The settings of a service: defaults, then a file, then the environment, then flags.")
 

@@ -10,7 +10,7 @@ import typer
 
 from parley import console, countersigning
 from parley.commands.options import AsJson, Config
-from parley.configuration import party_settings
+from parley.party_configuration import party_settings
 from parley.verification import signer_json, signer_text
 
 

@@ -40,12 +40,13 @@ from parley.commands.options import (
     StudyMethod,
     load_schema,
 )
-from parley.configuration import curator_settings, software
+from parley.curator_configuration import curator_settings
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
 from parley.proposals import find_record, member_of, phases_of, records
 from parley.publishing import curator_signer, publish
 from parley.study_options import DEFAULT_METHOD, StudyOptions
+from parley.version import software
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 

@@ -18,8 +18,9 @@ from parley import console
 from parley.checkup import Finding, examine_curator, examine_party
 from parley.commands import new_app
 from parley.commands.options import AsJson, Config
-from parley.configuration import curator_settings, party_settings, source_settings
+from parley.curator_configuration import curator_settings
 from parley.exit_codes import ExitCode
+from parley.party_configuration import party_settings, source_settings
 from parley.passphrases import passphrase_in
 
 app = new_app()

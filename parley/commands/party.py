@@ -25,9 +25,10 @@ from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
 from parley.commands.verify import report
-from parley.configuration import party_settings, software, source_settings
 from parley.fetching import keep_release
+from parley.party_configuration import party_settings, source_settings
 from parley.passphrases import passphrase_in
+from parley.version import software
 from party import app as party_app
 from party import decisions
 from party.app import PartySettings

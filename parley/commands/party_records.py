@@ -13,7 +13,7 @@ from common.database import Database
 from common.privacy.randomness import OsRandomSource
 from parley import console
 from parley.commands.options import AsJson, Config
-from parley.configuration import party_settings
+from parley.party_configuration import party_settings
 from party.app import PartySettings
 from party.journal import Journal
 from party.ledger import Ledger

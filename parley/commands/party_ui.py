@@ -15,8 +15,9 @@ from common.service import log_to, stopping_on_signals
 from common.study import Study
 from parley import console
 from parley.commands.options import Config
-from parley.configuration import party_settings, software, source_settings
+from parley.party_configuration import party_settings, source_settings
 from parley.passphrases import passphrase_in
+from parley.version import software
 from party import app as party_app
 from party.client.connection import Lines
 from party.ui.desk import Desk

@@ -1,5 +1,6 @@
 """An owner's no: never worked around by a curator, and never explained to anybody."""
 
+import contextlib
 import dataclasses
 import threading
 import time

@@ -12,11 +12,13 @@ import pytest
 from common.errors import LocalError
 from common.schema import Schema
 from common.study import Study
+from parley import PrivBayes
 from parley.cli import main
 from parley.consortium import Consortium
 from parley.loading import load
 from parley.population import demo_schema_toml, make_population
 from parley.study_options import StudyOptions
+from parley.synthesis import write_release
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Schema.from_toml(demo_schema_toml())
@@ -48,15 +50,18 @@ def running_on(folder):
     return found
 
 
-def test_the_demonstration_runs_twice_from_a_path_with_a_space(tmp_path):
+def test_the_demonstration_replaces_an_older_one_at_a_path_with_a_space(tmp_path):
     folder = tmp_path / "a folder"
-    folder.mkdir()
-    words = ("--out", "my release", "--rows", "600", "--aggregation", "masked")
-    demo(folder, *words)
-    told = json.loads(demo(folder, *words, "--json").stdout)
+    release, comparison = folder / "my release", folder / "my release-evaluation.html"
+    release.mkdir(parents=True)
+    write_release(release, PrivBayes(seed=1).fit(make_population(60, 1), SCHEMA))
+    comparison.write_text("of the older one")
+    words = ("--out", "my release", "--rows", "600", "--aggregation", "masked", "--json")
+    told = json.loads(demo(folder, *words).stdout)
+    left = {"temporary", release.name, comparison.name}
+    assert {path.name for path in folder.iterdir()} == left, "the next one finds what this one did"
     assert told["privacy"]["epsilon_delivered"] == 1.0
     assert told["privacy"]["private"]
-    release = folder / "my release"
     assert {"synthetic.csv", "report.html", "manifest.json", "privacy.json", "study.toml"} <= {
         path.name for path in release.iterdir()
     }
@@ -64,7 +69,7 @@ def test_the_demonstration_runs_twice_from_a_path_with_a_space(tmp_path):
     assert len(study.members) == 3
     assert study.rows == 600
     assert main(["verify", str(release), "--all-parties"]) == 0, "all four have signed it"
-    assert (folder / "my release-evaluation.html").exists()
+    assert "of the older one" not in comparison.read_text()
     assert running_on(folder) == []
 
 
@@ -99,10 +104,8 @@ def small(tmp_path):
     return make
 
 
-def test_everybody_stops_when_asked_and_logs_for_machines(small, tmp_path):
-    with small() as consortium:
-        place = consortium.run(timeout_s=120)
-    assert (place / "privacy.json").is_file()
+def check_logs(tmp_path):
+    """Everybody has stopped, and has logged for machines."""
     logs = {path.parent.name: path.read_text() for path in tmp_path.glob("*/log.jsonl")}
     assert set(logs) == {"curator", "party-1", "party-2"}
     messages = [json.loads(line)["message"] for line in logs["curator"].splitlines()]
@@ -111,7 +114,7 @@ def test_everybody_stops_when_asked_and_logs_for_machines(small, tmp_path):
         assert all(json.loads(line)["time"] for line in log.splitlines())
 
 
-def test_an_owner_fetches_the_study_and_countersigns_its_release_for_scripts(
+def test_an_owner_fetches_a_study_and_countersigns_for_scripts_and_everybody_stops_when_asked(
     small, tmp_path, monkeypatch, capsys
 ):
     own = ["--json", "--config", str(tmp_path / "party-1" / "party.toml")]
@@ -122,6 +125,8 @@ def test_an_owner_fetches_the_study_and_countersigns_its_release_for_scripts(
         file, digest = tmp_path / "fetched.toml", consortium.study.digest.hex()
         assert main(["party", "fetch", digest[:9], "--out", str(file), *own]) == 0
         fetched = json.loads(capsys.readouterr().out)
+    check_logs(tmp_path)
+    assert (place / "privacy.json").is_file()
     assert main(["party", "countersign", str(place), *own]) == 0  # again is harmless
     signed = json.loads(capsys.readouterr().out)
     assert (fetched["study"], fetched["file"]) == (digest, str(file))

@@ -15,7 +15,7 @@ from common.wire.strict import MOST_FRAME_BYTES
 from curator.app import open_store, serve
 from curator.records import StudyState
 from curator.server import servicer
-from parley.configuration import curator_settings
+from parley.curator_configuration import curator_settings
 from parley.publishing import curator_signer, publish
 from party.client.connection import Address, Lines
 from tests.integration.consortium import clock

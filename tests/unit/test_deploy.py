@@ -9,7 +9,8 @@ import pytest
 
 from curator.app import CuratorSettings
 from parley.cli import main
-from parley.configuration import curator_settings, party_settings, source_settings
+from parley.curator_configuration import curator_settings
+from parley.party_configuration import party_settings, source_settings
 from party.app import PartySettings
 from party.policy import SAMPLE, Policy
 

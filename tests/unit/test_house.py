@@ -103,6 +103,11 @@ def import_each(root, modules, folder):
     )
 
 
+@cache
+def import_graph():
+    return grimp.build_graph(*PACKAGES, cache_dir=None)
+
+
 def test_every_module_can_be_the_first_import_and_leaves_no_trace(tmp_path):
     # The last one is run by the Python of an environment of its own, which has the peer's library.
     not_for_us = ("/__main__.py", "/subn_mbi_worker.py")
@@ -110,7 +115,7 @@ def test_every_module_can_be_the_first_import_and_leaves_no_trace(tmp_path):
         module_name(path) for path in own_sources(*PACKAGES) if not path.endswith(not_for_us)
     ]
     assert "common.marginals.counting" in modules
-    below = grimp.build_graph(*PACKAGES, cache_dir=None).find_upstream_modules
+    below = import_graph().find_upstream_modules
     modules.sort(key=lambda module: len(below(module)))  # any order will do; this one is quick
     done = import_each(ROOT, modules, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -136,6 +141,12 @@ def test_an_import_with_a_side_effect_is_noticed(source, symptom, tmp_path):
     (tmp_path / "guest_b.py").write_text("from guest_a import value\n")
     done = import_each(tmp_path, ["guest_b", "guest_a"], tmp_path)  # the first hides nothing
     assert symptom in done.stdout
+
+
+@pytest.mark.parametrize(("who", "other"), [("party", "curator"), ("curator", "party")])
+def test_the_command_of_one_side_loads_nothing_of_the_other(who, other):
+    loaded = import_graph().find_upstream_modules(f"parley.commands.{who}")
+    assert [module for module in loaded if module.split(".")[0] == other] == []
 
 
 # Written in pieces, so that this file does not hold what it looks for.

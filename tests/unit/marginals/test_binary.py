@@ -33,9 +33,9 @@ def test_every_table_equals_the_plain_count(rows, width, data):
         tables = subsets.tables(np.array(sets).reshape(len(sets), size))
         assert tables.dtype == np.int64
         assert tables.shape == (len(sets), *(2,) * size)
-        for attributes, table, expected in zip(sets, tables, count(codes, sets), strict=True):
-            np.testing.assert_array_equal(table, expected)
-            np.testing.assert_array_equal(subsets.table(attributes), expected)
+        expected = np.stack(count(codes, sets))
+        assert np.array_equal(tables, expected)
+        assert np.array_equal(np.stack([subsets.table(each) for each in sets[:20]]), expected[:20])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 63, 64, 65, 128 * 3 + 1])

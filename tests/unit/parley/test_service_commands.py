@@ -20,7 +20,7 @@ from curator.studies import Studies
 from curator.surroundings import Outcome
 from parley import release
 from parley.checkup import Finding
-from parley.configuration import curator_settings
+from parley.curator_configuration import curator_settings
 from parley.keyring import init_curator, init_party
 from parley.publishing import publish
 from party.journal import Journal, StudyState
