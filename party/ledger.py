@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -131,14 +130,6 @@ class Ledger:
             (e.charge.epsilon for e in self.entries() if study in (None, e.charge.study)),
             Fraction(0),
         )
-
-    def spent_by_study(self) -> Mapping[str, Fraction]:
-        """Epsilon spent, by the study's digest."""
-        result: dict[str, Fraction] = {}
-        for entry in self.entries():
-            key = entry.charge.study
-            result[key] = result.get(key, Fraction(0)) + entry.charge.epsilon
-        return result
 
     def entries(self) -> list[Entry]:
         """Everything charged, oldest first."""

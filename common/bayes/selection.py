@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Protocol
 
-import numpy as np
-
 from common.bayes.constraints import Constraints
 from common.bayes.scores import Score, Scores
 from common.errors import LocalError
@@ -26,12 +24,6 @@ class Select(Protocol):
             sensitivity: how far one replaced row moves any of them.
             score_error: how far a computed score can be from the true one.
         """
-
-
-def select_best(scores: Scores, *, sensitivity: Fraction, score_error: Fraction) -> int:
-    """The largest score, without any privacy: the papers' noise-free reference."""
-    del sensitivity, score_error
-    return int(np.argmax(scores))
 
 
 def score_sensitivity(score: Score, *, rows: int, binary: bool, printed: bool) -> Fraction:

@@ -75,14 +75,6 @@ class PublicIdentity:
         groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
         return "-".join("".join(letters[start : start + _GROUP]) for start in groups)
 
-    def require_fingerprint(self, pinned: str) -> None:
-        """Raise unless this is the identity that the study pins."""
-        if normal_fingerprint(pinned) != self.fingerprint:
-            raise RemoteProtocolError(
-                f"the identity offered has fingerprint {self.fingerprint}, "
-                f"the study pins {pinned}: somebody is not who the study says"
-            )
-
     def verify(self, signature: bytes, message: bytes) -> None:
         """Raise `InvalidSignature` unless this identity signed the message."""
         try:

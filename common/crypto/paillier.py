@@ -8,7 +8,7 @@ value below 2^(plaintext_bits - 1) comes back as it was. Ciphertexts are `gmpy2.
 Rules:
 - A ciphertext from outside enters through `PublicKey.ciphertexts_from_bytes`, which checks it.
 - A ciphertext leaves the process freshly blinded: straight from `encrypt`, or after `rerandomise`.
-  `add`, `add_plain` and `scale` are deterministic and do not blind.
+  `add` and `scale` are deterministic and do not blind.
 - A blinding factor is used once.
 - `PrivateKey` is never printed, pickled or copied; `common.crypto.keyfile` stores it.
 
@@ -174,10 +174,6 @@ class PublicKey:
     def add(self, first: mpz, second: mpz) -> mpz:
         """A ciphertext of the sum of two plaintexts."""
         return first * second % self.n_squared
-
-    def add_plain(self, ciphertext: mpz, plaintext: int) -> mpz:
-        """A ciphertext of the sum of a plaintext and a known integer."""
-        return ciphertext * (mpz(plaintext) % self.n * self.n + 1) % self.n_squared
 
     def scale(self, ciphertext: mpz, factor: int) -> mpz:
         """A ciphertext of the plaintext times a known integer, which may be negative."""

@@ -68,17 +68,6 @@ def discrete_laplace_variance(scale: Fraction) -> float:
     return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2
 
 
-def tail_bound(scale: Fraction, bits: int) -> int:
-    """An integer b with P(|noise| >= b) <= 2^-bits, for one draw or one share of one.
-
-    P(|k| >= b) = 2 q^b / (1 + q) <= 2 q^b, so b >= scale * (bits + 1) * ln 2 will do; 0.6932 is
-    above ln 2. A share NB(1/m) - NB(1/m) has the same bound: NB(1/m) is at most a geometric one in
-    distribution, so each of its two tails is at most q^b.
-    """
-    check_scale(scale)
-    return math.ceil(Fraction(scale) * (bits + 1) * Fraction(6932, 10000))
-
-
 def check_scale(scale: Fraction) -> None:
     """Refuse a scale that no sampler here can serve."""
     if not 0 < scale <= LARGEST_SCALE:

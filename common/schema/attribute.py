@@ -199,16 +199,6 @@ class Attribute:
             raise LocalError(f"attribute {self.name!r} ({self.kind}) has values, not bins")
         return np.array(self.domain.edges)
 
-    def code_of(self, value: object) -> int:
-        """The code of one value, as `Schema.encode` would give it.
-
-        Raises:
-            InputError: if the value is outside the domain and the schema refuses that.
-        """
-        from common.schema.encoder import encode_scalar  # the encoder needs this module
-
-        return encode_scalar(self, value)
-
     def _value_labels(self) -> list[str]:
         if isinstance(self.domain, Listed):
             if self.kind == "boolean":

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -72,13 +71,6 @@ def encode_column(
         return _settle(attribute, encode_array(attribute, array), array, row_numbers)
     except InputError as error:
         raise InputError(f"{where}: attribute {attribute.name!r}: {error}") from None
-
-
-def encode_scalar(attribute: Attribute, value: object) -> int:
-    """The code of one value."""
-    cell = pd.Series([value], dtype=object)
-    codes = encode_column(attribute, cell, where="value", row_numbers=lambda rows: rows)
-    return int(codes[0])
 
 
 def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:

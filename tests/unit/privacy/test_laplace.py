@@ -10,7 +10,6 @@ from common.privacy.laplace import (
     LARGEST_SCALE,
     discrete_laplace,
     discrete_laplace_variance,
-    tail_bound,
 )
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 
@@ -88,12 +87,3 @@ def test_the_variance_is_that_of_the_law(scale):
     q = np.exp(-1 / float(scale))
     expected = 2 * (values**2 * (1 - q) / (1 + q) * q**values).sum()
     assert discrete_laplace_variance(scale) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(20), Fraction(1000)])
-@pytest.mark.parametrize("bits", [1, 10, 40])
-def test_the_tail_bound_holds_and_is_not_wasteful(scale, bits):
-    q = np.exp(-1 / float(scale))
-    bound = tail_bound(scale, bits)
-    assert 2 * q**bound / (1 + q) <= 2.0**-bits
-    assert 2 * q ** (0.9 * bound - 2) / (1 + q) > 2.0 ** -(bits + 1)

@@ -317,19 +317,6 @@ def test_ignored_columns_are_not_read():
     assert schema.encode(FRAME.assign(id=object())).columns[0].tolist() == CODES[0]
 
 
-def test_one_value_is_coded_as_in_a_table():
-    age, work, income = SCHEMA.attributes[:3]
-    assert (age.code_of(50), age.code_of("50"), work.code_of("State"), work.code_of("?")) == (
-        5,
-        5,
-        1,
-        3,
-    )
-    assert income.code_of(None) == 4
-    with pytest.raises(InputError, match="150"):
-        age.code_of(150)
-
-
 def test_codes_outlive_the_table_they_came_from():
     frame = pd.DataFrame({"x": np.array([True, False])})
     codes = single("boolean").encode(frame)
