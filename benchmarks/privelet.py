@@ -29,7 +29,7 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
-from common.wavelet.axes import Reach
+from common.wavelet.axis import Reach
 from common.wavelet.domain import axes_of
 from common.wavelet.mechanism import count_cells
 from common.wavelet.plan import Method, Plan

@@ -20,7 +20,8 @@ import numpy as np
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes
-from common.wavelet.axes import Axis, HaarAxis, NominalAxis
+from common.wavelet.axes import HaarAxis, NominalAxis
+from common.wavelet.axis import Axis
 from common.wavelet.mechanism import noisy_cells
 from common.wavelet.plan import Method, Plan, make_plan
 from common.wavelet.tree import Tree

@@ -42,8 +42,9 @@ from parley.in_process import RowsInMemory, run_study
 from parley.keyring import Keyring, init_curator, init_party
 from parley.population import demo_schema_toml, make_population
 from party.approvals import Approvals
-from party.client.attendance import Attendance, Household
+from party.client.attendance import Attendance
 from party.client.connection import Address, Lines
+from party.client.household import Household
 from party.client.patience import Patience
 from party.journal import Journal
 from party.ledger import Ledger

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.privacy.laplace import discrete_laplace_variance
-from common.wavelet.axes import Reach
+from common.wavelet.axis import Reach
 from common.wavelet.intervals import discrete_laplace_fourth_cumulant
 from common.wavelet.plan import Plan
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from common.schema import Attribute, Node, Schema
-from common.wavelet.axes import Axis, HaarAxis, NominalAxis
+from common.wavelet.axes import HaarAxis, NominalAxis
+from common.wavelet.axis import Axis
 from common.wavelet.tree import Nested, Tree
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
-from common.wavelet.axes import Axis, Positions
+from common.wavelet.axis import Axis, Positions
 from common.wavelet.plan import Plan
 from common.wavelet.threshold import Shrinkage
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from common.errors import InputError, LocalError
 from common.privacy.laplace import LARGEST_SCALE
 from common.schema.codes import Codes
-from common.wavelet.axes import Axis, Positions, UntransformedAxis
+from common.wavelet.axes import UntransformedAxis
+from common.wavelet.axis import Axis, Positions
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]

@@ -7,33 +7,26 @@ begins with what both sides have on disk, so a lost one is a non-event.
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import NoReturn, Protocol
+from dataclasses import replace
+from typing import NoReturn
 
-from common.crypto.blinding import FixedBaseBlinder
-from common.crypto.identity import Identity
 from common.errors import PolicyError, RemoteProtocolError
 from common.messages import ToCurator, ToParty
 from common.study import Study
-from common.subn.steps import PartyRows, Plan
 from common.wire import approval, codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
-from party.approvals import Approvals, Decision
+from party.approvals import Decision
 from party.client.connection import ENDED, Connection, HungUpError, Summary
+from party.client.household import Household, PinnedRows
 from party.client.patience import Patience
-from party.journal import Journal, Outgoing, StudyState
-from party.ledger import Ledger
+from party.journal import Outgoing, StudyState
 from party.node import PartyNode, SourceForStep, StudyTicket
-from party.policy import Circumstances, Policy
-from party.review import PlannedStep, Review, review
-from party.role import BlinderOfKey, PartyRole
-from party.sources.source import Snapshot
+from party.review import Review
+from party.role import PartyRole
 
 logger = logging.getLogger(__name__)
 
@@ -41,76 +34,6 @@ _ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves t
 # All that anybody is told: why is the owner's own business, and may say something about the rows.
 _DECLINED = "the owner does not take part in this study"
 _OUTSIDE_POLICY = "the owner's policy does not allow this study"
-
-
-class PinnedRows(PartyRows, Protocol):
-    """A party's rows, and which table they are."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Which table this is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Household:
-    """What a party is and has, for all its studies.
-
-    Attributes:
-        name: the party's.
-        identity: its keys, as studies pin them.
-        policy: what its owner takes part in.
-        approvals: what its owner decided.
-        journal: with the ledger and the approvals in one file.
-        ledger: what was spent.
-        open_source: reads the owner's table in a study's domains.
-        make_plan: makes a fresh copy of a study's plan.
-        forecast: what a study asks of a party, at most, step by step.
-        clock: the time.
-        authority: fingerprint of the authority that certified the curator; TLS checks that it did.
-        blinder_of: makes the source of Paillier blinding factors, once per key.
-    """
-
-    name: str
-    identity: Identity
-    policy: Policy
-    approvals: Approvals
-    journal: Journal
-    ledger: Ledger
-    open_source: Callable[[Study], PinnedRows]
-    make_plan: Callable[[Study], Plan]
-    forecast: Callable[[Study, str], Sequence[PlannedStep]]
-    clock: Callable[[], dt.datetime]
-    authority: str | None = None
-    blinder_of: BlinderOfKey = FixedBaseBlinder
-
-    def review(self, study: Study, source: PinnedRows) -> Review:
-        """A study through this owner's eyes."""
-        steps = self.forecast(study, self.name)
-        digest = study.digest.hex()
-        circumstances = Circumstances(
-            party=self.name,
-            rows=source.rows,
-            data_as_of=source.snapshot.as_of,
-            cost=_cost(study, steps),
-            spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
-            signer=study.signer,
-            curator=self.authority,
-        )
-        return review(study, self.policy, circumstances, steps)
-
-    def withdrew(self, study: bytes) -> bool:
-        """Whether the owner took an approval back."""
-        decision = self.approvals.decision(study)
-        return decision is not None and decision.withdrawn_at is not None
-
-    def now(self) -> str:
-        """The time as records have it."""
-        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
-
-
-def _cost(study: Study, steps: Sequence[PlannedStep]) -> Fraction:
-    """What is approved: what the steps cost, which may pass what the study claims."""
-    return max(study.epsilon, sum((step.epsilon for step in steps), Fraction(0)))
 
 
 def decline(connection: Connection, study: bytes, *, told: str = _DECLINED) -> None:

@@ -16,8 +16,8 @@ from common.errors import InputError, ParleyError, PolicyError
 from common.study import Study
 from party import decisions
 from party.approvals import Decision
-from party.client.attendance import Household
 from party.client.connection import ENDED, Connection
+from party.client.household import Household
 from party.review import Review
 
 logger = logging.getLogger(__name__)

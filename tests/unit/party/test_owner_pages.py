@@ -15,7 +15,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.wire.catalogue import ErrorCode, WireError
 from parley.in_process import RowsInMemory
 from party.approvals import Approvals
-from party.client.attendance import Household
+from party.client.household import Household
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.policy import Policy

@@ -1,0 +1,91 @@
+"""What a party is and has, for all its studies: its keys, its owner's word, its books, its rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from common.crypto.blinding import FixedBaseBlinder
+from common.crypto.identity import Identity
+from common.study import Study
+from common.subn.steps import PartyRows, Plan
+from party.approvals import Approvals
+from party.journal import Journal
+from party.ledger import Ledger
+from party.policy import Circumstances, Policy
+from party.review import PlannedStep, Review, review
+from party.role import BlinderOfKey
+from party.sources.source import Snapshot
+
+
+class PinnedRows(PartyRows, Protocol):
+    """A party's rows, and which table they are."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which table this is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Household:
+    """What a party is and has, for all its studies.
+
+    Attributes:
+        name: the party's.
+        identity: its keys, as studies pin them.
+        policy: what its owner takes part in.
+        approvals: what its owner decided.
+        journal: with the ledger and the approvals in one file.
+        ledger: what was spent.
+        open_source: reads the owner's table in a study's domains.
+        make_plan: makes a fresh copy of a study's plan.
+        forecast: what a study asks of a party, at most, step by step.
+        clock: the time.
+        authority: fingerprint of the authority that certified the curator; TLS checks that it did.
+        blinder_of: makes the source of Paillier blinding factors, once per key.
+    """
+
+    name: str
+    identity: Identity
+    policy: Policy
+    approvals: Approvals
+    journal: Journal
+    ledger: Ledger
+    open_source: Callable[[Study], PinnedRows]
+    make_plan: Callable[[Study], Plan]
+    forecast: Callable[[Study, str], Sequence[PlannedStep]]
+    clock: Callable[[], dt.datetime]
+    authority: str | None = None
+    blinder_of: BlinderOfKey = FixedBaseBlinder
+
+    def review(self, study: Study, source: PinnedRows) -> Review:
+        """A study through this owner's eyes."""
+        steps = self.forecast(study, self.name)
+        digest = study.digest.hex()
+        circumstances = Circumstances(
+            party=self.name,
+            rows=source.rows,
+            data_as_of=source.snapshot.as_of,
+            cost=_cost(study, steps),
+            spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
+            signer=study.signer,
+            curator=self.authority,
+        )
+        return review(study, self.policy, circumstances, steps)
+
+    def withdrew(self, study: bytes) -> bool:
+        """Whether the owner took an approval back."""
+        decision = self.approvals.decision(study)
+        return decision is not None and decision.withdrawn_at is not None
+
+    def now(self) -> str:
+        """The time as records have it."""
+        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+def _cost(study: Study, steps: Sequence[PlannedStep]) -> Fraction:
+    """What is approved: what the steps cost, which may pass what the study claims."""
+    return max(study.epsilon, sum((step.epsilon for step in steps), Fraction(0)))
