@@ -13,11 +13,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from common.errors import InputError, PolicyError
 from parley.atomic import flush
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -34,6 +33,8 @@ def arrow_column(column: object) -> pa.Array:
     try:
         array = pa.array(column, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        import pandas as pd
+
         # Mixed types in one column: every distinct object as text, which is how a file holds it.
         codes, distinct = pd.factorize(np.asarray(column, dtype=object))
         words = pa.array([str(value) for value in distinct], type=pa.string())

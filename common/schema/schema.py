@@ -9,6 +9,8 @@
     >>> schema.encode(pd.DataFrame({"sex": ["M", "F", "M"]})).columns[0].tolist()
     [1, 0, 1]
 
+pandas is loaded where a table of it is made or read, and not before: most commands need none.
+
 Nothing here is private: a schema is published with the synthetic table. What is in it must come
 from public knowledge; `infer` proposes one from data, for its owner to review.
 """
@@ -22,10 +24,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from common.errors import InputError, LocalError
@@ -33,10 +34,14 @@ from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
 from common.schema.columns import arrow_column
-from common.schema.decoder import NumberChoice, WordSource, decode_column, shape_like
 from common.schema.encoder import encode_column
 from common.schema.quick_encoder import QuickColumn
 from common.schema.refusals import NumbersFrom, RowNumbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from common.schema.decoder import NumberChoice, WordSource
 
 _COMPILED_FROM = 1 << 25  # cells; fewer are encoded before numba would be loaded
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
@@ -146,9 +151,9 @@ class Schema:
                 that the schema refuses, the first five named with their rows.
         """
         columns = (
-            [str(name) for name in table.columns]
-            if isinstance(table, pd.DataFrame)
-            else table.column_names
+            table.column_names
+            if isinstance(table, pa.Table | pa.RecordBatch)
+            else [str(name) for name in table.columns]
         )
         self.check_columns(columns, where=where)
         if len(table) == 0:
@@ -236,6 +241,10 @@ class Schema:
             like: a table whose column order and column types the result takes over; it may have
                 columns that are not in the schema, they are left out.
         """
+        import pandas as pd
+
+        from common.schema.decoder import decode_column, shape_like
+
         if codes.sizes != self.sizes:
             raise LocalError(f"codes of domains {codes.sizes} are not of this schema {self.sizes}")
         columns = {
@@ -261,7 +270,9 @@ def _positions(rows: Sequence[int]) -> Sequence[int]:
 
 
 def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401
-    return table.iloc[:, position] if isinstance(table, pd.DataFrame) else table.column(position)
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return table.column(position)
+    return table.iloc[:, position]
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -27,6 +27,9 @@ from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.schema.refusals import SHOWN
 from common.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
@@ -64,6 +67,8 @@ class TableFile:
             field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
             for field in self.data.schema
         ]
+        import pandas as pd
+
         frame: pd.DataFrame = pa.schema(fields).empty_table().to_pandas(types_mapper=pd.ArrowDtype)
         return frame
 

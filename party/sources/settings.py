@@ -34,7 +34,6 @@ from common.errors import InputError
 from common.schema import Schema
 from party.sources.files import CsvReader, ParquetReader
 from party.sources.source import HELD_BYTES, Source, TableReader, TableSource
-from party.sources.sql import SqlReader
 
 _FILES = ("csv", "parquet")
 _FILE_DATABASES = ("sqlite", "duckdb")
@@ -136,6 +135,8 @@ class SourceSettings:
             return CsvReader(Path(self.address), schema, delimiter=self.delimiter, as_of=self.as_of)
         if self.kind == "parquet":
             return ParquetReader(Path(self.address), schema, as_of=self.as_of)
+        from party.sources.sql import SqlReader  # the drivers are slow to load
+
         return SqlReader(self.kind, self.address, self.query, schema, as_of=self.as_of)
 
 
