@@ -44,7 +44,6 @@ from parley.curator_configuration import curator_settings
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
 from parley.proposals import find_record, member_of, phases_of, records
-from parley.publishing import curator_signer, publish
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 from parley.version import software
 
@@ -93,6 +92,8 @@ def serve(
     State survives a crash at any moment: start it again and the studies go on. One curator runs on
     a folder at a time.
     """
+    from parley.publishing import curator_signer, publish  # only who serves draws rows
+
     flags = {
         "folder": folder, "keys": keys, "releases": releases, "listen": listen,
         "metrics": metrics, "log_level": log_level, "dashboard": dashboard,
