@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +20,9 @@ from common.schema.attribute import BOOLEANS, Attribute, Listed
 from common.schema.columns import arrow_column, is_text, real_numbers, whole_numbers
 from common.schema.round_bins import round_dates, round_numbers
 from common.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WARNING = (
     "NOT PRIVATE YET: the values and ranges below were read off the data, and a schema is\n"
@@ -92,10 +94,10 @@ def infer(table: pd.DataFrame | pa.Table) -> Proposal:
     attributes: list[Attribute] = []
     ignore: list[str] = []
     notes: list[str] = []
-    frame = isinstance(table, pd.DataFrame)
-    names = [str(name) for name in (table.columns if frame else table.column_names)]
+    arrow = isinstance(table, pa.Table)
+    names = [str(name) for name in (table.column_names if arrow else table.columns)]
     for position, name in enumerate(names):
-        column = table.iloc[:, position] if isinstance(table, pd.DataFrame) else table[position]
+        column = table[position] if isinstance(table, pa.Table) else table.iloc[:, position]
         remarks: list[str] = []
         proposed = _propose(name, arrow_column(column), remarks)
         if isinstance(proposed, Attribute):
