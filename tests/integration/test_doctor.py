@@ -106,10 +106,10 @@ def talkative_port():
     [("closed_port", "connection refused"), ("talkative_port", "does not speak TLS")],
 )
 def test_a_curator_out_of_reach_is_named_with_what_is_in_the_way(
-    consortium, tmp_path, capsys, request, port, reason
+    consortium, capsys, request, port, reason
 ):
     number = request.getfixturevalue(port)
-    code, found = examined(consortium, tmp_path, number, capsys)
+    code, found = examined(consortium, number, capsys)
     assert f"127.0.0.1:{number}: " in found["curator"]["words"]
     assert reason in found["curator"]["words"]
     assert code == 3
