@@ -13,7 +13,6 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import wrightomega
 
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
@@ -50,11 +49,6 @@ class Joined:
     def shape(self, column: int) -> tuple[int, ...]:
         """The domain sizes of a column's attributes."""
         return tuple(self.sizes[a] for a in self.sets[column])
-
-    @property
-    def column_sizes(self) -> tuple[int, ...]:
-        """How many cells each column has."""
-        return tuple(prod(self.shape(column)) for column in range(len(self.sets)))
 
     def values(self, column: int, cells: NDArray[np.intp]) -> tuple[NDArray[np.intp], ...]:
         """What each attribute of a column is in the given cells."""
@@ -156,6 +150,8 @@ def joint_margin(
     the margins' product), then fitted to the margins. As in the mixture, a departure from
     independence must explain more than it costs; where nothing does, the pair is independent.
     """
+    from scipy.special import wrightomega  # slow to load, and few commands fit a model
+
     independent = np.outer(first, second)
     steep = rows * rows / (price * table.variance)
     # The minimum has log x + steep x = log(independent) + steep counts / rows + a constant.

@@ -57,11 +57,6 @@ class Design:
         return prod(self.sizes[a] for a in view)
 
     @property
-    def total_cells(self) -> int:
-        """What one party sends: the cells of all views."""
-        return sum(self.cells(view) for view in self.views)
-
-    @property
     def squared_error(self) -> int:
         """V^2 * sum of pairs * cells, for designs that hold each pair once."""
         return len(self.views) ** 2 * sum(comb(len(v), 2) * self.cells(v) for v in self.views)

@@ -24,9 +24,13 @@ from common.subn.steps import Attributes
 BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
 MOST_GROUPS = 6
+# A class of the mixture stands for one dependence. If it has to stand for several of those that a
+# wide table has, it ties them to each other: then blocks only.
+MOST_COLUMNS = 2 * COMPONENTS
 BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's best cells are noise
 # Forecast noise of a pair's table, as a mean total variation distance:
 VIEWS_ALONE_BELOW = 0.25  # read off views that are all that is asked for
+SHARED_VIEWS_BELOW = 0.1  # the same, beside margins: many small domains
 HALVES_BELOW = 0.05  # from the agreement of halves
 GROUPS_BELOW = 0.17  # read off views of three or more groups
 _MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
@@ -72,7 +76,6 @@ class Budget:
 
     Attributes:
         blocks: the attributes that are counted together for the margins.
-        margin_noise: the forecast mean total variation distance of a margin, all of epsilon on it.
         design: the views, of attributes in groups; None if there are none.
         groups: the most groups that dependence is looked for in; 0 if it is not.
         margins: epsilon of the blocks; 0 if there are none.
@@ -81,7 +84,6 @@ class Budget:
     """
 
     blocks: tuple[Attributes, ...]
-    margin_noise: float
     design: Design | None = None
     groups: int = 0
     margins: Fraction = Fraction(0)
@@ -90,56 +92,67 @@ class Budget:
 
 
 def decide_budget(facts: PublicFacts) -> Budget:
-    """Which sums are made, and at what epsilon.
-
-    More columns than the mixture has classes are blocks only: a class stands for one dependence,
-    and if it has to stand for several of a wide table's, it ties them to each other.
-    """
+    """Which sums are made, and at what epsilon."""
     blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
-    noise = _margin_noise(facts, blocks)
-    if noise > BLOCKS_BELOW:
+    if margin_noise(facts, blocks) > BLOCKS_BELOW:
         blocks = tuple((attribute,) for attribute in range(len(facts.sizes)))
-        noise = _margin_noise(facts, blocks)
-    largest = max(facts.sizes)
-    if len(facts.sizes) > 1 and largest <= MOST_GROUPS:
-        design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
-        clear = view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW
-        if clear and _views_show_margins(design, blocks):
-            return Budget(
-                blocks=blocks,
-                margin_noise=noise,
-                design=design,
-                groups=largest,
-                correlations=facts.epsilon,
-            )
+    margins_only = Budget(blocks=blocks, margins=facts.epsilon)
+    if len(facts.sizes) > MOST_COLUMNS or len(facts.sizes) == 1:
+        return margins_only
+    if max(facts.sizes) <= MOST_GROUPS:
+        return _of_small_domains(facts, blocks) or margins_only
+    return _in_groups(facts, blocks) or margins_only
+
+
+def _of_small_domains(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
+    """Views of the attributes' own values; None if they would drown."""
+    design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
+    clear = view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW
+    if clear and _views_show_margins(design, blocks):
+        groups = max(facts.sizes)
+        return Budget(blocks=blocks, design=design, groups=groups, correlations=facts.epsilon)
+    shared = _with_views(facts, blocks, design)
+    clear = view_noise(design, facts, shared.correlations) <= SHARED_VIEWS_BELOW
+    return shared if clear else None
+
+
+def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
+    """As many groups of values as can be seen; None if even halves would drown."""
     halves = Budget(
         blocks=blocks,
-        margin_noise=noise,
         groups=2,
         margins=facts.epsilon * _MARGINS_SHARE_WITH_HALVES,
         correlations=facts.epsilon * (1 - _MARGINS_SHARE_WITH_HALVES - _PAIRS_SHARE_WITH_HALVES),
         pairs=facts.epsilon * _PAIRS_SHARE_WITH_HALVES,
     )
-    drown = halves_noise(facts, halves.correlations) > HALVES_BELOW
-    if drown or len(facts.sizes) > COMPONENTS:
-        return Budget(blocks=blocks, margin_noise=noise, margins=facts.epsilon)
-    share = _NOISY_MARGINS_SHARE if noise > _NOISY_MARGINS_ABOVE else _MARGINS_SHARE
-    views = facts.epsilon * (1 - share - _PAIRS_SHARE)
-    grouped = _finest_views(facts, views)
-    if grouped is None:
-        return halves
+    if halves_noise(facts, halves.correlations) > HALVES_BELOW:
+        return None
+    best = halves
+    for groups in range(3, MOST_GROUPS + 1):
+        sizes = tuple(min(size, groups) for size in facts.sizes)
+        design = best_design(sizes, cell_limit=VIEW_CELLS)
+        finer = _with_views(facts, blocks, design)
+        if view_noise(design, facts, finer.correlations) > GROUPS_BELOW:
+            break
+        best = finer
+    return best
+
+
+def _with_views(facts: PublicFacts, blocks: tuple[Attributes, ...], design: Design) -> Budget:
+    noisy = margin_noise(facts, blocks) > _NOISY_MARGINS_ABOVE
+    share = _NOISY_MARGINS_SHARE if noisy else _MARGINS_SHARE
     return Budget(
         blocks=blocks,
-        margin_noise=noise,
-        design=grouped,
-        groups=max(grouped.sizes),
+        design=design,
+        groups=max(design.sizes),
         margins=facts.epsilon * share,
-        correlations=views,
+        correlations=facts.epsilon * (1 - share - _PAIRS_SHARE),
         pairs=facts.epsilon * _PAIRS_SHARE,
     )
 
 
-def _margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
+def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
+    """The mean total variation distance of a margin that noise makes, all of epsilon on them."""
     noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
     return noise / (len(facts.sizes) * facts.rows * float(facts.epsilon))
 
@@ -180,15 +193,3 @@ def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
             weights[attribute] += 1 / design.cells(view)
     of_views = sum(sqrt(size / w) for size, w in zip(design.sizes, weights, strict=True))
     return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
-
-
-def _finest_views(facts: PublicFacts, epsilon: Fraction) -> Design | None:
-    """Views of as many groups as their noise allows; None if even three are too many."""
-    best = None
-    for groups in range(3, min(max(facts.sizes), MOST_GROUPS) + 1):
-        sizes = tuple(min(size, groups) for size in facts.sizes)
-        design = best_design(sizes, cell_limit=VIEW_CELLS)
-        if view_noise(design, facts, epsilon) > GROUPS_BELOW:
-            break
-        best = design
-    return best
