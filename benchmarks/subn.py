@@ -5,7 +5,7 @@
 * `epsilon`, `parties`: Adult in 52 bits, K = 3 over epsilon and epsilon = 0.2 over K: distances of
   2-way and 3-way marginals, and two SVM errors;
 * `own`: Adult, NLTCS, ACS and BR2000 in their own domains, K = 10, beside central PrivBayes;
-* `peers`: MST and AIM of private-pgm, run centrally at the same privacy definition;
+* `peers`: MST and AIM of private-pgm, run centrally, at the same privacy definition and with delta;
 * `views`: NOCD against PriView's covering design and direct pairs;
 * `wire`: bytes and seconds of runs under Paillier, against the paper's formulas;
 * `skew`: parties that differ, one very small party, more parties than attributes;
@@ -160,7 +160,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     parser.add_argument("--methods", nargs="+", choices=LABELS, default=list(LABELS))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--peers", nargs="+", choices=("MST", "AIM"), default=["MST", "AIM"])
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--peer-limit", type=float, default=300, help="seconds a peer may take")
     parser.add_argument("--peer-runs", type=int, default=1, help="runs of each peer")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
