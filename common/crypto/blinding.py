@@ -34,7 +34,7 @@ product goes to the owner only after blinding with a factor of `PowerBlinder`, u
 Known weakness: the table is read at secret places, so a process on the same machine that watches
 the cache may learn about s. Parties run on machines of their own.
 
-Factors depend on no data, so a service makes them ahead of time, in the background. A blinder and
+Factors depend on no data, so they can be made ahead of time, in the background. A blinder and
 its source belong to one thread: the background has its own, and hands over what it made.
 
     pool = Pool(FixedBaseBlinder(public_key, OsRandomSource()))
