@@ -1,5 +1,6 @@
 """The habits of the shell: exit codes, help, quick starts, no stack trace for a mistake."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -165,5 +166,6 @@ def test_what_a_command_does_not_need_is_not_loaded(shell):
     slow = ("pandas", "sklearn", "numba", "adbc_driver_manager", "pyspark")
     commands = ("curator", "party", "verify", "bundle", "keys")
     load = f"import sys, parley.cli; [parley.cli.load_command(name) for name in {commands}]"
-    done = shell(f'{sys.executable} -c "{load}; print([m for m in {slow} if m in sys.modules])"')
+    code = f"{load}; print([m for m in {slow} if m in sys.modules])"
+    done = shell(shlex.join([sys.executable, "-c", code]))
     assert (done.stdout, done.stderr) == ("[]\n", "")
