@@ -28,7 +28,7 @@ from rich.console import Console
 from benchmarks.privbayes import RESULTS
 from benchmarks.privbayes_data import DATA
 from benchmarks.subn_data import IN_BITS, NAMES, ONE_SMALL, RANDOM, Setting, settings, split_rows
-from benchmarks.subn_methods import CENTRAL, FLOOR, LABELS, SLOW, synthetic_rows, through_roles
+from benchmarks.subn_methods import CENTRAL, FLOOR, LABELS, synthetic_rows, through_roles
 from benchmarks.subn_peers import PEERS, run_peers
 from benchmarks.subn_sweep import CLASSIFIERS, DISTANCES, Point, Results, run_all
 from benchmarks.subn_tables import Grid, markdown, plot, show
@@ -155,7 +155,6 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=int, default=10, help="runs of distances (the paper: 20)")
     parser.add_argument("--svm-runs", type=int, help="runs of classifiers; as many by default")
-    parser.add_argument("--slow-runs", type=int, default=2, help=f"the most runs of {SLOW}")
     parser.add_argument("--data", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     parser.add_argument("--methods", nargs="+", choices=LABELS, default=list(LABELS))
@@ -195,8 +194,7 @@ def measure(
 
     def runs(point: Point) -> int:
         most: int = arguments.runs if point.task == DISTANCES else svm_runs
-        slow: int = arguments.slow_runs
-        return min(most, slow) if point.method == SLOW else most
+        return most
 
     for part in arguments.parts:
         run_all(console, found, points_of(grids_of(part, arguments, found)), runs, results)

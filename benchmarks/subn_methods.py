@@ -49,7 +49,6 @@ class Method:
 
 
 CENTRAL = "privbayes, central"
-SLOW = "dp-ccbn"  # counts every candidate: minutes a run where the degree is 3
 FLOOR = "floor"
 METHODS: Mapping[str, Method] = {
     FLOOR: Method("floor", in_bits=False),

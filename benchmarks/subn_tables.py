@@ -96,6 +96,8 @@ def plot(name: str, grids: Sequence[Grid], results: Results) -> None:
         for place, label in enumerate(grid.methods):
             runs = [results.values(grid.point(label, column), measure) for column in grid.columns]
             drawn = [(float(c), v) for c, v in zip(grid.columns, runs, strict=True) if v]
+            if not drawn:
+                continue
             panel.errorbar(
                 [column for column, _ in drawn],
                 [np.mean(values) for _, values in drawn],
@@ -105,9 +107,9 @@ def plot(name: str, grids: Sequence[Grid], results: Results) -> None:
                 label=label,
             )
         panel.set(title=grid.title, xlabel=grid.across, ylabel=measure, ylim=(0, None))
-        if grid.across == "eps":
-            panel.set_xscale("log")
-        panel.legend(fontsize=7)
+        if panel.has_data():
+            panel.set_xscale("log" if grid.across == "eps" else "linear")
+            panel.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(RESULTS / f"{name}.png", dpi=110)
     plt.close(figure)
