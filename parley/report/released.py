@@ -60,12 +60,15 @@ class MarginalError:
         deviation: the standard deviation of the noise in a count, in rows.
         distance: the expected total variation distance to the exact table, at most 1; None for
             noise in something that is no table.
+        telling: whether no other table tells more about one of its attributes. A view, of which
+            only pairs are read, or margins that are counted once more, may well be mostly noise.
     """
 
     attributes: str
     cells: int
     deviation: float
     distance: float | None
+    telling: bool = True
 
 
 def caution(errors: Sequence[MarginalError]) -> str | None:
@@ -73,7 +76,11 @@ def caution(errors: Sequence[MarginalError]) -> str | None:
 
     Noise that moves a third of the rows of a table leaves little of what the table was to tell.
     """
-    drowned = [error.attributes for error in errors if (error.distance or 0.0) > _DROWNED]
+    drowned = [
+        error.attributes
+        for error in errors
+        if error.telling and error.distance is not None and error.distance > _DROWNED
+    ]
     if not drowned:
         return None
     named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,10 +50,26 @@ def study_shares(
 
 def study_errors(study: Study, steps: Sequence[Step]) -> list[MarginalError]:
     """The noise in every published table of a study, and in sums that are no tables."""
-    return [error for step in steps if isinstance(step, SumStep) for error in _errors(study, step)]
+    found = [each for step in steps if isinstance(step, SumStep) for each in _errors(study, step)]
+    least = [math.inf] * len(study.schema.names)
+    for shape, error in found:
+        for attribute, noise in _margin_noise(shape, error):
+            least[attribute] = min(least[attribute], noise)
+    return [
+        replace(error, telling=any(noise == least[a] for a, noise in _margin_noise(shape, error)))
+        for shape, error in found
+    ]
 
 
-def _errors(study: Study, step: SumStep) -> Iterator[MarginalError]:
+def _margin_noise(shape: _Shape | None, error: MarginalError) -> Iterator[tuple[int, float]]:
+    """How far noise moves the margins that a table shows value by value, up to their own size."""
+    if shape is not None and error.distance is not None:
+        for attribute, grouped in zip(shape.attributes, shape.grouped, strict=True):
+            if not grouped:
+                yield attribute, error.deviation * math.sqrt(shape.cells)
+
+
+def _errors(study: Study, step: SumStep) -> Iterator[tuple[_Shape | None, MarginalError]]:
     shares = study.noise_shares(len(step.parties))
     deviation = math.sqrt(float(shares) * discrete_laplace_variance(step.scale))
     names, members = study.schema.names, {member.name: member.rows for member in study.members}
@@ -66,9 +82,9 @@ def _errors(study: Study, step: SumStep) -> Iterator[MarginalError]:
             for a, grouped in zip(shape.attributes, shape.grouped, strict=True)
         )
         distance = min(1.0, shape.cells * absolute / (2 * rows))
-        yield MarginalError(words, shape.cells, deviation, distance)
+        yield shape, MarginalError(words, shape.cells, deviation, distance)
     if not shapes:
-        yield MarginalError(step.name, step.request.cells, deviation, None)
+        yield None, MarginalError(step.name, step.request.cells, deviation, None)
 
 
 def mean_absolute(shares: float) -> float:

@@ -13,6 +13,7 @@ from common.privacy.shares import polya_shares
 from common.study import Member, Study
 from common.subn.grouping import GroupedTables
 from common.subn.steps import SumStep, TableRequest
+from parley.report.released import caution
 from parley.report.study_figures import mean_absolute, study_errors, study_shares
 
 SCHEMA = parley.Schema.from_toml(
@@ -113,3 +114,12 @@ def test_shares_of_noise_by_hand():
     assert study(Noise.ONE_SHARE).noise_shares(3) == 1
     assert study().noise_shares(1) == 1
     assert mean_absolute(1.0) == pytest.approx(1.0)
+
+
+def test_a_table_tells_if_no_other_shows_one_of_its_attributes_with_less_noise():
+    steps = [step(ALONE, scale=5), step(ALONE, scale=50, name="again"), step(TOGETHER, scale=400)]
+    first, again, together = study_errors(study(), steps)
+    assert (first.telling, again.telling) == (True, False)
+    assert together.telling  # of the colour
+    assert caution([first, again]) is None
+    assert "(letter, colour)" in caution([first, again, together])
