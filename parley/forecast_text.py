@@ -125,7 +125,8 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
     if phase.largest is not None:
         size = f"up to {phase.largest:,} cells, {phase.widest} wide"
     elif phase.tables:
-        size = f"about {phase.cells / phase.tables:,.0f} cells"
+        each = round(phase.cells / phase.tables)
+        size = "one count" if each == 1 else f"about {each:,} cells"
     noise = ["", "", "", ""]
     if phase.sensitivity is not None and phase.scale is not None and phase.noise is not None:
         noise = [
