@@ -223,9 +223,12 @@ def _errors(errors: Sequence[MarginalError]) -> str:
         "absolute differences of shares that noise alone is expected to cause, before tables are "
         "made to agree, which reduces it."
     )
-    if tables:
-        largest = max(error.deviation for error in tables)
-        words += f" A count well above {2 * largest:,.0f} rows stands out of the noise."
+    telling = [error.deviation for error in tables if error.telling]
+    if telling:
+        words += (
+            f" A count of one attribute's values well above {2 * max(telling):,.0f} rows stands "
+            "out of the noise."
+        )
     rows = [[e.attributes, e.cells, e.deviation, e.distance] for e in shown]
     rows += [[f"{e.attributes} (no table)", e.cells, e.deviation, "-"] for e in others]
     headings = ["table", "cells", "deviation (rows)", "expected distance"]

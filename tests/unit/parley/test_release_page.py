@@ -11,6 +11,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes
 from parley.report.release_page import ReleaseFacts, release_page
 from parley.report.released import (
+    MarginalError,
     model_errors,
     model_shares,
     mutual_information,
@@ -89,6 +90,14 @@ def test_a_release_that_is_not_private_says_so_first(codes):
     privacy = dict(facts(codes).privacy)
     privacy |= {"private": False, "not_private_because": ["the reason"]}
     assert "NOT PRIVATE: the reason" in release_page(facts(codes, privacy=privacy))
+
+
+def test_what_stands_out_is_judged_by_the_tables_that_tell_most(codes):
+    first = MarginalError("letter", 3, 10.0, 0.01)
+    again = MarginalError("letter", 3, 900.0, 0.9, telling=False)
+    page = release_page(facts(codes, errors=[first, again]))
+    assert "well above 20 rows" in page
+    assert "Mostly noise" not in page
 
 
 def test_mutual_information_of_known_tables():
