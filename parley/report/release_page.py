@@ -33,6 +33,7 @@ from parley.report.released import MarginalError, NetworkDrawing, Shares, cautio
 
 _MOST_ERRORS = 60
 _MOST_EDGES = 12
+_LARGE_EPSILON = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +113,13 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
         reasons = "; ".join(privacy["not_private_because"])
         parts.append(warning(f"NOT PRIVATE: {reasons}. The numbers below protect nobody."))
     epsilon = privacy["epsilon_delivered"]
+    if epsilon > _LARGE_EPSILON:
+        parts.append(
+            warning(
+                f"An epsilon of {epsilon:g} promises next to nothing about one row. Values up to "
+                "a few are usual; an auditor will ask why this one was chosen."
+            )
+        )
     parts.append(
         paragraph(
             f"The guarantee is differential privacy with epsilon = {epsilon:g} "

@@ -92,6 +92,13 @@ def test_a_release_that_is_not_private_says_so_first(codes):
     assert "NOT PRIVATE: the reason" in release_page(facts(codes, privacy=privacy))
 
 
+@pytest.mark.parametrize(("epsilon", "warned"), [(10, False), (11, True)])
+def test_an_epsilon_that_promises_nothing_is_called_so(codes, epsilon, warned):
+    privacy = dict(facts(codes).privacy) | {"epsilon_delivered": epsilon}
+    page = release_page(facts(codes, privacy=privacy))
+    assert ("promises next to nothing" in page) is warned
+
+
 def test_what_stands_out_is_judged_by_the_tables_that_tell_most(codes):
     first = MarginalError("letter", 3, 10.0, 0.01)
     again = MarginalError("letter", 3, 900.0, 0.9, telling=False)
