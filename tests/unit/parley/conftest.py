@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from common.study import Study
 from parley.cli import main
 from parley.population import demo_schema_toml, make_population
+from tests.place import Place
 
 
 @dataclass(frozen=True)
@@ -105,3 +107,24 @@ def small(tmp_path):
         return tmp_path
 
     return write
+
+
+@pytest.fixture
+def no_settings_of_the_user(monkeypatch):
+    """Settings come from the files of the test alone."""
+    for name in os.environ:
+        if name.startswith("PARLEY_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def place(small):
+    """A curator's folder and those of two parties."""
+    return Place(small())
+
+
+@pytest.fixture
+def written(parley, place):
+    """The study of the place, written down by the command."""
+    assert parley(*place.words()).code == 0
+    return Study.load(place.folder / "study.toml")

@@ -1,10 +1,8 @@
 """The commands of curator operators and data owners, without a network."""
 
 import io
-import os
-import socket
 import sqlite3
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import numpy as np
@@ -19,79 +17,13 @@ from curator.app import open_store
 from curator.studies import Studies
 from curator.surroundings import Outcome
 from parley import release
-from parley.checkup import Finding
 from parley.curator_configuration import curator_settings
-from parley.keyring import init_curator, init_party
 from parley.publishing import publish
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
+from tests.place import HUB, NORTH, POLICY, spend
 
-POLICY = """
-[budget]
-epsilon_per_study = "{per_study}"
-epsilon_in_total = "4"
-"""
-
-
-@pytest.fixture(autouse=True)
-def no_settings_of_the_user(monkeypatch):
-    for name in os.environ:
-        if name.startswith("PARLEY_"):
-            monkeypatch.delenv(name)
-
-
-class Place:
-    """A curator's folder and one party's, with certificates; nothing runs."""
-
-    def __init__(self, folder, days=30, now=None):
-        self.folder = folder
-        self.now = now or datetime.now(UTC)
-        self.ring = init_curator(
-            folder / "hub" / "keys", "hub", ("127.0.0.1",), now=self.now, external=False
-        )
-        self.days = days
-        (folder / "hub" / "curator.toml").write_text(
-            'folder = "state"\nkeys = "keys"\nreleases = "releases"\nlisten = "127.0.0.1:0"\n'
-        )
-        for name in ("north", "east"):
-            self.add(name)
-
-    def add(self, name):
-        home = self.folder / name
-        own = init_party(home / "keys", name)
-        _, path = self.ring.approve(own.read_request(), days=self.days, now=self.now)
-        own.trust(self.ring.files.authority.read_bytes(), where=path)
-        own.accept(path.read_bytes(), where=path, now=self.now)
-        (home / "policy.toml").write_text(POLICY.format(per_study=1))
-        (home / "party.toml").write_text(
-            'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\ncurator = "127.0.0.1:1"\n'
-            '[source]\nkind = "csv"\npath = "../data.csv"\n'
-        )
-
-    def words(self, **changes):
-        chosen = {
-            "name": "regional", "schema": "schema.toml", "epsilon": "1", "out": "study.toml",
-            "aggregation": "masked", "config": "hub/curator.toml",
-        } | changes  # fmt: skip
-        parties = [f"{name}:40:{name}/keys/identity.pub" for name in ("north", "east")]
-        words = [word for key, value in chosen.items() for word in (f"--{key}", value)]
-        return ["curator", "study", "new", *words, *(w for p in parties for w in ("--party", p))]
-
-
-NORTH = ("--config", "north/party.toml")
-HUB = ("--config", "hub/curator.toml")
-
-
-@pytest.fixture
-def place(small):
-    return Place(small())
-
-
-@pytest.fixture
-def written(parley, place):
-    """The study.toml of the place, and its digest."""
-    assert parley(*place.words()).code == 0
-    return Study.load(place.folder / "study.toml")
+pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
 
 
 def test_a_study_is_written_down_with_the_identities_of_its_parties(written, place):
@@ -223,25 +155,6 @@ def test_a_declined_study_cannot_be_approved(parley, place, written):
     assert "was declined" in done.err
 
 
-def spend(folder):
-    (folder / "north" / "state").mkdir()
-    database = Database(folder / "north" / "state" / "party.db")
-    ledger, journal = Ledger(database), Journal(database, OsRandomSource())
-    journal.begin(b"s" * 32, name="regional", data_digest="d", at="2026-01-02T03:04:05+00:00")
-    with journal.transaction():
-        journal.add_outgoing(
-            b"s" * 32, b"12345", kind="Answer", recipient="curator", at="2026-01-02T03:04:05+00:00"
-        )
-    for step, epsilon in (("first", Fraction(1, 3)), ("second", Fraction(1, 6))):
-        charge = Charge(
-            study=(b"s" * 32).hex(), study_name="regional", step=step, mechanism="laplace",
-            epsilon=epsilon,
-        )  # fmt: skip
-        caps = Caps(per_study=Fraction(1), in_total=Fraction(1))
-        ledger.charge(charge, caps, "2026-01-02T03:04:05+00:00")
-    database.close()
-
-
 def test_the_ledger_adds_up_exactly_and_shows_that_it_was_changed(parley, place):
     spend(place.folder)
     done = parley("party", "ledger", "--verify", *NORTH)
@@ -272,113 +185,6 @@ def test_status_goes_on_without_the_curator(parley, place):
     assert done.code == 0
     assert "regional: not decided; here running; at the curator not asked" in done.out
     assert "the curator says nothing" in done.err
-
-
-def findings(done):
-    return {check["check"]: check for check in done.json["checks"]}
-
-
-def test_a_curator_that_is_ready_is_told_so(parley, place):
-    done = parley("doctor", "curator", "--json", *HUB)
-    assert done.code == 0, done.out
-    assert done.json["ready"]
-    assert parley("doctor", "curator", *HUB).out.count("ok  ") == len(done.json["checks"])
-
-
-def test_a_curator_that_is_down_is_the_only_thing_wrong(parley, place, written):
-    done = parley("doctor", "party", "--json", "--study", "study.toml", *NORTH)
-    assert done.code == 3
-    assert [name for name, check in findings(done).items() if not check["ok"]] == ["curator"]
-    assert "40 rows" in findings(done)["data source"]["words"]
-    assert "FAIL  curator" in parley("doctor", "party", *NORTH).out
-
-
-def test_a_port_that_is_taken_is_named_in_one_line(shell, place):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = shell(f"parley curator serve --config hub/curator.toml --listen {listen}")
-    assert done.returncode == 3
-    assert done.stderr.splitlines()[-1].startswith(
-        f"error: cannot listen on {listen}: is it in use?"
-    )
-    assert len(done.stderr.splitlines()) == 1, "gRPC's own log is not among it"
-
-
-def test_what_the_doctor_knows_is_said_before_it_waits_for_the_network(parley, monkeypatch, place):
-    def examine(*_, **__):
-        yield Finding(check="disk", ok=True, words="room")
-        raise KeyboardInterrupt  # of somebody who does not want to wait
-
-    monkeypatch.setattr("parley.commands.doctor.examine_party", examine)
-    done = parley("doctor", "party", *NORTH)
-    assert done.out == "ok    disk         room\n"
-    assert done.code == 130
-
-
-def test_an_address_is_not_written_like_a_web_page(parley, place):
-    path = place.folder / "north" / "party.toml"
-    text = path.read_text()
-    path.write_text(text.replace('curator = "', 'curator = "https://'))
-    done = parley("doctor", "party", *NORTH)
-    assert done.code == 3
-    assert "curator: expected host:port, got 'https://" in done.err
-
-
-def test_an_expired_certificate_is_found(parley, small):
-    Place(small(), days=30, now=datetime.now(UTC) - timedelta(days=40))
-    done = parley("doctor", "party", "--json", *NORTH)
-    assert done.code == 3
-    assert not findings(done)["certificate"]["ok"]
-    assert "parley keys rotate" in findings(done)["certificate"]["words"]
-
-
-def test_a_missing_column_is_found(parley, place, written):
-    (place.folder / "data.csv").write_text("age\n20\n")
-    done = parley("doctor", "party", "--json", "--schema", "schema.toml", *NORTH)
-    assert done.code == 3
-    assert not findings(done)["data source"]["ok"]
-    assert "sex" in findings(done)["data source"]["words"]
-
-
-def test_a_study_of_other_rows_or_of_somebody_else_is_found(parley, place):
-    words = [w.replace("north:40:north/", "north:41:east/") for w in place.words()]
-    words = [w.replace("east:40:east/", "east:40:north/") for w in words]
-    assert parley(*words).code == 0
-    found = findings(parley("doctor", "party", "--json", "--study", "study.toml", *NORTH))
-    assert "the study says 41" in found["data source"]["words"]
-    assert "pins another identity" in found["study"]["words"]
-
-
-def test_a_ledger_from_the_future_means_a_wrong_clock(parley, place):
-    spend(place.folder)
-    with sqlite3.connect(place.folder / "north" / "state" / "party.db") as file:
-        file.execute("UPDATE entry SET charged_at = '2999-01-01T00:00:00+00:00'")
-    file.close()
-    found = findings(parley("doctor", "party", "--json", *NORTH))
-    assert not found["clock"]["ok"]
-    assert not found["ledger"]["ok"], "and somebody changed it"
-
-
-def test_settings_are_shown_with_where_they_came_from(parley, place, monkeypatch):
-    monkeypatch.setenv("PARLEY_PARTY_CURATOR", "hub.example:7443")
-    told = parley("config", "show", "party", "--json", *NORTH).json
-    assert told["curator"] == {
-        "value": "hub.example:7443",
-        "from": "the environment (PARLEY_PARTY_*)",
-    }
-    assert told["folder"]["from"] == "north/party.toml"
-    assert told["log_level"] == {"value": "info", "from": "default"}
-    assert (
-        "listen = 127.0.0.1:0  # hub/curator.toml" in parley("config", "show", "curator", *HUB).out
-    )
-
-
-def test_an_unknown_setting_is_an_error(parley, place):
-    path = place.folder / "hub" / "curator.toml"
-    path.write_text(path.read_text() + "lissten = 1\n")
-    done = parley("config", "show", "curator", *HUB)
-    assert done.code == 3
-    assert "lissten" in done.err
 
 
 def outcome_of(study):
