@@ -1,4 +1,4 @@
-"""Many columns: `python -m benchmarks.wide [--rows 100000] [--only binary|mixed]`.
+"""Many columns: `python -m benchmarks.wide [--rows 100000] [--only binary [--columns 60]]`.
 
 Studies of three owners over 200 binary columns and over 60 mixed ones (`wide_population`), with the
 cryptography of a deployment: how long they take, and how far 2-way marginals are from the true
@@ -33,7 +33,7 @@ from common.study import Member, Study
 from parley.in_process import run_study
 
 RESULTS = Path(__file__).parent / "results" / "wide.json"
-TABLES = {"binary": binary_sizes(200), "mixed": mixed_sizes(60)}
+TABLES = {"binary": (binary_sizes, 200), "mixed": (mixed_sizes, 60)}
 RUNS = (
     ("floor", "masked"), ("subn+", "masked"), ("subn+", "paillier"), ("dp-subn", "masked"),
     ("dp-subn", "paillier"),
@@ -59,9 +59,12 @@ class Measured:
     on_edges: float
 
 
-def run(table: str, method: str, aggregation: str, rows: int, epsilon: str) -> Measured:
+def run(
+    table: str, columns: int | None, method: str, aggregation: str, rows: int, epsilon: str
+) -> Measured:
     """One study from rows to rows."""
-    population = wide_population(TABLES[table], seed=1)
+    sizes_of, usual = TABLES[table]
+    population = wide_population(sizes_of(columns or usual), seed=1)
     real = population.rows(rows, seed=2)
     parts = np.array_split(np.arange(rows), _OWNERS)
     tables = {f"owner {i}": real.take(part) for i, part in enumerate(parts)}
@@ -121,12 +124,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--only", choices=sorted(TABLES))
+    parser.add_argument("--columns", type=int, help="200 binary or 60 mixed ones by default")
     options = parser.parse_args()
     done = []
     for table in [options.only] if options.only else TABLES:
         for method, aggregation in RUNS:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                arguments = (table, method, aggregation, options.rows, options.epsilon)
+                where = (table, options.columns)
+                arguments = (*where, method, aggregation, options.rows, options.epsilon)
                 done.append(pool.apply(run, arguments))
             print(done[-1], flush=True)
     show(done)
