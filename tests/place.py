@@ -3,8 +3,12 @@
 from datetime import UTC, datetime
 from fractions import Fraction
 
+import numpy as np
+
 from common.database import Database
+from common.methods import plan_of
 from common.privacy.randomness import OsRandomSource
+from curator.surroundings import Outcome
 from parley.keyring import init_curator, init_party
 from party.journal import Journal
 from party.ledger import Caps, Charge, Ledger
@@ -76,3 +80,16 @@ def spend(folder):
         caps = Caps(per_study=Fraction(1), in_total=Fraction(1))
         ledger.charge(charge, caps, "2026-01-02T03:04:05+00:00")
     database.close()
+
+
+def outcome_of(study):
+    """What a curator would have if every sum were zero."""
+    plan, steps, results = plan_of(study), [], []
+    while (step := plan.step()) is not None:
+        steps.append(step)
+        zeros = np.zeros(step.request.cells, np.int64)
+        results.append(zeros.tobytes())
+        plan.advance(zeros)
+    return Outcome(
+        study=study, model=plan.model(), steps=steps, results=results, private=True, traffic={}
+    )

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 import time
+from fractions import Fraction
 
 import pytest
 
@@ -16,7 +17,7 @@ from party.journal import StudyState
 from tests.integration.consortium import Wrapped, wrapping
 
 NO = Decision(
-    approved=False, epsilon=0, reason="our rows are of 12 people", decided_by="owner",
+    approved=False, epsilon=Fraction(0), reason="our rows are of 12 people", decided_by="owner",
     decided_at="now",
 )  # fmt: skip
 

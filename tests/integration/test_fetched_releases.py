@@ -19,8 +19,8 @@ from parley.curator_configuration import curator_settings
 from parley.publishing import curator_signer, publish
 from party.client.connection import Address, Lines
 from tests.integration.consortium import clock
+from tests.place import NORTH, Place, outcome_of
 from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures
-from tests.unit.parley.test_service_commands import NORTH, Place, outcome_of
 
 
 class Hub:

@@ -5,7 +5,6 @@ import sqlite3
 from datetime import UTC, datetime
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from common.crypto.identity_file import load_identity
@@ -15,13 +14,12 @@ from common.privacy.randomness import OsRandomSource
 from common.study import Study
 from curator.app import open_store
 from curator.studies import Studies
-from curator.surroundings import Outcome
 from parley import release
 from parley.curator_configuration import curator_settings
 from parley.publishing import publish
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from tests.place import HUB, NORTH, POLICY, spend
+from tests.place import HUB, NORTH, POLICY, outcome_of, spend
 
 pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
 
@@ -185,19 +183,6 @@ def test_status_goes_on_without_the_curator(parley, place):
     assert done.code == 0
     assert "regional: not decided; here running; at the curator not asked" in done.out
     assert "the curator says nothing" in done.err
-
-
-def outcome_of(study):
-    """What a curator would have if every sum were zero."""
-    plan, steps, results = plan_of(study), [], []
-    while (step := plan.step()) is not None:
-        steps.append(step)
-        zeros = np.zeros(step.request.cells, np.int64)
-        results.append(zeros.tobytes())
-        plan.advance(zeros)
-    return Outcome(
-        study=study, model=plan.model(), steps=steps, results=results, private=True, traffic={}
-    )
 
 
 def test_a_release_is_made_once_and_has_the_study(parley, place, written, tmp_path):

@@ -30,7 +30,7 @@ CHOICE = ChoiceStep(
     name="edge",
     phase="edges",
     party="a",
-    choice=None,
+    choice=None,  # type: ignore[arg-type]  # never run here
     epsilon=Fraction(1, 2),
     mechanism="exponential",
 )

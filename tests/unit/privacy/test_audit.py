@@ -18,7 +18,7 @@ NEIGHBOUR = np.array([6, 4])
 SCALE = Fraction(2) / EPSILON
 
 
-def audited(noise) -> float:
+def audited(noise):
     source = SeededRandomSource("audit")
     statistics = []
     for start in (EXACT, NEIGHBOUR):
