@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -84,6 +84,7 @@ class Attribute:
         other: a value outside the domain has its own code; without it, it is refused.
         clip: a number outside the range counts as the nearest end of the range.
         tree: the declared hierarchy over the codes of the values, None if there is none.
+        forgiving: no cell is refused; see `forgiven`. Never declared, and in no digest.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Attribute:
     other: bool = False
     clip: bool = False
     tree: Node | None = None
+    forgiving: bool = False
 
     def __post_init__(self) -> None:
         """Refuse contradictions, domains that say nothing and domains too large to code."""
@@ -128,10 +130,27 @@ class Attribute:
         """The number of codes that are values or bins: they come first."""
         return self.domain.count
 
+    def forgiven(self) -> Attribute:
+        """The same codes, and no cell that is refused.
+
+        A number beyond the range counts as its nearest end, whatever else is refused otherwise as
+        the first value. So whoever sees only what is done with the codes cannot tell whether every
+        cell was of the domain.
+        """
+        return replace(self, forgiving=True)
+
+    @property
+    def clips(self) -> bool:
+        """Whether a number outside the range counts as its nearest end."""
+        binned = isinstance(self.domain, Binning)
+        return self.clip or (self.forgiving and binned and not self.other)
+
     @property
     def other_code(self) -> int | None:
         """The code of every value outside the domain; None where they are refused."""
-        return self.domain.count if self.other else None
+        if self.other:
+            return self.domain.count
+        return 0 if self.forgiving else None
 
     @property
     def missing_code(self) -> int | None:
@@ -146,7 +165,9 @@ class Attribute:
         cell there, so where nothing else is said an empty cell is `other`.
         """
         textual = isinstance(self.domain, Listed) and self.domain.textual
-        return self.other_code if self.missing_code is None and not textual else self.missing_code
+        if self.missing_code is not None:
+            return self.missing_code
+        return self.other_code if self.forgiving or not textual else None
 
     @property
     def ordered(self) -> bool:

@@ -160,7 +160,7 @@ def _encode_binned(
     if absent is not None:  # cells without a number must not look like numbers out of range
         numbers = np.where(absent, numbers.dtype.type(domain.low), numbers)
     codes, outside = domain.assign(numbers)
-    return Encoded(codes, empty, either(wrong, None if attribute.clip else outside))
+    return Encoded(codes, empty, either(wrong, None if attribute.clips else outside))
 
 
 def _settle(

@@ -116,7 +116,7 @@ class QuickColumn:
         return codes if allowed else None
 
     def _binned(self, values: NDArray[Any], domain: Binning, array: pa.Array) -> CodeColumn | None:
-        ends = (0, domain.count - 1) if self._attribute.clip else (self._other, self._other)
+        ends = (0, domain.count - 1) if self._attribute.clips else (self._other, self._other)
         specials = np.array([*ends, self._empty], dtype=np.uint32)
         span = domain.high - domain.low
         per_unit = domain.count / span if domain.equal and span else 0.0
@@ -143,7 +143,7 @@ def _whole_number_table(attribute: Attribute) -> tuple[int, NDArray[np.uint32]] 
             return None
         widths = domain.last - domain.first + 1
         table = np.repeat(np.arange(domain.count, dtype=np.uint32), widths)
-        ends = (0, domain.count - 1) if attribute.clip else (other, other)
+        ends = (0, domain.count - 1) if attribute.clips else (other, other)
         return int(domain.low), _with_ends(table, *ends)
     if domain.textual or attribute.kind == "boolean":
         return None

@@ -203,6 +203,15 @@ class Schema:
     def _quick_columns(self) -> tuple[QuickColumn, ...]:
         return tuple(QuickColumn(attribute) for attribute in self.attributes)
 
+    def forgiven(self) -> Schema:
+        """The same schema, with the same digest, that refuses no cell (`Attribute.forgiven`)."""
+        return Schema(tuple(attribute.forgiven() for attribute in self.attributes), self.ignore)
+
+    @property
+    def forgiving(self) -> bool:
+        """Whether no cell is refused."""
+        return all(attribute.forgiving for attribute in self.attributes)
+
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
         """Refuse repeated, missing and unknown columns.
 

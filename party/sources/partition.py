@@ -34,10 +34,12 @@ class PartitionCounter:
     Args:
         schema: the study's, as text.
         sets: the attribute sets asked for.
+        forgiving: whether no cell is refused.
     """
 
     schema: str
     sets: tuple[tuple[int, ...], ...]
+    forgiving: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The cells of one partition that are not zero; the tables lie one after the other.
@@ -45,7 +47,7 @@ class PartitionCounter:
         Raises:
             InputError: naming a cell that the schema refuses.
         """
-        schema = Schema.from_toml(self.schema)
+        schema = _read(self.schema, forgiving=self.forgiving)
         digest = RowDigest(schema.sizes)
         tally = Tally(schema.sizes, checked_sets(self.sets, schema.sizes))
         for codes in _encoded(schema, batches):
@@ -98,13 +100,15 @@ class PartitionEncoder:
 
     Args:
         schema: the study's, as text.
+        forgiving: whether no cell is refused.
     """
 
     schema: str
+    forgiving: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row per chunk."""
-        for codes in _encoded(Schema.from_toml(self.schema), batches):
+        for codes in _encoded(_read(self.schema, forgiving=self.forgiving), batches):
             yield pa.record_batch(
                 [pa.array([column.tobytes()], type=pa.binary()) for column in codes.columns],
                 names=packed_names(codes.width),
@@ -125,6 +129,11 @@ def unpacked(row: Sequence[bytes | bytearray], schema: Schema) -> Codes:
         for packed, attribute in zip(row, schema.attributes, strict=True)
     ]
     return Codes(tuple(columns), schema.sizes)
+
+
+def _read(text: str, *, forgiving: bool) -> Schema:
+    schema = Schema.from_toml(text)
+    return schema.forgiven() if forgiving else schema
 
 
 def _encoded(schema: Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[Codes]:

@@ -115,6 +115,7 @@ class SparkSource:
         self._table = table
         self._schema = schema
         self._text = Schema(schema.attributes).to_toml()
+        self._forgiving = schema.forgiving
         self._where = where
         ship(session, common, party)
         with self._reading(), quiet():
@@ -141,7 +142,9 @@ class SparkSource:
         packed = ", ".join(f"{name} binary" for name in packed_names(len(self._schema.names)))
         with self._reading():
             with quiet():
-                frame = self._columns().mapInArrow(PartitionEncoder(self._text), packed)
+                frame = self._columns().mapInArrow(
+                    PartitionEncoder(self._text, self._forgiving), packed
+                )
             for row in frame.toLocalIterator(prefetchPartitions=True):
                 codes = unpacked(row, self._schema)
                 digest.add(codes)
@@ -159,7 +162,8 @@ class SparkSource:
         return concatenate(list(self.chunks()))
 
     def _counted(self, sets: Sequence[Sequence[int]]) -> tuple[RowDigest, list[NDArray[np.int64]]]:
-        request = PartitionCounter(self._text, tuple(tuple(map(int, each)) for each in sets))
+        wanted = tuple(tuple(map(int, each)) for each in sets)
+        request = PartitionCounter(self._text, wanted, self._forgiving)
         with self._reading(), quiet():
             cells = self._columns().mapInArrow(request, "cell long, count long")
             sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()

@@ -1,0 +1,189 @@
+"""What a node does tells nobody whether its rows fit a study's domains.
+
+A study's domains are the proposer's choice. A node that stops at a cell outside of them would tell
+anybody who proposes studies the exact range of every column, for nothing.
+"""
+
+import contextlib
+import datetime as dt
+import hashlib
+from fractions import Fraction
+
+import pytest
+
+from common.crypto.identity import Identity
+from common.crypto.sum_plan import Aggregation
+from common.database import Database
+from common.errors import InputError
+from common.messages import StepOpened, StudyOpened
+from common.methods import plan_of
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from common.study import Member, Study
+from common.subn.steps import step_digest
+from common.transcript import Transcript
+from common.wire import codec
+from common.wire.frames import Whole
+from party.approvals import Approvals
+from party.client.attendance import Attendance
+from party.client.connection import HungUpError, Status, Summary
+from party.client.household import Household
+from party.client.patience import Patience
+from party.journal import Journal
+from party.ledger import Ledger
+from party.policy import Policy
+from party.rehearsal import rehearse
+from party.sources import SourceSettings
+
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+NAMES = ("north", "east")
+IDENTITIES = {name: Identity.generate(SeededRandomSource(name)) for name in NAMES}
+TABLE = "age,ward,since\n93,north,2020-05-01\n40,south,2021-01-31\n41,north,2022-12-24\n"
+
+
+def study_about(oldest, wards=("north", "south"), last="2025-12-31"):
+    schema = Schema.from_toml(
+        f"""
+[[attribute]]
+name = "age"
+kind = "integer"
+min = 0
+max = {oldest}
+bins = 4
+[[attribute]]
+name = "ward"
+kind = "categorical"
+values = {list(wards)}
+[[attribute]]
+name = "since"
+kind = "date"
+min = 2000-01-01
+max = {last}
+bins = 2
+"""
+    )
+    members = tuple(
+        Member(name=name, rows=3, identity=identity.public) for name, identity in IDENTITIES.items()
+    )
+    return Study(
+        name="ages", schema=schema, members=members, epsilon=Fraction(1), method="floor",
+        aggregation=Aggregation.MASKED,
+    )  # fmt: skip
+
+
+class Watching:
+    """A curator that notes every call it gets, opens the first step, and then hangs up."""
+
+    def __init__(self, study):
+        self.study = study
+        self.seen = []
+
+    @contextlib.contextmanager
+    def dial(self):
+        yield self
+        self.seen.append("gone")
+
+    def enrol(self, party, identity):
+        self.seen.append("enrol")
+        return [
+            Summary(
+                study=self.study.digest, name="ages", state="waiting for parties", approved=False,
+                submitted=0,
+            )
+        ]  # fmt: skip
+
+    def fetch_study(self, study):
+        self.seen.append("fetch_study")
+        return self.study.to_toml()
+
+    def approve(self, study, signature):
+        self.seen.append("approve")
+
+    def decline(self, study, reason):
+        self.seen.append(f"decline: {reason}")
+
+    def status(self, study):
+        self.seen.append("status")
+        return Status(state="waiting for parties", step=0, cause="", waiting_for=())
+
+    def work(self, study, *, received):
+        transcript = Transcript(self.study.digest)
+        transcript.add_key(b"")
+        opened = StepOpened(
+            study=self.study.digest, step=0, opening=b"",
+            digest=step_digest(transcript.digest, 0, plan_of(self.study).step()),
+        )  # fmt: skip
+        for number, message in enumerate(
+            (StudyOpened(study=self.study.digest, public_key=b""), opened), start=1
+        ):
+            data = codec.encode_to_party(message)
+            yield Whole(sequence=number, data=data, digest=hashlib.sha256(data).digest())
+        raise HungUpError
+
+    def submit(self, study, messages):
+        self.seen += [f"submit {len(each.body)} bytes" for each in messages]
+        return messages[-1].number
+
+    def acknowledge(self, study, received):
+        self.seen.append("acknowledge")
+
+
+def house_of(folder, database, *, automatic):
+    (folder / "people.csv").write_text(TABLE)
+    source = SourceSettings.from_table(
+        {"kind": "csv", "path": "people.csv"}, folder=folder, environment={}
+    )
+    return Household(
+        name="north",
+        identity=IDENTITIES["north"],
+        policy=Policy(
+            epsilon_per_study=Fraction(1), epsilon_in_total=Fraction(9), automatic=automatic
+        ),
+        approvals=Approvals(database),
+        journal=Journal(database, SeededRandomSource("keys")),
+        ledger=Ledger(database),
+        open_source=lambda study: source.open(study.schema),
+        make_plan=plan_of,
+        forecast=lambda study, party: rehearse(study, party, make_plan=plan_of),
+        clock=lambda: NOW,
+    )
+
+
+def seen_of(folder, study, *, automatic):
+    """Every call that a node makes to a curator that offers this study."""
+    folder.mkdir()
+    database = Database(folder / "party.db")
+    curator, naps = Watching(study), iter([False, False, True])
+    patience = Patience(
+        first_s=0, longest_s=0, attempts=1, sleep=lambda _: next(naps),
+        source=SeededRandomSource(0),
+    )  # fmt: skip
+    house = house_of(folder, database, automatic=automatic)
+    with contextlib.suppress(InputError):
+        Attendance(study.digest, house, dial=curator.dial, patience=patience).attend()
+    database.close()
+    return curator.seen
+
+
+OTHERS = {
+    "a number beyond the range": study_about(80),
+    "a value that is not listed": study_about(99, wards=("north", "west")),
+    "a date beyond the range": study_about(99, last="2022-11-30"),
+}
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+@pytest.mark.parametrize("study", OTHERS.values(), ids=OTHERS)
+def test_rows_that_do_not_fit_a_study_look_like_rows_that_do(tmp_path, study, automatic):
+    fitting = seen_of(tmp_path / "fitting", study_about(99), automatic=automatic)
+    assert ("approve" in fitting) == automatic
+    assert any(call.startswith("submit") for call in fitting) == automatic
+    assert seen_of(tmp_path / "other", study, automatic=automatic) == fitting
+
+
+def test_the_owner_is_told_of_them_in_a_review(tmp_path):
+    database = Database(tmp_path / "party.db")
+    house = house_of(tmp_path, database, automatic=False)
+    with pytest.raises(InputError, match=r"1 cell is outside the domain 0\.\.80 .*: row 2: 93"):
+        house.open_source(study_about(80))
+    database.close()
