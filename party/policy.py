@@ -32,6 +32,7 @@ epsilon_in_total = "4"          # the most that all studies together may cost it
 
 [study]
 min_parties = 3                 # with two parties, each learns the other's noisy data
+min_colluders = 1               # other parties that the noise must withstand; 0 trusts every one
 min_key_bits = 3072             # of the curator's Paillier key
 methods = ["subn+", "dp-subn"]
 profiles = ["sound"]            # "paper" charges more than it claims
@@ -46,7 +47,8 @@ not_before = 2024-01-01         # refuse when our data is older than this
 not_after = 2030-12-31          # or newer
 
 [approval]
-automatic = false               # true: what this policy allows is approved without asking
+automatic = false               # true: what this policy allows is approved without asking; needs
+                                # signers, who vouch for it that the parties are real
 """
 
 
@@ -80,6 +82,7 @@ class Policy:
     epsilon_per_study: Fraction
     epsilon_in_total: Fraction
     min_parties: int = 2
+    min_colluders: int = 1
     min_key_bits: int = 2048
     methods: tuple[str, ...] = METHODS
     profiles: tuple[str, ...] = ("sound",)
@@ -114,9 +117,20 @@ class Policy:
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{where}: not TOML: {error}") from None
         try:
-            return cls(**dict(_parsed(document)))
+            policy = cls(**dict(_parsed(document)))
+            policy._check_automatic()
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
+        return policy
+
+    def _check_automatic(self) -> None:
+        """Refuse to approve by itself what anybody proposes."""
+        if self.automatic and not self.signers:
+            raise InputError(
+                "approval.automatic: needs study.signers. Whoever proposes a study names its "
+                "parties; those that he made up have no rows, and he takes their noise off again. "
+                "Name whose studies are approved without anybody looking at who takes part"
+            )
 
     def check(self, study: Study, circumstances: Circumstances) -> None:
         """Allow the study, or say everything that stands against it.
@@ -155,6 +169,11 @@ class Policy:
         parties = len(study.members)
         if parties < self.min_parties:
             yield f"it has {parties} parties, at least {self.min_parties} are needed (min_parties)"
+        if study.profile == "sound" and study.colluders < min(self.min_colluders, parties - 1):
+            yield (
+                f"its noise withstands {study.colluders} of the other parties, at least "
+                f"{self.min_colluders} are needed (min_colluders)"
+            )
         encrypted = study.aggregation is Aggregation.PAILLIER
         if encrypted and study.key_bits < self.min_key_bits:
             yield (
@@ -246,6 +265,7 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
     "budget": {"epsilon_per_study": parse_epsilon, "epsilon_in_total": parse_epsilon},
     "study": {
         "min_parties": _number(1),
+        "min_colluders": _number(0),
         "min_key_bits": _key_bits,
         "methods": _words(METHODS),
         "profiles": _words(PROFILES),

@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from common.crypto.identity import Identity
 from common.crypto.identity_file import load_identity
+from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service import JsonFormatter
 from common.study import Member
@@ -24,6 +26,7 @@ from parley.study_options import StudyOptions
 from party import app as party_app
 from party.app import PartySettings
 
+SIGNER = Identity.generate(OsRandomSource())
 ROWS = {"north": 1400, "east": 1300, "south": 1500}
 POLICY = """
 [budget]
@@ -32,6 +35,7 @@ epsilon_in_total = "20"
 [study]
 min_parties = 3
 methods = ["dp-subn", "subn+", "floor"]
+signers = ["{signer}"]
 [data]
 min_rows = 10
 [approval]
@@ -103,7 +107,9 @@ class Consortium:
         ring.accept(path.read_bytes(), where=path, now=now)
         make_population(ROWS[name], seed).to_csv(here / "rows.csv", index=False)
         automatic = str(name != "north").lower()  # north's owner decides in the browser
-        (here / "policy.toml").write_text(POLICY.format(automatic=automatic))
+        (here / "policy.toml").write_text(
+            POLICY.format(automatic=automatic, signer=SIGNER.public.fingerprint)
+        )
         return here
 
     def study(self, name="regional health", **changes):
@@ -118,7 +124,7 @@ class Consortium:
             Member(name=n, rows=ROWS[n], identity=load_identity(h / "keys" / "identity.key").public)
             for n, h in self.parties.items()
         ]
-        return options.study(Schema.from_toml(demo_schema_toml()), members)
+        return options.study(Schema.from_toml(demo_schema_toml()), members).signed_by(SIGNER)
 
     def propose(self, study):
         curator_app.propose(self.settings, study, clock=lambda: datetime.now(UTC))

@@ -38,6 +38,8 @@ POLICY = """
 [budget]
 epsilon_per_study = "8"
 epsilon_in_total = "9"
+[study]
+signers = ["{signer}"]
 [approval]
 automatic = true
 """
@@ -74,7 +76,8 @@ class Town:
             epsilon=Fraction(8),
             method="dp-subn",
             aggregation=Aggregation.MASKED,
-        )
+        ).signed_by(self.identities[NAMES[0]])
+        (folder / "policy.toml").write_text(POLICY.format(signer=self.study.signer))
         propose(self.settings, self.study, clock=clock)
         self.port = 0
 
@@ -88,7 +91,6 @@ class Town:
         self.identities[name] = load_identity(own.identity)
         lines = [",".join(f"a{i}" for i in range(4)), *(",".join(map(str, r)) for r in cells)]
         (self.folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
-        (self.folder / "policy.toml").write_text(POLICY)
         (self.folder / f"{name}.toml").write_text(
             f'folder = "{name}"\nkeys = "{name} keys"\npolicy = "policy.toml"\n'
             "first_wait_s = 0.05\nlongest_wait_s = 0.5\nlook_again_s = 0.1\n"

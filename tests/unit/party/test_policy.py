@@ -53,6 +53,8 @@ def test_the_sample_allows_an_ordinary_study():
         ({}, {}, {"cost": Fraction(11, 10)}, "epsilon_per_study"),
         ({}, {}, {"spent_in_total": Fraction(31, 10)}, "epsilon_in_total"),
         ({}, {"parties": "ab"}, {}, "min_parties"),
+        ({}, {"colluders": 0}, {}, "withstands 0 of the other parties.*min_colluders"),
+        ({"min_colluders": 2}, {}, {}, "min_colluders"),
         ({}, {"key_bits": 2048}, {}, "min_key_bits"),
         ({}, {"method": "floor"}, {}, "'floor' is not among the methods"),
         ({}, {"profile": "paper"}, {}, "'paper' is not among the profiles"),
@@ -115,6 +117,18 @@ def test_what_a_policy_leaves_out_is_decided_for_the_rows():
     assert policy.profiles == ("sound",)
     assert "clear" not in policy.aggregations
     assert policy.min_parties == 2
+    assert policy.min_colluders == 1
+
+
+def test_a_party_alone_has_nobody_to_withstand():
+    policy = dataclasses.replace(POLICY, min_parties=1, min_colluders=5)
+    policy.check(study("a", colluders=0), circumstances())
+    policy.check(study("abc", colluders=2), circumstances())
+
+
+def test_a_policy_approves_by_itself_what_a_known_signer_vouches_for():
+    text = f'[approval]\nautomatic = true\n[study]\nsigners = ["{FINGERPRINT}"]\n'
+    assert Policy.from_toml(BUDGET + text).automatic
 
 
 BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
@@ -137,6 +151,8 @@ BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
         (BUDGET + '[study]\nmethods = ["magic"]\n', "'magic' is not one of"),
         (BUDGET + '[study]\nmethods = "subn+"\n', "list of texts"),
         (BUDGET + "[study]\nmethods = []\n", "the list is empty"),
+        (BUDGET + "[study]\nmin_colluders = -1\n", "study.min_colluders: expected a whole number"),
+        (BUDGET + "[approval]\nautomatic = true\n", "approval.automatic: needs study.signers"),
         (BUDGET + '[data]\nnot_before = "2024-01-01"\n', "data.not_before: expected a date"),
         (BUDGET + "[data]\nnot_before = 2024-01-01T00:00:00\n", "expected a date"),
         ("[budget", "not TOML"),
