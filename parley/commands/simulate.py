@@ -76,7 +76,10 @@ def simulate_study(
         int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
     ] = None,
     partition_by: Annotated[
-        str | None, typer.Option(help="Deal out by this column: one owner per value.")
+        str | None,
+        typer.Option(
+            help="Deal out by this column: one owner per value. Its counts are published."
+        ),
     ] = None,
     method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[
@@ -202,6 +205,11 @@ def _owners(
     if partition_by is not None:
         if parties is not None:
             raise InputError("give --parties or --partition-by, not both")
+        console.warn(
+            f"the owners of this release are the values of {partition_by!r}: which there are, and "
+            "how many rows each has, is in it without noise, as are owners' names and row counts "
+            "in every study"
+        )
         return dict(by_column(whole, partition_by))
     number = _DEFAULT_PARTIES if parties is None else parties
     return dict(at_random(whole, number, source_of(seed, "partition")))

@@ -56,6 +56,12 @@ def test_more_owners_than_rows_is_refused(people):
         at_random(people.head(2), 3, SeededRandomSource(1))
 
 
+def test_who_deals_out_by_a_column_is_told_that_its_counts_are_published(files, capsys):
+    assert run(files, "--partition-by", "region", "--method", "floor", "--seed", "1") == 0
+    assert "the owners of this release are the values of 'region'" in capsys.readouterr().err
+    assert "rows = " in (files / "out" / "study.toml").read_text()
+
+
 @pytest.mark.parametrize("method", ["dp-subn", "floor", "independent"])
 def test_a_simulation_gives_a_table_like_the_owners(people, method):
     parts = list(at_random(people, 3, SeededRandomSource(2)).values())
