@@ -76,6 +76,7 @@ class Evaluation:
     def as_json(self) -> dict[str, object]:
         """Plain values; `tvd_1`, `tvd_2`, `tvd_3` are the averages scripts rely on."""
         result: dict[str, object] = {
+            "private": False,
             "rows_real": self.rows_real,
             "rows_synthetic": self.rows_synthetic,
         }

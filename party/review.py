@@ -283,8 +283,8 @@ def _against_parties(study: Study) -> list[Protection]:
             Protection(
                 against=f"{tolerated + 1} or more other parties that pool what they know",
                 protected=False,
-                how="less noise than the study counts on is left when they subtract theirs; parties "
-                "that somebody made up pool what they know, so find out whose identities these are",
+                how="less noise than the study counts on is left when they subtract theirs. "
+                "Parties that somebody made up do pool: find out whose identities these are",
             )
         )
     return result

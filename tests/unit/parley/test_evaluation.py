@@ -146,6 +146,15 @@ def test_the_command_prints_the_averages_scripts_rely_on(parley, study):
     }
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_whoever_reads_the_figures_is_told_that_they_are_not_private(parley, small, form):
+    small()
+    done = parley("evaluate", "data.csv", "data.csv", "--schema", "schema.toml", *form)
+    assert done.code == 0
+    assert "NOT PRIVATE" in done.err
+    assert not form or done.json["private"] is False
+
+
 def test_the_command_writes_a_page_and_replaces_none(parley, study, tmp_path):
     words = ["evaluate", study / "data.csv", study / "data.csv", "--schema", study / "schema.toml",
              "--target", "sex", "--html", "page.html"]  # fmt: skip
