@@ -161,9 +161,10 @@ def _sums(study: Study) -> bool:
 def _withstands_pooling(study: Study) -> bool:
     """Whether the curator and tolerated colluders together still see noisy sums only.
 
-    The paper's ring has no masks, so that a neighbour and the curator can open partial products.
+    The paper's ring has no masks, so that a neighbour and the curator can open partial products. In
+    the clear the curator has every party's own vector, under a share of the noise.
     """
-    return study.profile == "sound"
+    return study.profile == "sound" and study.aggregation is not Aggregation.CLEAR
 
 
 def _other_parties(study: Study, delivered: Fraction) -> list[Protection]:

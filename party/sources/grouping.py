@@ -51,7 +51,7 @@ def _values(attribute: Attribute) -> float:
     """At most how many values the database sees; infinite for real numbers and times."""
     if isinstance(attribute.domain, Listed):
         return math.inf if attribute.other else attribute.size
-    if attribute.kind in ("real", "datetime") or attribute.clips or attribute.other:
+    if attribute.kind in ("real", "datetime") or attribute.clip or attribute.other:
         return math.inf
     return attribute.domain.high - attribute.domain.low + 1 + attribute.missing
 

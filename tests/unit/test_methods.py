@@ -127,7 +127,11 @@ def test_seeds_and_sums_in_the_clear_are_not_private():
     statement = stated(source_private=False, aggregation=Aggregation.CLEAR)
     assert not statement.private
     assert len(statement.not_private_because) == 2
-    assert epsilons(statement)["the curator"] is None
+    assert epsilons(statement) == {
+        "the public": 8,
+        "the curator": None,
+        "another party, without the curator": 8,
+    }
 
 
 def test_models_made_alone_are_private_however_sums_are_made():
