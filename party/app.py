@@ -129,6 +129,7 @@ def household(
     if warning is not None:
         logger.warning("%s", warning)
     settings.folder.mkdir(parents=True, exist_ok=True)
+    policy = Policy.load(settings.policy)
     database = Database(settings.folder / "party.db")
     try:
         yield Household(
@@ -137,7 +138,7 @@ def household(
                 settings.keys / "identity.key",
                 passphrase=passphrase or asking(settings.passphrase_file, {}),
             ),
-            policy=Policy.load(settings.policy),
+            policy=policy,
             approvals=Approvals(database),
             journal=Journal(database, OsRandomSource()),
             ledger=Ledger(database),
@@ -145,7 +146,7 @@ def household(
             make_plan=make_plan,
             forecast=partial(rehearse, make_plan=make_plan),
             clock=clock,
-            authority=fingerprint(credentials.authorities[0]),
+            authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
         )
     finally:
         database.close()

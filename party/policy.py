@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -187,6 +187,14 @@ class Policy:
         ):
             if value not in allowed:
                 yield f"{value!r} is not among the {key} allowed here: {', '.join(allowed)}"
+
+    def least_known(self, authorities: Sequence[str]) -> str:
+        """Of several authorities whose curators TLS takes, one that `curators` leaves out.
+
+        Which of them certified the curator is not known here, so the policy must allow them all.
+        """
+        known = set(map(_plain, self.curators))
+        return next((each for each in authorities if _plain(each) not in known), authorities[0])
 
     def _against_people(self, circumstances: Circumstances) -> Iterator[str]:
         for key, who, fingerprint, allowed in (

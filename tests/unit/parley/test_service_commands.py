@@ -12,10 +12,12 @@ from common.database import Database
 from common.methods import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.study import Study
+from common.wire.certificates import fingerprint
 from curator.app import open_store
 from curator.studies import Studies
 from parley import release
 from parley.curator_configuration import curator_settings
+from parley.keyring import Keyring, init_curator
 from parley.publishing import publish
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
@@ -235,6 +237,24 @@ def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
     (text,) = store.documents(skip=0)
     database.close()
     assert Study.from_toml(text).signer == signer, "and the parties fetch that one"
+
+
+def test_a_second_authority_that_we_trust_does_not_pass_for_the_one_that_the_policy_names(
+    parley, place, written
+):
+    home = place.folder / "north"
+    ours = fingerprint(Keyring.open(home / "keys").authority())
+    (home / "policy.toml").write_text(
+        f'{POLICY.format(per_study=1)}[study]\ncurators = ["{ours}"]\n'
+    )
+    assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
+    other = init_curator(
+        place.folder / "other", "hub", ("127.0.0.1",), now=place.now, external=False
+    )
+    trusted = home / "keys" / "authority.pem"
+    trusted.write_bytes(trusted.read_bytes() + other.files.authority.read_bytes())
+    done = parley("party", "review", "study.toml", *NORTH)
+    assert "is not among the curators allowed here" in done.out
 
 
 def test_without_the_curators_settings_somebody_else_has_to_sign(parley, place):

@@ -106,6 +106,14 @@ def test_a_fingerprint_is_the_same_however_it_is_typed():
     policy.check(study(), circumstances(signer=FINGERPRINT))
 
 
+def test_of_several_authorities_the_policy_must_allow_every_one():
+    policy = dataclasses.replace(POLICY, curators=("ab:cd", "EF01"))
+    assert policy.least_known(["AB:CD", "EF:01"]) == "AB:CD"
+    policy.check(study(), circumstances(curator=policy.least_known(["AB:CD", "EF:01"])))
+    with pytest.raises(PolicyError, match=r"99:99.*curators"):
+        policy.check(study(), circumstances(curator=policy.least_known(["AB:CD", "99:99"])))
+
+
 def test_masked_aggregation_needs_no_key():
     POLICY.check(study(key_bits=2048, aggregation=Aggregation.MASKED), circumstances())
 
