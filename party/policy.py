@@ -148,9 +148,13 @@ class Policy:
         return [
             *self._against_cost(circumstances),
             *self._against_study(study),
-            *self._against_people(circumstances),
+            *self._against_people(circumstances.signer, circumstances.curator),
             *self._against_data(study, circumstances),
         ]
+
+    def reasons_at_sight(self, study: Study, *, curator: str | None) -> list[str]:
+        """The reasons that are known before a row is read."""
+        return [*self._against_study(study), *self._against_people(study.signer, curator)]
 
     def _against_cost(self, circumstances: Circumstances) -> Iterator[str]:
         cost, spent = circumstances.cost, circumstances.spent_in_total
@@ -196,10 +200,10 @@ class Policy:
         known = set(map(_plain, self.curators))
         return next((each for each in authorities if _plain(each) not in known), authorities[0])
 
-    def _against_people(self, circumstances: Circumstances) -> Iterator[str]:
+    def _against_people(self, signer: str | None, curator: str | None) -> Iterator[str]:
         for key, who, fingerprint, allowed in (
-            ("signers", "who signed the study", circumstances.signer, self.signers),
-            ("curators", "the curator", circumstances.curator, self.curators),
+            ("signers", "who signed the study", signer, self.signers),
+            ("curators", "the curator", curator, self.curators),
         ):
             if allowed and (fingerprint is None or _plain(fingerprint) not in map(_plain, allowed)):
                 yield f"{who} ({fingerprint or 'nobody known'}) is not among the {key} allowed here"

@@ -8,7 +8,7 @@ begins with what both sides have on disk, so a lost one is a non-event.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NoReturn
@@ -114,7 +114,11 @@ class Attendance:
             # Whatever the curator says it has: an owner's no is never worked around.
             word = "declined" if decision.withdrawn_at is None else "withdrawn"
             self._refuse(connection, f"study {self._digest.hex()[:16]} was {word} by its owner")
-        study, source = self._prepare(connection)
+        study = self._fetched(connection)
+        if decision is None or not summary.approved:
+            at_sight = house.policy.reasons_at_sight(study, curator=house.authority)
+            self._refuse_for(connection, study, at_sight)
+        source = self._opened(study)
         if decision is None or not summary.approved:
             answer = self._approve(connection, study, source)
             if not isinstance(answer, Decision):
@@ -149,8 +153,8 @@ class Attendance:
             self._hand_in(connection, node)
             raise
 
-    def _prepare(self, connection: Connection) -> tuple[Study, PinnedRows]:
-        """The study, with the digest that was asked for, and the rows in its domains."""
+    def _fetched(self, connection: Connection) -> Study:
+        """The study, with the digest that was asked for."""
         if self._study is None:
             study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
             if study.digest != self._digest:
@@ -159,13 +163,17 @@ class Attendance:
                     f"{self._digest.hex()[:16]}"
                 )
             self._study = study
+        return self._study
+
+    def _opened(self, study: Study) -> PinnedRows:
+        """The rows in the study's domains."""
         if self._source is None:
             # A study's domains are the proposer's choice. Were cells outside of them refused here,
             # whoever watches us stop would have an exact and free answer about our rows; the owner
             # is told of such cells in a review.
-            forgiving = replace(self._study, schema=self._study.schema.forgiven())
+            forgiving = replace(study, schema=study.schema.forgiven())
             self._source = self._house.open_source(forgiving)
-        return self._study, self._source
+        return self._source
 
     def _approve(
         self, connection: Connection, study: Study, source: PinnedRows
@@ -173,13 +181,7 @@ class Attendance:
         """Sign when the owner has approved; else how the study ended, or None if told to stop."""
         house = self._house
         seen = house.review(study, source)
-        if seen.reasons_against:
-            listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
-            self._refuse(
-                connection,
-                f"study {study.name!r} is refused by this owner's policy:\n{listed}",
-                told=_OUTSIDE_POLICY,
-            )
+        self._refuse_for(connection, study, seen.reasons_against)
         decision = self._decision(seen)
         if decision is None:
             logger.info(
@@ -199,6 +201,16 @@ class Attendance:
         connection.approve(self._digest, house.identity.sign(statement))
         logger.info("study %s is approved, and the curator knows", self._digest.hex()[:16])
         return decision
+
+    def _refuse_for(self, connection: Connection, study: Study, reasons: Sequence[str]) -> None:
+        """Refuse if the policy has reasons to."""
+        if reasons:
+            listed = "\n".join(f"- {reason}" for reason in reasons)
+            self._refuse(
+                connection,
+                f"study {study.name!r} is refused by this owner's policy:\n{listed}",
+                told=_OUTSIDE_POLICY,
+            )
 
     def _refuse(self, connection: Connection, reason: str, *, told: str = _DECLINED) -> NoReturn:
         """Tell the curator no more than that, and our own side why; keys of a begun one go."""

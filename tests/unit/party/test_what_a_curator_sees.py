@@ -14,7 +14,7 @@ import pytest
 from common.crypto.identity import Identity
 from common.crypto.sum_plan import Aggregation
 from common.database import Database
-from common.errors import InputError
+from common.errors import InputError, PolicyError
 from common.messages import StepOpened, StudyOpened
 from common.methods import plan_of
 from common.privacy.randomness import SeededRandomSource
@@ -128,7 +128,7 @@ class Watching:
         self.seen.append("acknowledge")
 
 
-def house_of(folder, database, *, automatic):
+def house_of(folder, database, **changes):
     (folder / "people.csv").write_text(TABLE)
     source = SourceSettings.from_table(
         {"kind": "csv", "path": "people.csv"}, folder=folder, environment={}
@@ -136,9 +136,7 @@ def house_of(folder, database, *, automatic):
     return Household(
         name="north",
         identity=IDENTITIES["north"],
-        policy=Policy(
-            epsilon_per_study=Fraction(1), epsilon_in_total=Fraction(9), automatic=automatic
-        ),
+        policy=Policy(epsilon_per_study=Fraction(1), epsilon_in_total=Fraction(9), **changes),
         approvals=Approvals(database),
         journal=Journal(database, SeededRandomSource("keys")),
         ledger=Ledger(database),
@@ -149,8 +147,14 @@ def house_of(folder, database, *, automatic):
     )
 
 
-def seen_of(folder, study, *, automatic):
-    """Every call that a node makes to a curator that offers this study."""
+def seen_of(folder, study, **changes):
+    """Every call that a node makes to a curator that offers this study.
+
+    Args:
+        folder: of the party.
+        study: what is offered.
+        changes: of the policy.
+    """
     folder.mkdir()
     database = Database(folder / "party.db")
     curator, naps = Watching(study), iter([False, False, True])
@@ -158,8 +162,8 @@ def seen_of(folder, study, *, automatic):
         first_s=0, longest_s=0, attempts=1, sleep=lambda _: next(naps),
         source=SeededRandomSource(0),
     )  # fmt: skip
-    house = house_of(folder, database, automatic=automatic)
-    with contextlib.suppress(InputError):
+    house = house_of(folder, database, **changes)
+    with contextlib.suppress(InputError, PolicyError):
         Attendance(study.digest, house, dial=curator.dial, patience=patience).attend()
     database.close()
     return curator.seen
@@ -181,9 +185,20 @@ def test_rows_that_do_not_fit_a_study_look_like_rows_that_do(tmp_path, study, au
     assert seen_of(tmp_path / "other", study, automatic=automatic) == fitting
 
 
+@pytest.mark.parametrize("changes", [{"signers": ("A-B",)}, {"methods": ("subn+",)}])
+def test_no_row_is_read_for_a_study_that_the_policy_refuses_at_sight(
+    tmp_path, monkeypatch, changes
+):
+    monkeypatch.setattr(SourceSettings, "open", lambda *_: pytest.fail("the rows were read"))
+    seen = seen_of(tmp_path / "party", study_about(99), **changes)
+    assert seen == [
+        "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
+    ]  # fmt: skip
+
+
 def test_the_owner_is_told_of_them_in_a_review(tmp_path):
     database = Database(tmp_path / "party.db")
-    house = house_of(tmp_path, database, automatic=False)
+    house = house_of(tmp_path, database)
     with pytest.raises(InputError, match=r"1 cell is outside the domain 0\.\.80 .*: row 2: 93"):
         house.open_source(study_about(80))
     database.close()
