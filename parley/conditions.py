@@ -33,6 +33,10 @@ class Condition:
         ]
         return cls(tuple(None if values.all() else values for values in allowed))
 
+    def about(self, attribute: int) -> Condition:
+        """The part of the condition that is about one attribute."""
+        return Condition(tuple(v if i == attribute else None for i, v in enumerate(self.allowed)))
+
     def matching(self, codes: Codes) -> int:
         """How many rows satisfy the condition."""
         inside = np.ones(codes.rows, dtype=np.bool_)

@@ -36,6 +36,7 @@ from common.study import Study
 from common.subn.steps import ChoiceStep, Model, Step
 from parley import release
 from parley.console import Reporter, silent
+from parley.report.study_figures import study_noise
 
 _MOST_TEXT = 64 << 20
 _MOST_MODEL = 1 << 30
@@ -220,6 +221,8 @@ def _check_derivation(
         _plain(learnt.as_json()), model.get("model")
     ):
         found.blame(release.MODEL, f"is not the model that {release.STUDY} and {RESULTS} imply")
+    elif not _alike(study_noise(study, steps), model.get("noise_in_a_count")):
+        found.blame(release.MODEL, f"states other noise than {release.STUDY} implies")
 
 
 def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:

@@ -66,4 +66,12 @@ def _released_rows(folder: Path, document: dict[str, object]) -> ReleasedRows:
     if not isinstance(rows, int):
         raise InputError(f"{folder / MODEL}: the model is damaged: it does not say how many rows")
     codes = read_table(table, schema).encode(schema)
-    return ReleasedRows(schema, codes, rows, read_json(folder, STATEMENT))
+    return ReleasedRows(schema, codes, rows, read_json(folder, STATEMENT), _noise(document, folder))
+
+
+def _noise(document: dict[str, object], folder: Path) -> dict[str, float]:
+    """By attribute; none in releases of versions that did not write it."""
+    noise = document.get("noise_in_a_count", {})
+    if not isinstance(noise, dict) or not all(isinstance(v, int | float) for v in noise.values()):
+        raise InputError(f"{folder / MODEL}: the model is damaged: its noise is no list of numbers")
+    return {name: float(deviation) for name, deviation in noise.items()}

@@ -31,10 +31,10 @@ from common.privacy.randomness import OsRandomSource, RandomSource
 from common.schema import Codes, Schema
 from parley import release
 from parley.columns import Columns
-from parley.conditions import Condition
 from parley.console import Reporter, silent
+from parley.model_count import ModelCount, model_count
 from parley.report.network_picture import draw_network
-from parley.report.released import network_drawing
+from parley.report.released import model_noise, network_drawing
 from parley.single_owner import (
     OWNER,
     Table,
@@ -149,22 +149,6 @@ def _choice(kind: Any, written: str) -> Any:  # noqa: ANN401  (one of two enumer
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCount:
-    """How many rows a model expects to satisfy a query.
-
-    Attributes:
-        value: the expected number, of as many rows as the model was fitted to.
-        share: the same as a share of the rows.
-        sampling_deviation: the standard deviation of `value` that comes from answering with a
-            sample of the model. The error of the model itself is not known, and not in it.
-    """
-
-    value: float
-    share: float
-    sampling_deviation: float
-
-
 @dataclass(frozen=True, eq=False)
 class FittedPrivBayes:
     """A model of a table, released under differential privacy: all of it may be published.
@@ -217,12 +201,13 @@ class FittedPrivBayes:
         Args:
             query: like "age in 20..39 and sex = Female"; see `common.wavelet.query`.
         """
-        condition = Condition.parse(query, self.schema)
-        blocks = self.model.sample_blocks(_ROWS_FOR_AN_ANSWER, OsRandomSource())
-        found = sum(condition.matching(block) for block in blocks)
-        share = found / _ROWS_FOR_AN_ANSWER
-        deviation = (share * (1 - share) / _ROWS_FOR_AN_ANSWER) ** 0.5
-        return ModelCount(share * self.rows, share, deviation * self.rows)
+        return model_count(
+            query,
+            self.schema,
+            self.model.sample_blocks(_ROWS_FOR_AN_ANSWER, OsRandomSource()),
+            rows=self.rows,
+            noise=model_noise(self.model, self.schema),
+        )
 
     def network_svg(self) -> str:
         """The network as a picture, strong edges thick."""

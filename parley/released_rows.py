@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.schema import Codes, Schema
-from parley.conditions import Condition
-from parley.privbayes import ModelCount
+from parley.model_count import ModelCount, Noise, model_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,15 +17,15 @@ class ReleasedRows:
         codes: the synthetic rows.
         rows: how many real rows there were; public.
         privacy: the privacy statement.
+        noise: in the count of one value of an attribute, where it is known.
     """
 
     schema: Schema
     codes: Codes
     rows: int
     privacy: dict[str, object]
+    noise: Noise
 
     def count(self, query: str) -> ModelCount:
         """How many real rows satisfy a query, by the share of synthetic rows that do."""
-        share = Condition.parse(query, self.schema).matching(self.codes) / self.codes.rows
-        deviation = (share * (1 - share) / self.codes.rows) ** 0.5
-        return ModelCount(share * self.rows, share, deviation * self.rows)
+        return model_count(query, self.schema, [self.codes], rows=self.rows, noise=self.noise)

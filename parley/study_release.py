@@ -18,6 +18,7 @@ from parley.columns import Columns
 from parley.privbayes import FORMAT
 from parley.report.network_picture import Edge, draw_network
 from parley.report.released import NetworkDrawing, mutual_information
+from parley.report.study_figures import study_noise
 from parley.single_owner import source_of
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
@@ -103,6 +104,7 @@ class FittedStudy:
             "schema": self.schema.to_toml(),
             "columns": dict(self.columns.kinds),
             "model": self.model.as_json(),
+            "noise_in_a_count": study_noise(self.study, self.steps),
             "privacy": self.privacy,
         }
 

@@ -49,6 +49,24 @@ class Protection:
     assumes: str
 
 
+def not_promised(epsilon: Fraction) -> tuple[str, ...]:
+    """What an epsilon for one row does not say, in sentences for whoever signs for the people.
+
+    Args:
+        epsilon: what one row pays.
+    """
+    return (
+        "A person with several rows is protected less: with two rows, of one owner or of two, the "
+        f"epsilon is {_words(2 * epsilon)} instead of {_words(epsilon)}, with k rows k times as "
+        "much.",
+        "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
+        "anything else, is the sum of theirs. This is the epsilon of one.",
+        "What is true of a group is true of its members: who learns that most smokers of an age "
+        "are ill may conclude so of a smoker, whether that row was counted or not.",
+        "The schema and the number of rows of each owner are public, and no noise protects them.",
+    )
+
+
 def shortcomings(source: RandomSource, *, clear_aggregation: bool = False) -> tuple[str, ...]:
     """Why a run is not private; empty for a run that is."""
     reasons = [] if source.private else [SEEDED]
@@ -115,6 +133,7 @@ class PrivacyStatement:
                 }
                 for protection in self.protections
             ],
+            "not_promised": list(not_promised(accountant.delivered)),
             "mechanisms": sorted({release.mechanism for release in accountant.releases}),
             "sampler": SAMPLER,
             "notes": list(self.notes),
@@ -148,6 +167,9 @@ class PrivacyStatement:
                 f"- {release.step}, {release.mechanism}: {_words(max(release.epsilons.values()))}"
                 for release in accountant.releases
             ),
+            "",
+            "What is not promised:",
+            *(f"- {sentence}" for sentence in not_promised(accountant.delivered)),
         ]
         if not self.private:
             lines = ["NOT PRIVATE: " + "; ".join(self.not_private_because) + ".", "", *lines]

@@ -12,6 +12,7 @@ from parley import console
 from parley.commands import new_app
 from parley.commands.options import AsJson
 from parley.loading import load
+from parley.model_count import ModelCount
 from parley.privbayes import FittedPrivBayes
 from parley.privelet import FittedPrivelet
 from parley.released_rows import ReleasedRows
@@ -34,8 +35,9 @@ def query(
 
     A Privelet release answers from its noisy counts, with the exact standard deviation of the noise
     and an interval. A PrivBayes release answers by its model, with a million rows drawn from it, a
-    study's release by its synthetic rows: the deviation shown is that of the drawing, and how wrong
-    the model is is not known.
+    study's release by its synthetic rows: with an interval for conditions on one attribute, from
+    the deviations of noise and drawing. How well a model holds several attributes together is not
+    known, and in no deviation.
     """
     if not 0 < confidence < 1:
         raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
@@ -43,7 +45,7 @@ def query(
     if isinstance(fitted, FittedPrivelet):
         words, answer = _from_counts(fitted, condition, confidence)
     else:
-        words, answer = _from_model(fitted, condition)
+        words, answer = _from_model(fitted, condition, confidence)
     if not fitted.privacy["private"]:
         console.warn("this release is NOT PRIVATE: it was made with a seed")
     if json:
@@ -73,22 +75,34 @@ def _from_counts(
 
 
 def _from_model(
-    fitted: FittedPrivBayes | ReleasedRows, condition: str
+    fitted: FittedPrivBayes | ReleasedRows, condition: str, confidence: float
 ) -> tuple[str, dict[str, object]]:
     rows = "synthetic rows" if isinstance(fitted, ReleasedRows) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
         estimate = fitted.count(condition)
+    interval = estimate.interval(confidence)
+    low, high = (None, None) if interval is None else interval
     answer: dict[str, object] = {
         "count": estimate.value,
-        "standard_deviation": estimate.sampling_deviation,
-        "low": None,
-        "high": None,
-        "confidence": None,
+        "standard_deviation": estimate.standard_deviation,
+        "noise_deviation": estimate.noise_deviation,
+        "sampling_deviation": estimate.sampling_deviation,
+        "low": low,
+        "high": high,
+        "confidence": None if interval is None else confidence,
         "source": f"a sample of the model: {rows}",
     }
-    words = (
-        f"{estimate.value:,.1f} by the model (sampling sd {estimate.sampling_deviation:,.2f}; "
-        "the model's own error is not known)"
-    )
-    return words, answer
+    return f"{estimate.value:,.1f} by the model ({_error_words(estimate, confidence)})", answer
+
+
+def _error_words(estimate: ModelCount, confidence: float) -> str:
+    sampling = f"sampling sd {estimate.sampling_deviation:,.1f}"
+    if estimate.noise_deviation is None:
+        return f"{sampling}; the model's own error is not known"
+    known = f"noise sd about {estimate.noise_deviation:,.1f}, {sampling}"
+    interval = estimate.interval(confidence)
+    if interval is None:
+        together = " and ".join(estimate.attributes)
+        return f"{known}; how well the model holds {together} together is not known"
+    return f"{known}; {confidence:.4g} interval {interval[0]:,.1f} .. {interval[1]:,.1f}"

@@ -14,9 +14,10 @@ body{background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,sans-seri
 max-width:62rem;margin:0 auto;padding:1.5rem}
 h1{font-size:1.7rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem;
 border-bottom:1px solid var(--line);padding-bottom:.2rem}
-p.lead{opacity:.8;margin:.2rem 0 1rem}table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}
+p.lead{opacity:.8;margin:.2rem 0 1rem}.wide{overflow-x:auto}
+table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}td{overflow-wrap:anywhere}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+td.n{white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 .warning{border-left:4px solid var(--warn);background:var(--soft);padding:.6rem 1rem;margin:1rem 0}
 .grid{display:flex;flex-wrap:wrap;gap:1.2rem}figure{margin:0;max-width:100%;overflow-x:auto}
 figcaption{font-size:.85rem;opacity:.8}figcaption.title{font-weight:600;opacity:1;
@@ -55,6 +56,11 @@ def page(title: str, lead: str, sections: Sequence[Section]) -> str:
 def paragraph(words: str) -> str:
     """A paragraph of plain text."""
     return f"<p>{escape(words)}</p>"
+
+
+def bullets(sentences: Sequence[str]) -> str:
+    """A list of plain sentences."""
+    return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
 
 
 def aside(words: str) -> str:
@@ -101,4 +107,18 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
     head = "".join(heading(words, column) for column, words in enumerate(headings))
     lines = "".join(f"<tr>{''.join(cell(v) for v in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    return _scrolling(f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody>")
+
+
+def described(lines: Sequence[tuple[str, object]]) -> str:
+    """A table of words and what each stands for."""
+    body = "".join(
+        f'<tr><th scope="row">{escape(word)}</th><td>{escape(str(value))}</td></tr>'
+        for word, value in lines
+    )
+    return _scrolling(f"<tbody>{body}</tbody>")
+
+
+def _scrolling(rows: str) -> str:
+    """On a telephone a wide table is moved by itself: the page stays as wide as the screen."""
+    return f'<div class="wide"><table>{rows}</table></div>'

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,8 @@ from parley.report.network_picture import draw_network
 from parley.report.page import (
     Section,
     aside,
+    bullets,
+    described,
     figure,
     grid,
     page,
@@ -139,6 +140,7 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
         for a in privacy["adversaries"]
     ]
     parts.append(table(["against", "epsilon", "assuming that"], against))
+    parts.append("<h3>What is not promised</h3>" + bullets(privacy["not_promised"]))
     parts.append(_ledger(privacy))
     parts += [paragraph(note) for note in privacy["notes"]]
     return "".join(parts)
@@ -254,8 +256,4 @@ def _noisiest(error: MarginalError) -> float:
 def _made(facts: ReleaseFacts) -> str:
     versions = ", ".join(f"{name} {v}" for name, v in facts.privacy["versions"].items())
     lines = [*facts.made, ("sampler", facts.privacy["sampler"]), ("versions", versions)]
-    body = "".join(
-        f'<tr><th scope="row">{escape(str(word))}</th><td>{escape(str(value))}</td></tr>'
-        for word, value in lines
-    )
-    return f"<table><tbody>{body}</tbody></table>"
+    return described(lines)

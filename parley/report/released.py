@@ -168,6 +168,24 @@ def model_errors(model: PrivBayesModel, schema: Schema) -> list[MarginalError]:
     ]
 
 
+def model_noise(model: PrivBayesModel, schema: Schema) -> dict[str, float]:
+    """The deviation of the count of one value of an attribute, from the table that tells most.
+
+    Attributes that were only coded in bits, or only seen in groups of their values, are left out.
+    """
+    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
+        return {}
+    found: dict[str, float] = {}
+    for family, table in model.tables.items():
+        for axis, view in enumerate(family):
+            if view.level == 0:
+                draws = table.size / table.shape[axis]
+                deviation = math.sqrt(draws * discrete_laplace_variance(model.noise_scale))
+                name = schema.names[view.attribute]
+                found[name] = min(deviation, found.get(name, math.inf))
+    return found
+
+
 def laplace_error(attributes: str, cells: int, scale: Fraction, rows: int) -> MarginalError:
     """What discrete Laplace noise of one scale does to one table of `rows` rows.
 

@@ -61,6 +61,23 @@ def study_errors(study: Study, steps: Sequence[Step]) -> list[MarginalError]:
     ]
 
 
+def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
+    """The deviation of the count of one value of an attribute, from the table that tells most.
+
+    Attributes of which no table of all parties was published value by value are left out.
+    """
+    found: dict[str, float] = {}
+    for step in steps:
+        if not (isinstance(step, SumStep) and len(step.parties) == len(study.members)):
+            continue
+        for shape, error in _errors(study, step):
+            for attribute, noise in _margin_noise(shape, error):
+                name = study.schema.names[attribute]
+                deviation = noise / math.sqrt(study.schema.sizes[attribute])
+                found[name] = min(deviation, found.get(name, math.inf))
+    return found
+
+
 def _margin_noise(shape: _Shape | None, error: MarginalError) -> Iterator[tuple[int, float]]:
     """How far noise moves the margins that a table shows value by value, up to their own size."""
     if shape is not None and error.distance is not None:

@@ -149,6 +149,7 @@ def another_study(folder):
         ("several", another_study, "transcript.json"),
         ("several", lambda f: edit_json(f / "transcript.json", study="0" * 64), "transcript.json"),
         ("several", lambda f: edit_json(f / "model.json", model={}), "model.json"),
+        ("several", lambda f: edit_json(f / "model.json", noise_in_a_count={}), "model.json"),
         ("several", lambda f: edit_json(f / "privacy.json", delta=1), "model.json"),
         ("several", lambda f: (f / "results.bin").write_bytes(b"x"), "results.bin"),
         ("several", lambda f: (f / "report.html").unlink(), "report.html"),

@@ -61,6 +61,7 @@ def test_scripts_find_their_keys():
         "unit_of_privacy",
         "neighbours",
         "adversaries",
+        "not_promised",
         "mechanisms",
         "sampler",
         "notes",
@@ -110,3 +111,12 @@ def test_notes_and_versions_are_there():
     made = statement(notes=["Ten rows were rejected."])
     assert made.as_text().endswith("Ten rows were rejected.\n")
     assert {"python", "numpy", "gmpy2"} <= set(made.as_dict()["versions"])
+
+
+def test_what_is_not_promised_is_said_with_the_epsilon_of_a_person_with_two_rows():
+    made = statement()
+    several, adding, _, public = made.as_dict()["not_promised"]
+    assert "with two rows, of one owner or of two, the epsilon is 0.6 instead of 0.3" in several
+    assert "the sum" in adding
+    assert "number of rows" in public
+    assert several in made.as_text()
