@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from common.subn.steps import Model, Step
 from parley.columns import Columns
 from parley.privbayes import FORMAT
 from parley.report.network_picture import Edge, draw_network
+from parley.report.relations import stands_out
 from parley.report.released import NetworkDrawing, mutual_information
 from parley.report.study_figures import study_noise
 from parley.single_owner import source_of
@@ -28,9 +30,12 @@ _DRAWN = (
     "distance below. Noise makes arrows, too."
 )
 _TREE = (
-    "The strongest dependences that hold all attributes together. The model of this release has no "
-    f"arrows of its own: it draws every attribute given a hidden class. {_NUMBERS}."
+    "The strongest dependences that hold the attributes together, if they stand out of chance. The "
+    "model of this release has no arrows of its own: it draws every attribute given a hidden "
+    f"class. {_NUMBERS}. Noise makes dependence, too."
 )
+_NO_TREE = "No two attributes depend on each other in the synthetic rows but by chance."
+_BY_CHANCE = ", no more than by chance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,37 +119,38 @@ def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDraw
 
     Strengths are mutual information in the synthetic rows, so nothing real is looked at.
     """
-    names, caption = schema.names, _DRAWN
-    if isinstance(model, NetworkModel) and not model.variables.in_bits:
-        order = [pair.child for pair in model.network.pairs]
-        pairs = [
-            (view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents
-        ]
-    else:
-        (order, pairs), caption = _strongest_tree(synthetic), _TREE
-    tables = count(synthetic, pairs)
-    strengths: dict[Edge, float] = {
-        (names[a], names[b]): mutual_information(table.astype(np.float64))
-        for (a, b), table in zip(pairs, tables, strict=True)
-    }
-    notes = {edge: f"{strength:.3f} bits" for edge, strength in strengths.items()}
-    return NetworkDrawing([names[a] for a in order], list(strengths), strengths, notes, caption)
+    if not isinstance(model, NetworkModel) or model.variables.in_bits:
+        return _strongest_tree(schema.names, synthetic)
+    names = schema.names
+    pairs = [(view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents]
+    strengths, notes = dict[Edge, float](), dict[Edge, str]()
+    for (a, b), table in zip(pairs, count(synthetic, pairs), strict=True):
+        edge = (names[a], names[b])
+        strengths[edge] = mutual_information(table.astype(np.float64))
+        chance = "" if stands_out(table, among=len(pairs)) else _BY_CHANCE
+        notes[edge] = f"{strengths[edge]:.3f} bits{chance}"
+    order = [names[pair.child] for pair in model.network.pairs]
+    return NetworkDrawing(order, list(strengths), strengths, notes, _DRAWN)
 
 
-def _strongest_tree(synthetic: Codes) -> tuple[list[int], list[tuple[int, int]]]:
-    """A maximum spanning tree of the pairs' mutual information, from the first attribute on."""
-    width = synthetic.width
-    pairs = [(a, b) for a in range(width) for b in range(a + 1, width)]
+def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
+    """A maximum spanning tree of what stands out of chance, from the first attribute on."""
+    pairs = list(combinations(range(synthetic.width), 2))
     strength = {
         pair: mutual_information(table.astype(np.float64))
+        if stands_out(table, among=len(pairs))
+        else 0.0
         for pair, table in zip(pairs, count(synthetic, pairs), strict=True)
     }
-    order, edges = [0], list[tuple[int, int]]()
-    while len(order) < width:
+    order, found = [0], dict[Edge, float]()
+    while len(order) < synthetic.width:
         parent, child = max(
-            ((a, b) for a in order for b in range(width) if b not in order),
+            ((a, b) for a in order for b in range(synthetic.width) if b not in order),
             key=lambda edge: strength[min(edge), max(edge)],
         )
         order.append(child)
-        edges.append((parent, child))
-    return order, edges
+        bits = strength[min(parent, child), max(parent, child)]
+        if bits > 0:
+            found[names[parent], names[child]] = bits
+    notes = {edge: f"{bits:.3f} bits" for edge, bits in found.items()}
+    return NetworkDrawing([names[a] for a in order], list(found), found, notes, _TREE, _NO_TREE)

@@ -24,7 +24,6 @@ from parley.report.released import (
     MarginalError,
     NetworkDrawing,
     Shares,
-    caution,
     model_errors,
     model_shares,
     network_drawing,
@@ -46,13 +45,13 @@ class Written:
         files: their names.
         rows: how many synthetic rows.
         synthetic: those rows, or the first of them where they are very many.
-        caution: what its users must know first; None if all is well.
+        cautions: what its users must know first; none if all is well.
     """
 
     files: tuple[str, ...]
     rows: int
     synthetic: Codes
-    caution: str | None
+    cautions: tuple[str, ...]
 
 
 def write_release(
@@ -96,7 +95,7 @@ def write_release(
     finish(folder, study=_digest(fitted), signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
-    return Written(names, wanted, synthetic, caution(facts.errors))
+    return Written(names, wanted, synthetic, facts.cautions)
 
 
 def _digest(fitted: Fitted) -> bytes | None:
@@ -180,6 +179,7 @@ def _privelet_steps(fitted: FittedPrivelet) -> list[tuple[str, object]]:
 def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
     study = fitted.study
     return [
+        ("study", study.name),
         ("method", study.method),
         ("parties", ", ".join(f"{m.name} ({m.rows:,} rows)" for m in study.members)),
         ("profile", study.profile),

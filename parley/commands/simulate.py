@@ -163,8 +163,8 @@ def _in_process(
         written = write_release(
             folder, fitted, file_format=file_format.value, signer=signer, tell=tell
         )
-    if written.caution is not None:
-        console.warn(written.caution)
+    for caution in written.cautions:
+        console.warn(caution)
     return fitted.transcript
 
 

@@ -138,8 +138,8 @@ def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> No
     privacy = fitted.privacy
     if not privacy["private"]:
         console.warn("NOT PRIVATE: the random numbers came from --seed. Do not publish this.")
-    if written.caution is not None:
-        console.warn(written.caution)
+    for caution in written.cautions:
+        console.warn(caution)
     if as_json:
         console.result_json(
             {

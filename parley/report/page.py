@@ -15,15 +15,16 @@ max-width:62rem;margin:0 auto;padding:1.5rem}
 h1{font-size:1.7rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem;
 border-bottom:1px solid var(--line);padding-bottom:.2rem}
 p.lead{opacity:.8;margin:.2rem 0 1rem}.wide{overflow-x:auto}
-table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}td{overflow-wrap:anywhere}
+table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-td.n{white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 .warning{border-left:4px solid var(--warn);background:var(--soft);padding:.6rem 1rem;margin:1rem 0}
 .grid{display:flex;flex-wrap:wrap;gap:1.2rem}figure{margin:0;max-width:100%;overflow-x:auto}
 figcaption{font-size:.85rem;opacity:.8}figcaption.title{font-weight:600;opacity:1;
 margin-bottom:.2rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}svg{max-width:100%;height:auto}
 code{background:var(--soft);padding:.1rem .3rem;border-radius:3px}
 @media(prefers-color-scheme:dark){:root{--link:#56b4e9;--warn:#e69f00;--paper:#16181c;--ink:#e8e8e8}}
+@media screen and (max-width:40rem){figure svg{max-width:none}}
 @media print{@page{margin:16mm}:root{color-scheme:light;--paper:#fff;--ink:#000}
 body{max-width:none;padding:0;font-size:10.5pt}.screen{display:none}
 figure,tr{break-inside:avoid}h1,h2,h3{break-after:avoid}p{orphans:3;widows:3}

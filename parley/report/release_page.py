@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from common.marginals import count
 from common.schema import Codes, Schema
-from parley.evaluation import dependence
 from parley.report.charts import Series, heatmap
 from parley.report.distributions import distribution
 from parley.report.network_picture import draw_network
@@ -30,6 +30,7 @@ from parley.report.page import (
     table,
     warning,
 )
+from parley.report.relations import Relations, relations
 from parley.report.released import MarginalError, NetworkDrawing, Shares, caution
 
 _MOST_ERRORS = 60
@@ -65,6 +66,17 @@ class ReleaseFacts:
     more: Sequence[Section] = field(default_factory=tuple)
     synthetic_rows: int | None = None
 
+    @cached_property
+    def relations(self) -> Relations:
+        """Which attributes depend on each other in the synthetic rows."""
+        return relations(self.schema.names, self.synthetic)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What whoever uses the release must know first."""
+        found = (caution(self.errors), self.relations.caution() if self.synthetic.rows else None)
+        return tuple(words for words in found if words is not None)
+
 
 def release_page(facts: ReleaseFacts) -> str:
     """The whole page."""
@@ -91,9 +103,8 @@ def release_page(facts: ReleaseFacts) -> str:
 
 
 def _introduction(facts: ReleaseFacts) -> str:
-    first = caution(facts.errors)
     return (
-        ("" if first is None else warning(first))
+        "".join(warning(words) for words in facts.cautions)
         + paragraph(
             "The rows of this release are made up. They were drawn from a model that learnt the "
             "statistics of a real table through noise, so that counts, distributions and relations "
@@ -174,7 +185,7 @@ def _network(drawing: NetworkDrawing) -> str:
     strongest = sorted(drawing.edges, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
     lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
     if not lines:
-        return figure(picture, "No attribute was drawn given another one.")
+        return figure(picture, drawing.without_edges)
     return (
         figure(picture, drawing.caption)
         + f"<h3>The {len(strongest)} strongest edges</h3>"
@@ -213,12 +224,15 @@ def _shown(facts: ReleaseFacts) -> str:
 def _dependence(facts: ReleaseFacts) -> str:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return paragraph("There are no pairs to show.")
-    strength = dependence(facts.synthetic)
-    picture = heatmap("Dependence of every pair of attributes", facts.schema.names, strength, 1.0)
+    found = facts.relations
+    words = "Dependence of every pair of attributes"
+    picture = heatmap(words, facts.schema.names, found.strength, 1.0)
     return figure(
         picture,
         "Cramér's V in the synthetic rows: 0 for independent attributes, 1 where one "
-        "determines the other.",
+        f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs stand out of what "
+        "chance makes of independent attributes; the others are shown as 0. Noise makes "
+        "dependence, too.",
     ) + aside("Hover over a cell for its value.")
 
 

@@ -37,6 +37,7 @@ class NetworkDrawing:
         strengths: mutual information of every edge, in bits.
         notes: the same in words.
         caption: what an arrow means.
+        without_edges: what is said instead where there are none.
     """
 
     names: Sequence[str]
@@ -48,6 +49,7 @@ class NetworkDrawing:
         "are the mutual information in bits, from the noisy tables: thick arrows are strong "
         "dependences, if their table has a small expected distance below. Noise makes arrows, too."
     )
+    without_edges: str = "No attribute was drawn given another one."
 
 
 @dataclass(frozen=True, slots=True)

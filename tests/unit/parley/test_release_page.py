@@ -1,5 +1,6 @@
 """What the report says of a release: figures against simulation and by hand."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import parley
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
-from common.schema import Codes
+from common.schema import Codes, Schema
 from parley.report.release_page import ReleaseFacts, release_page
 from parley.report.released import (
     MarginalError,
@@ -166,3 +167,29 @@ def test_the_noise_of_a_shrunk_release_is_not_claimed_to_be_known(table):
 def test_a_table_drowned_in_noise_is_at_distance_one(table):
     drowned = parley.PrivBayes(epsilon=Fraction(1, 10**4)).fit(table, SCHEMA).model
     assert max(error.distance for error in model_errors(drowned, SCHEMA)) == 1.0
+
+
+def test_relations_are_counted_and_a_caution_where_there_are_none(codes):
+    related = release_page(facts(codes))
+    assert "1 of 1 pairs stand out" in related
+    assert "No relations" not in related
+    rng = np.random.default_rng(2)
+    columns = [rng.integers(0, size, 1_000) for size in SCHEMA.sizes]
+    alone = release_page(facts(Codes.from_columns(columns, SCHEMA.sizes)))
+    assert "0 of 1 pairs stand out" in alone
+    assert "No relations" not in alone  # two attributes may well be independent
+    letters = SCHEMA.attributes[0]
+    three = Schema(tuple(replace(letters, name=name) for name in "abc"))
+    columns = [rng.integers(0, 3, 1_000) for _ in "abc"]
+    changed = {"schema": three, "shares": [None] * 3}
+    alone = release_page(facts(Codes.from_columns(columns, three.sizes), **changed))
+    assert "No relations: 3 of 3 attributes" in alone
+
+
+def test_what_is_not_promised_is_said(codes):
+    assert "A person with several rows is protected less" in release_page(facts(codes))
+
+
+def test_wide_tables_scroll_by_themselves(codes):
+    page = release_page(facts(codes))
+    assert page.count("<table") == page.count('<div class="wide"><table') > 2
