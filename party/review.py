@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from common.crypto.sum_plan import Aggregation, Noise
+from common.privacy.statement import suspicion
 from common.schema.refusals import describe
 from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
@@ -72,6 +73,7 @@ class Review:
         phases: the steps, put together phase by phase.
         leaves: what leaves the building.
         protections: who learns what.
+        limits: what the epsilon does not promise, and until when we can stop.
         reasons_against: what the policy says against it; empty if it allows it.
     """
 
@@ -88,6 +90,7 @@ class Review:
     phases: tuple[PlannedStep, ...]
     leaves: tuple[str, ...]
     protections: tuple[Protection, ...]
+    limits: tuple[str, ...]
     reasons_against: tuple[str, ...]
 
     def as_json(self) -> Mapping[str, object]:
@@ -126,6 +129,9 @@ class Review:
             "Who is protected from whom",
             *(f"  {_protection_text(each)}" for each in self.protections),
             "",
+            "What is not promised",
+            *(f"  {line}" for line in self.limits),
+            "",
         ]
         if self.reasons_against:
             lines += ["Our policy REFUSES it", *(f"  {reason}" for reason in self.reasons_against)]
@@ -160,6 +166,7 @@ def review(
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
         protections=tuple(_protections(study, circumstances.cost)),
+        limits=tuple(_limits(circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
 
@@ -244,7 +251,8 @@ def _protections(study: Study, cost: Fraction) -> list[Protection]:
     public = Protection(
         against="readers of the synthetic table and of everything published",
         protected=True,
-        how=f"{exactly} in probability when one of our rows is replaced by another",
+        how=f"{exactly} in probability when one of our rows is replaced by another; "
+        f"{suspicion(float(cost))}",
     )
     clear = study.aggregation is Aggregation.CLEAR
     curator = Protection(
@@ -255,6 +263,26 @@ def _protections(study: Study, cost: Fraction) -> list[Protection]:
         else "it learns noisy sums over the parties, which are published anyway",
     )
     return [public, curator, *_against_parties(study)]
+
+
+def _limits(circumstances: Circumstances) -> list[str]:
+    """What an owner who signs for the people in the table has to know besides."""
+    cost, spent = circumstances.cost, circumstances.spent_in_total
+    return [
+        (
+            "a person with two rows, both ours or one of another owner, pays twice: epsilon "
+            f"{shown(2 * cost)}; with k rows k times as much"
+        ),
+        (
+            f"studies add up: a row that was in all of ours will have paid {shown(spent + cost)}, and "
+            "what was published of it without Parley comes on top"
+        ),
+        "what is true of a group is true of its members: no epsilon hides that",
+        (
+            "what is charged stays charged: we can withdraw until the study is over, and nothing more "
+            "leaves then; what is published cannot be called back"
+        ),
+    ]
 
 
 def _against_parties(study: Study) -> list[Protection]:

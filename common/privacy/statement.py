@@ -7,6 +7,7 @@ exact values are strings like "3/10". `as_text` says the same in plain words.
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ SAMPLER = (
 SEEDED = "the random numbers came from a seed and can be repeated"
 CLEAR_AGGREGATION = "the parties' exact counts were added up in the clear"
 
+_NEARLY_SURE = 99
 _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
 
 
@@ -49,6 +51,13 @@ class Protection:
     assumes: str
 
 
+def suspicion(epsilon: float) -> str:
+    """What an epsilon means, for whoever does not think in exponents."""
+    sure = 100 / (1 + math.exp(-epsilon))
+    most = f"about {sure:.0f} % at most" if sure < _NEARLY_SURE else "all but certain"
+    return f"a suspicion of 50 % about a row can become {most}"
+
+
 def not_promised(epsilon: Fraction) -> tuple[str, ...]:
     """What an epsilon for one row does not say, in sentences for whoever signs for the people.
 
@@ -56,13 +65,19 @@ def not_promised(epsilon: Fraction) -> tuple[str, ...]:
         epsilon: what one row pays.
     """
     return (
-        "A person with several rows is protected less: with two rows, of one owner or of two, the "
-        f"epsilon is {_words(2 * epsilon)} instead of {_words(epsilon)}, with k rows k times as "
-        "much.",
-        "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
-        "anything else, is the sum of theirs. This is the epsilon of one.",
-        "What is true of a group is true of its members: who learns that most smokers of an age "
-        "are ill may conclude so of a smoker, whether that row was counted or not.",
+        (
+            "A person with several rows is protected less: with two rows, of one owner or of two, the "
+            f"epsilon is {_words(2 * epsilon)} instead of {_words(epsilon)}, with k rows k times as "
+            "much."
+        ),
+        (
+            "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
+            "anything else, is the sum of theirs. This is the epsilon of one."
+        ),
+        (
+            "What is true of a group is true of its members: who learns that most smokers of an age "
+            "are ill may conclude so of a smoker, whether that row was counted or not."
+        ),
         "The schema and the number of rows of each owner are public, and no noise protects them.",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -17,6 +18,8 @@ from parley.party_configuration import party_settings
 from party.app import PartySettings
 from party.journal import Journal
 from party.ledger import Ledger
+from party.policy import Policy
+from party.review import shown
 
 
 @contextmanager
@@ -39,11 +42,15 @@ def ledger(
     json: AsJson = False,
 ) -> None:
     """What was spent: on which study, for which release, when; and in total."""
-    with open_file(party_settings(config, os.environ).values) as file:
+    settings = party_settings(config, os.environ).values
+    # An auditor may have a copy of the books alone.
+    policy = Policy.load(settings.policy) if settings.policy.is_file() else None
+    with open_file(settings) as file:
         book = Ledger(file)
         if verify:
             book.verify()
         entries, head, spent = book.entries(), book.head(), book.spent()
+    left = None if policy is None else max(Fraction(0), policy.epsilon_in_total - spent)
     if json:
         listed = [
             {
@@ -59,7 +66,13 @@ def ledger(
             for entry in entries
         ]
         console.result_json(
-            {"entries": listed, "spent": str(spent), "head": head, "verified": verify}
+            {
+                "entries": listed,
+                "spent": str(spent),
+                "left": None if left is None else str(left),
+                "head": head,
+                "verified": verify,
+            }
         )
         return
     for entry in entries:
@@ -68,7 +81,10 @@ def ledger(
             f"{entry.number:>5}  {entry.charged_at}  {float(charge.epsilon):<10.4g} "
             f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
         )
-    console.result(f"total  {spent} (about {float(spent):.4g}) in {len(entries)} entries")
+    console.result(
+        f"total  epsilon {shown(spent)} in {_many(len(entries), 'entry', 'entries')}"
+        + ("" if left is None else f"; {shown(left)} is left by our policy")
+    )
     console.result(f"head   {head}{'  verified' if verify else ''}")
 
 
@@ -105,4 +121,8 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
         for phase, traffic in phases.items():
             console.result(f"{names[study]}, {phase}: {traffic.text()}")
     total = sum(each.size for each in departures)
-    console.result(f"total  {total:,} bytes in {len(departures)} messages")
+    console.result(f"total  {total:,} bytes in {_many(len(departures), 'message', 'messages')}")
+
+
+def _many(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"

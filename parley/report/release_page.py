@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from common.marginals import count
+from common.privacy.statement import suspicion
 from common.schema import Codes, Schema
 from parley.report.charts import Series, heatmap
 from parley.report.distributions import distribution
@@ -138,7 +139,7 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
             f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
             f"What is protected is {privacy['unit_of_privacy']}: whatever anybody concludes from "
             f"this release would have been at most {_factor(epsilon)} times as likely, or as "
-            "unlikely, had any one row been another."
+            f"unlikely, had any one row been another; {suspicion(epsilon)}."
         )
     )
     parts.append(paragraph(f"Exactly: {privacy['neighbours']}."))

@@ -86,7 +86,8 @@ def review_sections(seen: Review) -> list[Markup]:
         ),
         identifier="protections",
     )
-    return [cost, about, members, asks, leaves, protections]
+    limits = section("What is not promised", bullets(seen.limits), identifier="limits")
+    return [cost, about, members, asks, leaves, protections, limits]
 
 
 def _phases(phases: Sequence[PlannedStep]) -> Markup:

@@ -77,6 +77,10 @@ def test_the_text_says_cost_queries_departures_and_verdict():
         "edges: epsilon 1/2 (about 0.5), 1 choices of our own",
         "4 tables of counts (16 integers) with noise in them, encrypted",
         "never: a row, an exact count",
+        "a suspicion of 50 % about a row can become about 68 % at most",
+        "a person with two rows, both ours or one of another owner, pays twice: epsilon 3/2",
+        "a row that was in all of ours will have paid 7/4 (about 1.75)",
+        "we can withdraw until the study is over",
         "Our policy allows it",
     ):
         assert part in text

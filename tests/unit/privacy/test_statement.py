@@ -6,7 +6,7 @@ import pytest
 from common.errors import LocalError
 from common.privacy.accountant import Accountant, exponential_release, laplace_release
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
-from common.privacy.statement import PrivacyStatement, Protection, shortcomings
+from common.privacy.statement import PrivacyStatement, Protection, shortcomings, suspicion
 
 PUBLIC = Protection(
     against="anyone who sees the release", epsilon=Fraction(3, 10), assumes="nothing"
@@ -120,3 +120,11 @@ def test_what_is_not_promised_is_said_with_the_epsilon_of_a_person_with_two_rows
     assert "the sum" in adding
     assert "number of rows" in public
     assert several in made.as_text()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [(0.5, "about 62 % at most"), (1, "about 73 % at most"), (9, "all but certain")],
+)
+def test_an_epsilon_in_words(epsilon, said):
+    assert suspicion(epsilon) == f"a suspicion of 50 % about a row can become {said}"
