@@ -274,13 +274,13 @@ def _limits(circumstances: Circumstances) -> list[str]:
             f"{shown(2 * cost)}; with k rows k times as much"
         ),
         (
-            f"studies add up: a row that was in all of ours will have paid {shown(spent + cost)}, and "
-            "what was published of it without Parley comes on top"
+            f"studies add up: a row that was in all of ours will have paid {shown(spent + cost)}, "
+            "and what was published of it without Parley comes on top"
         ),
         "what is true of a group is true of its members: no epsilon hides that",
         (
-            "what is charged stays charged: we can withdraw until the study is over, and nothing more "
-            "leaves then; what is published cannot be called back"
+            "what is charged stays charged: we can withdraw until the study is over, and nothing "
+            "more leaves then; what is published cannot be called back"
         ),
     ]
 

@@ -66,17 +66,17 @@ def not_promised(epsilon: Fraction) -> tuple[str, ...]:
     """
     return (
         (
-            "A person with several rows is protected less: with two rows, of one owner or of two, the "
-            f"epsilon is {_words(2 * epsilon)} instead of {_words(epsilon)}, with k rows k times as "
-            "much."
+            "A person with several rows is protected less: with two rows, of one owner or of two, "
+            f"the epsilon is {_words(2 * epsilon)} instead of {_words(epsilon)}, with k rows k "
+            "times as much."
         ),
         (
             "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
             "anything else, is the sum of theirs. This is the epsilon of one."
         ),
         (
-            "What is true of a group is true of its members: who learns that most smokers of an age "
-            "are ill may conclude so of a smoker, whether that row was counted or not."
+            "What is true of a group is true of its members: who learns that most smokers of an "
+            "age are ill may conclude so of a smoker, whether that row was counted or not."
         ),
         "The schema and the number of rows of each owner are public, and no noise protects them.",
     )

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from common.errors import InputError
 from common.schema.attribute import BOOLEANS, Attribute, Listed
+from common.schema.binning import Binning, Numbers
 from common.schema.columns import arrow_column, is_text, real_numbers, whole_numbers
-from common.schema.round_bins import round_dates, round_numbers
+from common.schema.round_bins import growing_numbers, round_dates, round_numbers
 from common.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ WARNING = (
 MAX_VALUES = 1_000  # a text column with more distinct values is not proposed
 _RARE = 5  # a value that fewer rows have is pointed out
 _LARGEST = 1 << 53
+_MOST_IN_A_BIN = 0.5  # of the rows, before bins are made to grow
+_COMMON = 0.05  # the quantile of the positive numbers at which growing bins begin
+_HEAP = 0.1  # of the rows with the very same number
 _ID_ROWS = 20  # with fewer rows, all cells being different means nothing
 _FORMS = (  # texts that a country writes for what is read in another form
     (
@@ -207,8 +211,7 @@ def _integers(column: _Column, notes: list[str]) -> Attribute | _Leave:
     if len(values) <= 2:
         listed = Listed(tuple(values.tolist()))
         return Attribute(column.name, "categorical", listed, missing=column.missing)
-    binning = round_numbers(low, high, whole=True)
-    notes.append(_read_off(f"{binning.low}..{binning.high}"))
+    binning = _cut(numbers, notes, whole=True)
     return Attribute(column.name, "integer", binning, missing=column.missing)
 
 
@@ -221,9 +224,50 @@ def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
     low, high = float(numbers.min()), float(numbers.max())
     if low == high:
         return _Leave("all numbers are the same")
-    binning = round_numbers(low, high, whole=False)
-    notes.append(_read_off(f"{binning.low}..{binning.high}"))
+    binning = _cut(numbers, notes, whole=False)
     return Attribute(column.name, "real", binning, missing=column.missing)
+
+
+def _cut(numbers: Numbers, notes: list[str], *, whole: bool) -> Binning:
+    """Bins for a column of numbers; growing ones where equal ones leave most rows in one bin."""
+    low, high = numbers.min().item(), numbers.max().item()
+    binning = round_numbers(low, high, whole=whole)
+    if low >= 0 and _fullest(binning, numbers) > _MOST_IN_A_BIN:
+        common = np.quantile(numbers[numbers > 0], _COMMON).item()
+        growing = growing_numbers(low, common, high, whole=whole)
+        if _fullest(growing, numbers) < _fullest(binning, numbers):
+            binning = growing
+            notes.append("most numbers are small: the bins grow, as equal ones would hide them")
+    notes.append(_read_off(f"{binning.low}..{binning.high}"))
+    heap = _heap(binning, numbers)
+    if heap is not None:
+        notes.append(heap)
+    return binning
+
+
+def _heap(binning: Binning, numbers: Numbers) -> str | None:
+    """On a number that many rows have and that drawing evenly within its bin would spread out."""
+    values, counts = np.unique(numbers, return_counts=True)
+    heap = values[[counts.argmax()]]
+    place = int(binning.assign(heap)[0][0])
+    first, last = binning.first[place], binning.last[place]
+    if counts.max() <= _HEAP * len(numbers) or first == last:
+        return None
+    remedy = (
+        "list edges that give it a bin of its own"
+        if binning.whole
+        else "empty these cells (missing = true), or say it in a column of its own"
+    )
+    return (
+        f"more than a tenth are exactly {heap[0]:.10g}, in the bin {first:.10g}..{last:.10g}, "
+        f"within which numbers are drawn evenly; {remedy}"
+    )
+
+
+def _fullest(binning: Binning, numbers: Numbers) -> float:
+    """The largest share of the numbers in a bin that holds different ones."""
+    counts = np.bincount(binning.assign(numbers)[0], minlength=binning.count)
+    return float(counts[binning.first < binning.last].max(initial=0)) / len(numbers)
 
 
 def _dates(column: _Column, notes: list[str]) -> Attribute | _Leave:

@@ -1,4 +1,4 @@
-"""Bins that people ask about: steps of 1, 2 or 5, and calendar months or years.
+"""Bins that people ask about: steps of 1, 2 or 5, bins that grow, and calendar months or years.
 
 A question can only begin and end where bins do. The ends of a column's data are hardly ever such
 places (a range of 0..99 in 16 equal bins is cut at 6, 13, 19, ...), so proposed ranges are widened
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from common.schema.binning import DEFAULT_BINS, Binning
@@ -17,6 +17,7 @@ from common.schema.binning import DEFAULT_BINS, Binning
 _DAY_S = 86_400
 _EPOCH = dt.date(1970, 1, 1)
 _MONTHS = (1, 3, 6, 12, 24, 60, 120)  # in a bin
+_DIGITS = ("1", "1 3", "1 2 5", "1 1.5 2 3 5 7", "1 1.2 1.5 2 2.5 3 4 5 6 8")  # of growing bins
 
 
 def round_numbers(low: float, high: float, *, whole: bool) -> Binning:
@@ -35,6 +36,44 @@ def round_numbers(low: float, high: float, *, whole: bool) -> Binning:
     if whole:  # a bin of 5 is 0..4: the next one starts at 5
         return Binning.equal_width(int(first), int(last) - 1, bins, whole=True)
     return Binning.equal_width(float(first), float(last), bins, whole=False)
+
+
+def growing_numbers(low: float, common: float, high: float, *, whole: bool) -> Binning:
+    """About 16 bins that grow with the numbers: for money, and whatever else is mostly small.
+
+    Zero is a bin of its own where numbers are whole, so that none stays none.
+
+    Args:
+        low: the smallest number, not negative.
+        common: a positive number that most of the positive ones exceed.
+        high: the largest number.
+        whole: whether all of them are.
+
+    Raises:
+        InputError: the range cannot be cut.
+    """
+    start, first, end = (Fraction(str(number)) for number in (low, common, high))
+    ladders = [_ladder(first, end, digits.split(), whole=whole) for digits in _DIGITS]
+    rungs = min(ladders, key=lambda rungs: _misfit(len(rungs)))
+    bottom = _ladder(start, start, ["1", "2", "5"], whole=whole)[0] if start > 0 else Fraction(0)
+    head = [bottom, Fraction(1)] if whole and start == 0 else [bottom]
+    edges = [*head, *(rung for rung in rungs if rung > head[-1])]
+    return Binning.from_edges([int(e) if whole else float(e) for e in edges], whole=whole)
+
+
+def _ladder(
+    first: Fraction, end: Fraction, digits: Sequence[str], *, whole: bool
+) -> list[Fraction]:
+    """The digits times powers of ten, from the last one up to `first` to the first above `end`."""
+    exponents = range(math.floor(math.log10(first)) - 1, math.ceil(math.log10(end)) + 2)
+    rungs = [
+        Fraction(digit) * Fraction(10) ** exponent for exponent in exponents for digit in digits
+    ]
+    if whole:
+        rungs = [rung for rung in rungs if rung.denominator == 1]
+    below = sum(rung <= first for rung in rungs)
+    above = sum(rung <= end for rung in rungs)
+    return rungs[max(0, below - 1) : above + 1]
 
 
 def _steps(span: Fraction, *, whole: bool) -> Iterator[Fraction]:

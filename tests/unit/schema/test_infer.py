@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from common.errors import InputError
+from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.infer import WARNING, infer
 from common.schema.tables import read_table
@@ -148,3 +149,39 @@ def test_a_table_without_anything_to_propose_is_refused():
         infer(FRAME.iloc[:0])
     with pytest.raises(InputError, match="no column can be an attribute: country"):
         infer(FRAME[["country"]])
+
+
+def money(rows=2_000):
+    """Most have no debt, some a little, few very much."""
+    rng = np.random.default_rng(1)
+    return np.where(rng.random(rows) < 0.7, 0, np.exp(rng.normal(8, 1.3, rows)).round() + 1)
+
+
+def test_skewed_numbers_get_bins_that_grow_and_none_stays_none():
+    """In equal bins the mean of the drawn numbers was several times the real one."""
+    frame = pd.DataFrame({"debt": money()})
+    proposal = infer(frame)
+    drawn = proposal.schema.decode(proposal.schema.encode(frame), SeededRandomSource(1))["debt"]
+    assert (drawn == 0).sum() == (frame["debt"] == 0).sum()
+    assert drawn.mean() == pytest.approx(frame["debt"].mean(), rel=0.1)
+    assert any("the bins grow" in note for note in proposal.notes)
+
+
+def test_a_heap_within_a_bin_is_pointed_out():
+    rng = np.random.default_rng(1)
+    hours = np.where(rng.random(500) < 0.4, 40, rng.integers(10, 60, 500))
+    cents = money() + 0.25
+    notes = "\n".join(infer(pd.DataFrame({"hours": hours})).notes)
+    assert "hours: more than a tenth are exactly 40, in the bin 40..4" in notes
+    assert "list edges" in notes
+    notes = "\n".join(infer(pd.DataFrame({"cents": np.where(cents < 1, 0, cents)})).notes)
+    assert "exactly 0, in the bin 0.." in notes
+    assert "empty these cells" in notes
+
+
+def test_ordinary_numbers_get_neither():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": rng.integers(0, 100, 500), "kids": rng.poisson(1, 500)})
+    notes = "\n".join(infer(frame).notes)
+    assert "grow" not in notes
+    assert "exactly" not in notes

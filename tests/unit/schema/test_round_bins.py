@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.schema.round_bins import round_dates, round_numbers
+from common.schema.round_bins import growing_numbers, round_dates, round_numbers
 
 DAY_S = 86_400
 EPOCH = dt.date(1970, 1, 1)
@@ -95,3 +95,26 @@ def test_ranges_of_dates_hold_the_data(one, other, by_day):
     unit = DAY_S if by_day else 1
     assert found.low <= first // unit
     assert last // unit <= found.high
+
+
+def test_growing_bins_are_round_and_zero_has_its_own():
+    found = growing_numbers(0, 900, 400_000, whole=True)
+    assert found.edges == (
+        0, 1, 700, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000, 10_000, 15_000, 20_000, 30_000,
+        50_000, 70_000, 100_000, 150_000, 200_000, 300_000, 500_000,
+    )  # fmt: skip
+    assert growing_numbers(0.0, 0.2, 90.0, whole=False).edges[:3] == (0.0, 0.2, 0.3)
+    assert growing_numbers(250, 900, 400_000, whole=True).low == 200
+
+
+@given(
+    numbers=st.lists(st.integers(0, 10**9), min_size=3).map(sorted).filter(lambda n: n[1] > 0),
+    whole=st.booleans(),
+)
+def test_growing_bins_hold_the_data(numbers, whole):
+    cells = np.array(numbers if whole else [n / 8 for n in numbers])
+    low, common, high = cells[0].item(), cells[1].item(), cells[-1].item()
+    found = growing_numbers(low, common, high, whole=whole)
+    _, outside = found.assign(cells)
+    assert outside is None
+    assert found.count <= 30
