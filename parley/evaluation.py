@@ -1,8 +1,9 @@
 """How good is a synthetic table? Compared with the real one, by whoever may see the real one.
 
-Three looks: total variation distance of all 1-, 2- and 3-way marginals (half the L1 distance of the
-two distributions: 0 is perfect, 1 is disjoint), pairwise dependence side by side, and the error of
-classifiers trained on the synthetic rows and tested on real ones. The figures are computed from the
+Four looks: total variation distance of all 1-, 2- and 3-way marginals (half the L1 distance of the
+two distributions: 0 is perfect, 1 is disjoint), pairwise dependence side by side, the error of
+classifiers trained on the synthetic rows and tested on real ones, and, given tables and not codes,
+means and medians of numbers, which see within bins. The figures are computed from the
 real rows without noise: they are for the owner's eyes and not part of a release.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import Codes
+from parley.number_comparison import NumberComparison, compare_numbers
 from parley.single_owner import Table, as_schema, encode
 
 MEANING = (
@@ -67,6 +69,7 @@ class Evaluation:
     dependence_real: NDArray[np.float64]
     dependence_synthetic: NDArray[np.float64]
     classifications: tuple[Classification, ...]
+    numbers: tuple[NumberComparison, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,6 +99,11 @@ class Evaluation:
             }
             for c in self.classifications
         }
+        result["numbers"] = {
+            n.name: {"real": asdict(n.real), "synthetic": asdict(n.synthetic)}
+            | {"binned_mean": n.binned_mean}
+            for n in self.numbers
+        }
         return result
 
 
@@ -114,23 +122,25 @@ def evaluate(
         targets: attributes to predict; by default up to four with the fewest values.
     """
     schema = as_schema(schema)
-    real = real if isinstance(real, Codes) else encode(real, schema)[0]
-    synthetic = synthetic if isinstance(synthetic, Codes) else encode(synthetic, schema)[0]
-    if real.rows < 10 or synthetic.rows < 10:
+    ours = real if isinstance(real, Codes) else encode(real, schema)[0]
+    theirs = synthetic if isinstance(synthetic, Codes) else encode(synthetic, schema)[0]
+    if ours.rows < 10 or theirs.rows < 10:
         raise InputError("an evaluation needs at least 10 rows in each table")
-    orders = [order for order in (1, 2, 3) if order <= real.width]
+    coded = isinstance(real, Codes) or isinstance(synthetic, Codes)
+    orders = [order for order in (1, 2, 3) if order <= ours.width]
     return Evaluation(
-        rows_real=real.rows,
-        rows_synthetic=synthetic.rows,
+        rows_real=ours.rows,
+        rows_synthetic=theirs.rows,
         schema=schema,
-        shares_real=_shares(real),
-        shares_synthetic=_shares(synthetic),
-        distances=tuple(_distances(real, synthetic, schema.names, order) for order in orders),
-        dependence_real=dependence(real),
-        dependence_synthetic=dependence(synthetic),
+        shares_real=_shares(ours),
+        shares_synthetic=_shares(theirs),
+        distances=tuple(_distances(ours, theirs, schema.names, order) for order in orders),
+        dependence_real=dependence(ours),
+        dependence_synthetic=dependence(theirs),
         classifications=tuple(
-            _classify(real, synthetic, schema, target) for target in _targets(schema, targets)
+            _classify(ours, theirs, schema, target) for target in _targets(schema, targets)
         ),
+        numbers=() if coded else compare_numbers(real, synthetic, schema),
     )
 
 

@@ -15,6 +15,7 @@ from parley.commands.options import AsJson, Overwrite, SchemaFile, delimiter_of
 from parley.evaluation import MEANING, Evaluation
 from parley.evaluation import evaluate as compare
 from parley.loading import synthetic_table
+from parley.number_comparison import far_off
 from parley.report.evaluation_page import evaluation_page
 
 app = new_app()
@@ -45,7 +46,7 @@ def evaluate(
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
-    """Compare a synthetic table with the real one: marginals, dependence, classification.
+    """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
 
     The figures are computed from the real rows without noise. They are for the owner's eyes: do not
     publish them with the release; a page is not written into a release folder.
@@ -59,10 +60,9 @@ def evaluate(
     with console.progress("evaluating") as report:
         report(0.0, "reading the tables")
         table = read_table(real, domains, delimiter=delimiter_of(delimiter))
-        real_codes = table.encode(domains)
-        synthetic_codes = read_table(synthetic, domains).encode(domains)
+        made_up = read_table(synthetic, domains)
         report(0.3, "comparing marginals and training classifiers")
-        found = compare(real_codes, synthetic_codes, domains, target)
+        found = compare(table, made_up, domains, target)
     if html is not None:
         release.write_file(html, evaluation_page(found))
         console.note(f"report: {html}")
@@ -81,6 +81,8 @@ def _print(found: Evaluation) -> None:
             f"{one.order}-way marginals: average distance {one.average:.4f}, worst {one.worst:.4f} "
             f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
         )
+    for column in far_off(found.numbers):
+        console.result(column.words())
     for c in found.classifications:
         console.result(
             f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic rows, "

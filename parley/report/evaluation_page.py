@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from parley.evaluation import MEANING, Evaluation
+from parley.number_comparison import far_off
 from parley.report.charts import Series, heatmap
 from parley.report.distributions import distribution
 from parley.report.page import Section, grid, page, paragraph, table, titled, warning
@@ -48,6 +49,7 @@ def evaluation_page(found: Evaluation) -> str:
             ),
         ),
         Section("One attribute at a time", grid(bars)),
+        Section("Numbers", _numbers(found)),
         Section("Pairwise dependence (Cramér's V)", grid(heat)),
         Section(
             "Misclassification on held-out real rows",
@@ -62,3 +64,19 @@ def evaluation_page(found: Evaluation) -> str:
     ]  # fmt: skip
     lead = f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real rows"
     return page("How close is the synthetic table?", lead, sections)
+
+
+def _numbers(found: Evaluation) -> str:
+    if not found.numbers:
+        return paragraph("There are no columns of numbers to compare.")
+    words = (
+        "Within a bin numbers are drawn evenly, so these can be off where the distances above are "
+        "not. “By bins” is the real mean with every number drawn evenly from its bin."
+    )
+    headings = ["column", "mean, real", "by bins", "synthetic", "median, real", "synthetic"]
+    lines = [
+        [n.name, n.real.mean, n.binned_mean, n.synthetic.mean, n.real.median, n.synthetic.median]
+        for n in found.numbers
+    ]
+    first = "".join(warning(column.words()) for column in far_off(found.numbers))
+    return first + paragraph(words) + table(headings, lines)
