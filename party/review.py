@@ -166,7 +166,7 @@ def review(
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
         protections=tuple(_protections(study, circumstances.cost)),
-        limits=tuple(_limits(circumstances)),
+        limits=tuple(_limits(policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
 
@@ -265,9 +265,13 @@ def _protections(study: Study, cost: Fraction) -> list[Protection]:
     return [public, curator, *_against_parties(study)]
 
 
-def _limits(circumstances: Circumstances) -> list[str]:
+def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
     """What an owner who signs for the people in the table has to know besides."""
     cost, spent = circumstances.cost, circumstances.spent_in_total
+    unknown = (
+        "that we know who signed it: our policy names no signers, so compare the fingerprint with "
+        "the one that its operator tells you"
+    )
     return [
         (
             "a person with two rows, both ours or one of another owner, pays twice: epsilon "
@@ -282,6 +286,7 @@ def _limits(circumstances: Circumstances) -> list[str]:
             "what is charged stays charged: we can withdraw until the study is over, and nothing "
             "more leaves then; what is published cannot be called back"
         ),
+        *([] if policy.signers else [unknown]),
     ]
 
 

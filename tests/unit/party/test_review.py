@@ -36,7 +36,7 @@ CHOICE = ChoiceStep(
 )
 
 
-def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, **changes):
+def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, **changes):
     members = tuple(Member(name=n, rows=2000, identity=PEOPLE[n]) for n in parties)
     settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(3, 4), "key_bits": 3072}
     study = Study(members=members, **(settings | changes))
@@ -46,7 +46,7 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, **changes):
     )  # fmt: skip
     if steps is None:
         steps = [planned(SUM, "a"), planned(CHOICE, "a"), planned(SUM, "a")]
-    return review(study, Policy.from_toml(SAMPLE), around, steps)
+    return review(study, Policy.from_toml(policy), around, steps)
 
 
 def test_a_step_is_counted_for_the_parties_it_concerns():
@@ -124,3 +124,10 @@ def test_the_json_is_plain_and_holds_everything():
 
 def test_a_study_that_asks_nothing_says_so():
     assert reviewed(steps=[], cost=Fraction(0)).leaves[0].startswith("our number of rows")
+
+
+def test_a_signature_that_the_policy_does_not_look_at_is_called_so():
+    assert "names no signers" in reviewed().text()
+    known = SAMPLE.replace("signers = []", f'signers = ["{PEOPLE["b"].fingerprint}"]')
+    assert known != SAMPLE
+    assert "names no signers" not in reviewed(policy=known).text()
