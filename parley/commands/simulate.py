@@ -205,12 +205,13 @@ def _owners(
     if partition_by is not None:
         if parties is not None:
             raise InputError("give --parties or --partition-by, not both")
+        parts: dict[str, Table] = dict(by_column(whole, partition_by))
         console.warn(
             f"the owners of this release are the values of {partition_by!r}: which there are, and "
             "how many rows each has, is in it without noise, as are owners' names and row counts "
             "in every study"
         )
-        return dict(by_column(whole, partition_by))
+        return parts
     number = _DEFAULT_PARTIES if parties is None else parties
     return dict(at_random(whole, number, source_of(seed, "partition")))
 
