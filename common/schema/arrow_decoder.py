@@ -61,18 +61,16 @@ def _inside(
     domain: Binning, bins: CodeColumn, source: WordSource
 ) -> NDArray[np.int64] | NDArray[np.float64]:
     """A number inside each bin, equally likely over the bin."""
-    if domain.whole:
-        widths = (domain.last - domain.first + 1).astype(np.uint64)
-        if int(widths.max()) <= _WORD_RANGE:
-            # The upper half of a 32-bit word times a width is below the width, exactly.
-            halves = source.words((len(bins) + 1) // 2).view(np.uint32)[: len(bins)]
-            drawn = np.empty(len(bins), dtype=np.int64)
-            compiled(draw_whole)(bins, halves, domain.first, widths, drawn)
-            return drawn
+    if domain.per_unit == 0:
+        real = np.empty(len(bins), dtype=np.float64)
+        compiled(draw_real)(bins, source.words(len(bins)), domain.first, domain.last, real)
+        return real
+    if int(domain.steps.max()) > _WORD_RANGE:
         fractions = (source.words(len(bins)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return domain.draw(bins, fractions)
-    real = np.empty(len(bins), dtype=np.float64)
-    words = source.words(len(bins))
-    first, last, per_unit = domain.first, domain.last, domain.per_unit
-    compiled(draw_real)(bins, words, first, last, per_unit, domain.equal, real)
-    return real
+    # The upper half of a 32-bit word times a width is below the width, exactly.
+    halves = source.words((len(bins) + 1) // 2).view(np.uint32)[: len(bins)]
+    drawn = np.empty(len(bins), dtype=np.int64)
+    widths = domain.steps.astype(np.uint64)
+    compiled(draw_whole)(bins, halves, domain.first_step, widths, drawn)
+    return drawn if domain.whole else drawn / domain.per_unit

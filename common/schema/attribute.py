@@ -276,4 +276,8 @@ def _real_labels(domain: Binning) -> list[str]:
         opening = "(" if domain.equal and k > 0 else "["
         closing = "]" if domain.equal or k == last else ")"
         labels.append(f"{opening}{low}, {high}{closing}")
+    if domain.decimals is not None:
+        for place in np.flatnonzero(domain.steps == 1):
+            number = domain.first_step[place] / domain.per_unit
+            labels[place] = np.format_float_positional(number, trim="-")
     return labels

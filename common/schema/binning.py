@@ -7,7 +7,10 @@ range are inside. Listed edges follow what a reader of `edges = [0, 18, 65, 120]
 
 Whole-number kinds (integer, date as days, datetime as seconds since 1970) are cut exactly, by
 integer arithmetic, and no bin is empty. Real edges are correctly rounded, so that two machines
-agree on every value.
+agree on every value. Real numbers are drawn as whole numbers of steps: of the declared decimals, so
+that amounts in cents stay such and a bin from 0 to 0.01 holds exactly 0, else of decimals that
+divide the narrowest bin into a thousand parts or more: further ones would be made up, too, and only
+make a table hard to read.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -34,6 +37,7 @@ _LARGEST = 1 << 53  # whole numbers up to here survive a detour through double p
 _TABLE_LIMIT = 1 << 20  # ranges up to this many whole numbers are looked up instead of searched
 _STEPS_A_BIN = 1_000
 _MOST_STEPS = 1e15  # powers of ten up to here are doubles
+MAX_DECIMALS = 15
 _BLOCK = 1 << 15  # rows per block: what a block touches stays in the cache
 
 
@@ -44,10 +48,12 @@ class Binning:
     Attributes:
         edges: the ends of the range and every inner edge, increasing; all integers or all floats.
         equal: whether the bins are equally wide (the edge rule differs, see the module).
+        decimals: of the real numbers that are drawn; None for as many as the bins need.
     """
 
     edges: tuple[int, ...] | tuple[float, ...]
     equal: bool
+    decimals: int | None = None
 
     @classmethod
     def equal_width(cls, low: float, high: float, bins: int | None, *, whole: bool) -> Binning:
@@ -89,6 +95,26 @@ class Binning:
         if whole:
             return cls(tuple(int(edge) for edge in edges), equal=False)
         return cls(tuple(float(edge) for edge in edges), equal=False)
+
+    def with_decimals(self, decimals: int) -> Binning:
+        """The same bins of real numbers, from which numbers with these decimals are drawn.
+
+        Raises:
+            InputError: for whole numbers, and if some bin has no number with these decimals.
+        """
+        if self.whole:
+            raise InputError("decimals: only real numbers have them")
+        if not 0 <= decimals <= MAX_DECIMALS:
+            raise InputError(f"decimals = {decimals}: 0 to {MAX_DECIMALS} are possible")
+        result = replace(self, decimals=decimals)
+        if result.per_unit == 0:
+            raise InputError(f"decimals = {decimals}: more than numbers this large can have")
+        for place in np.flatnonzero(result.steps < 1)[:1]:
+            raise InputError(
+                f"decimals = {decimals}: no such number is in the bin from {self.edges[place]} to "
+                f"{self.edges[place + 1]}; allow more decimals or make the bin wider"
+            )
+        return result
 
     @property
     def count(self) -> int:
@@ -170,36 +196,63 @@ class Binning:
         return guess
 
     def draw(self, bins: NDArray[np.integer[Any]], uniforms: NDArray[np.float64]) -> Numbers:
-        """A number inside each bin, from uniforms in [0, 1): equally likely over the bin.
-
-        Real ones have the decimals that divide the narrowest bin into a thousand parts or more:
-        further ones would be made up, too, and only make the table hard to read.
-        """
-        first, last = self.first[bins], self.last[bins]
-        if self.whole:
-            # The product may round up to the width itself, hence the minimum.
-            steps = (uniforms * (last - first + 1)).astype(np.int64)
-            drawn: Numbers = np.minimum(first + steps, last)
-        else:
-            drawn = first + uniforms * (last - first)
-            if self.per_unit > 0:
-                rounded = np.ceil if self.equal else np.floor  # away from the end that is outside
-                drawn = rounded(drawn * self.per_unit) / self.per_unit
-            drawn = np.clip(drawn, first, last)
+        """A number inside each bin, from uniforms in [0, 1): equally likely over the bin."""
+        drawn: Numbers
+        if self.per_unit == 0:
+            low, high = self.first[bins], self.last[bins]
+            drawn = np.clip(low + uniforms * (high - low), low, high)
+            return drawn
+        first, last = (ends[bins] for ends in self._steps)
+        # The product may round up to the width itself, hence the minimum.
+        steps = np.minimum(first + (uniforms * (last - first + 1)).astype(np.int64), last)
+        drawn = steps if self.whole else steps / self.per_unit
         return drawn
 
     @cached_property
     def per_unit(self) -> float:
-        """How many of the smallest steps of drawn real numbers make one; 0 if they have none."""
-        steps = 10.0 ** max(0, math.ceil(-math.log10(np.diff(self.edges).min() / _STEPS_A_BIN)))
+        """How many of the smallest steps of drawn numbers make one; 0 if they have none."""
+        if self.whole:
+            return 1.0
+        narrowest = np.diff(self.edges).min()
+        needed = max(0, math.ceil(-math.log10(narrowest / _STEPS_A_BIN)))
+        steps = 10.0 ** (needed if self.decimals is None else self.decimals)
         # Exact up to here, so that a step prints as the decimal it is.
         exact = max(abs(self.low), abs(self.high)) * steps < _LARGEST / 2
-        return steps if exact and steps < _MOST_STEPS else 0.0
+        return steps if exact and steps <= _MOST_STEPS else 0.0
+
+    @cached_property
+    def first_step(self) -> NDArray[np.int64]:
+        """The smallest number of each bin that is drawn, in steps."""
+        return self._steps[0]
+
+    @cached_property
+    def steps(self) -> NDArray[np.int64]:
+        """How many different numbers are drawn from each bin."""
+        first, last = self._steps
+        return last - first + 1
+
+    @cached_property
+    def _steps(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The smallest and the largest number of each bin that is drawn, in steps."""
+        if self.whole:
+            return self.first, self.last
+        # As they are written, or 0.3 would be a little less than three steps of 0.1.
+        edges = [Fraction(str(edge)) * int(self.per_unit) for edge in self.edges]
+        if self.equal:  # an edge belongs to the bin below it
+            last = [math.floor(edge) for edge in edges[1:]]
+            first = [math.ceil(edges[0]), *(step + 1 for step in last[:-1])]
+        else:
+            first = [math.ceil(edge) for edge in edges[:-1]]
+            last = [*(step - 1 for step in first[1:]), math.floor(edges[-1])]
+        return np.array(first, dtype=np.int64), np.array(last, dtype=np.int64)
 
     def centre(self, bins: NDArray[np.integer[Any]]) -> Numbers:
-        """The middle of each bin (of an even number of integers, the lower of the middle two)."""
-        if self.whole:
-            middles: Numbers = self.first + (self.last - self.first) // 2
+        """The middle of each bin (of an even number of steps, the lower of the middle two)."""
+        middles: Numbers
+        if self.whole or self.decimals is not None:
+            first, last = self._steps
+            middles = first + (last - first) // 2
+            middles = middles if self.whole else middles / self.per_unit
         else:
             edges = np.array(self.edges)
             middles = np.clip((edges[:-1] + edges[1:]) / 2, self.first, self.last)

@@ -8,6 +8,7 @@
     bins = 16                   # equal bins (default 16, or one per whole number if fewer) ...
     # edges = [17, 30, 65, 90]  # ... or listed edges instead of bins (min and max: optional)
     clip = true                 # numbers outside count as the nearest end; default: refuse
+    # decimals = 2              # kind real: of the numbers drawn; default: what the bins need
 
     [[attribute]]
     name = "workclass"
@@ -49,7 +50,7 @@ from common.schema.hierarchy import Node, leaf
 MAX_DEPTH = 100  # nesting of a hierarchy
 _COMMON = ("name", "kind", "missing", "other", "hierarchy")
 _LISTED = (*_COMMON, "values")
-_BINNED = (*_COMMON, "min", "max", "bins", "edges", "clip")
+_BINNED = (*_COMMON, "min", "max", "bins", "edges", "clip", "decimals")
 
 
 def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
@@ -151,6 +152,16 @@ def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
 
 
 def _binning(kind: str, table: Mapping[str, Any]) -> Binning:
+    binning = _bins(kind, table)
+    if "decimals" not in table:
+        return binning
+    decimals = table["decimals"]
+    if type(decimals) is not int:
+        raise InputError(f"decimals: must be a whole number, not {decimals!r}")
+    return binning.with_decimals(decimals)
+
+
+def _bins(kind: str, table: Mapping[str, Any]) -> Binning:
     whole = kind != "real"
     if "edges" in table:
         return Binning.from_edges(_edges(kind, table), whole=whole)
@@ -247,6 +258,8 @@ def _block(attribute: Attribute) -> str:
             entries["bins"] = domain.count
         else:
             entries["edges"] = [from_number(attribute.kind, edge) for edge in domain.edges]
+        if domain.decimals is not None:
+            entries["decimals"] = domain.decimals
     elif attribute.kind != "boolean":
         entries["values"] = list(domain.values)
     for flag in ("missing", "other", "clip"):

@@ -7,6 +7,7 @@ everybody), the draft tells of individual rows. The notes and the head of the fi
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.schema.attribute import BOOLEANS, Attribute, Listed
@@ -36,6 +38,7 @@ _LARGEST = 1 << 53
 _MOST_IN_A_BIN = 0.5  # of the rows, before bins are made to grow
 _COMMON = 0.05  # the quantile of the positive numbers at which growing bins begin
 _HEAP = 0.1  # of the rows with the very same number
+_MOST_DECIMALS = 4  # further ones are those of a measurement or a computation
 _ID_ROWS = 20  # with fewer rows, all cells being different means nothing
 _FORMS = (  # texts that a country writes for what is read in another form
     (
@@ -221,8 +224,7 @@ def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
         return _Leave("some numbers are infinite")
     if np.array_equal(numbers, np.floor(numbers)):
         return _integers(column, notes)
-    low, high = float(numbers.min()), float(numbers.max())
-    if low == high:
+    if numbers.min() == numbers.max():
         return _Leave("all numbers are the same")
     binning = _cut(numbers, notes, whole=False)
     return Attribute(column.name, "real", binning, missing=column.missing)
@@ -231,10 +233,11 @@ def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
 def _cut(numbers: Numbers, notes: list[str], *, whole: bool) -> Binning:
     """Bins for a column of numbers; growing ones where equal ones leave most rows in one bin."""
     low, high = numbers.min().item(), numbers.max().item()
-    binning = round_numbers(low, high, whole=whole)
+    decimals = None if whole else _decimals(numbers)
+    binning = _with(decimals, round_numbers(low, high, whole=whole))
     if low >= 0 and _fullest(binning, numbers) > _MOST_IN_A_BIN:
         common = np.quantile(numbers[numbers > 0], _COMMON).item()
-        growing = growing_numbers(low, common, high, whole=whole)
+        growing = _with(decimals, growing_numbers(low, common, high, 0 if whole else decimals))
         if _fullest(growing, numbers) < _fullest(binning, numbers):
             binning = growing
             notes.append("most numbers are small: the bins grow, as equal ones would hide them")
@@ -251,11 +254,11 @@ def _heap(binning: Binning, numbers: Numbers) -> str | None:
     heap = values[[counts.argmax()]]
     place = int(binning.assign(heap)[0][0])
     first, last = binning.first[place], binning.last[place]
-    if counts.max() <= _HEAP * len(numbers) or first == last:
+    if counts.max() <= _HEAP * len(numbers) or _single(binning)[place]:
         return None
     remedy = (
         "list edges that give it a bin of its own"
-        if binning.whole
+        if binning.whole or binning.decimals is not None
         else "empty these cells (missing = true), or say it in a column of its own"
     )
     return (
@@ -267,7 +270,30 @@ def _heap(binning: Binning, numbers: Numbers) -> str | None:
 def _fullest(binning: Binning, numbers: Numbers) -> float:
     """The largest share of the numbers in a bin that holds different ones."""
     counts = np.bincount(binning.assign(numbers)[0], minlength=binning.count)
-    return float(counts[binning.first < binning.last].max(initial=0)) / len(numbers)
+    return float(counts[~_single(binning)].max(initial=0)) / len(numbers)
+
+
+def _single(binning: Binning) -> NDArray[np.bool_]:
+    """Which bins hold one number only."""
+    known = binning.whole or binning.decimals is not None
+    return binning.steps == 1 if known else np.zeros(binning.count, np.bool_)
+
+
+def _decimals(numbers: Numbers) -> int | None:
+    """How many the numbers are written with; None if they are measured, not counted in cents."""
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        if np.array_equal(np.round(numbers, decimals), numbers):
+            return decimals
+    return None
+
+
+def _with(decimals: int | None, binning: Binning) -> Binning:
+    """The bins with these decimals, where they have room for them."""
+    if decimals is None:
+        return binning
+    with contextlib.suppress(InputError):
+        return binning.with_decimals(decimals)
+    return binning
 
 
 def _dates(column: _Column, notes: list[str]) -> Attribute | _Leave:

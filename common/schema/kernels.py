@@ -134,16 +134,10 @@ def draw_real(
     words: NDArray[np.uint64],
     first: NDArray[np.float64],
     last: NDArray[np.float64],
-    per_unit: float,
-    up: bool,  # noqa: FBT001  (compiled functions take no keywords)
     numbers: NDArray[np.float64],
 ) -> None:
     """A number inside each bin from the upper 53 bits of a word, as `Binning.draw` does it."""
     for row in range(len(bins)):
         low, high = first[bins[row]], last[bins[row]]
         fraction = np.float64(words[row] >> np.uint64(11)) * 2.0**-53
-        number = low + fraction * (high - low)
-        if per_unit > 0:
-            steps = number * per_unit
-            number = (np.ceil(steps) if up else np.floor(steps)) / per_unit
-        numbers[row] = min(max(number, low), high)
+        numbers[row] = min(max(low + fraction * (high - low), low), high)

@@ -38,39 +38,40 @@ def round_numbers(low: float, high: float, *, whole: bool) -> Binning:
     return Binning.equal_width(float(first), float(last), bins, whole=False)
 
 
-def growing_numbers(low: float, common: float, high: float, *, whole: bool) -> Binning:
+def growing_numbers(low: float, common: float, high: float, decimals: int | None) -> Binning:
     """About 16 bins that grow with the numbers: for money, and whatever else is mostly small.
 
-    Zero is a bin of its own where numbers are whole, so that none stays none.
+    Zero is a bin of its own where decimals are known, so that none stays none.
 
     Args:
         low: the smallest number, not negative.
         common: a positive number that most of the positive ones exceed.
         high: the largest number.
-        whole: whether all of them are.
+        decimals: of the numbers; 0 if all are whole, None if they have any.
 
     Raises:
         InputError: the range cannot be cut.
     """
+    whole = decimals == 0
     start, first, end = (Fraction(str(number)) for number in (low, common, high))
-    ladders = [_ladder(first, end, digits.split(), whole=whole) for digits in _DIGITS]
+    ladders = [_ladder(first, end, digits.split(), decimals) for digits in _DIGITS]
     rungs = min(ladders, key=lambda rungs: _misfit(len(rungs)))
-    bottom = _ladder(start, start, ["1", "2", "5"], whole=whole)[0] if start > 0 else Fraction(0)
-    head = [bottom, Fraction(1)] if whole and start == 0 else [bottom]
+    bottom = _ladder(start, start, ["1", "2", "5"], decimals)[0] if start > 0 else Fraction(0)
+    head = [bottom, Fraction(1, 10**decimals)] if decimals is not None and start == 0 else [bottom]
     edges = [*head, *(rung for rung in rungs if rung > head[-1])]
     return Binning.from_edges([int(e) if whole else float(e) for e in edges], whole=whole)
 
 
 def _ladder(
-    first: Fraction, end: Fraction, digits: Sequence[str], *, whole: bool
+    first: Fraction, end: Fraction, digits: Sequence[str], decimals: int | None
 ) -> list[Fraction]:
     """The digits times powers of ten, from the last one up to `first` to the first above `end`."""
     exponents = range(math.floor(math.log10(first)) - 1, math.ceil(math.log10(end)) + 2)
     rungs = [
         Fraction(digit) * Fraction(10) ** exponent for exponent in exponents for digit in digits
     ]
-    if whole:
-        rungs = [rung for rung in rungs if rung.denominator == 1]
+    if decimals is not None:
+        rungs = [rung for rung in rungs if (rung * 10**decimals).denominator == 1]
     below = sum(rung <= first for rung in rungs)
     above = sum(rung <= end for rung in rungs)
     return rungs[max(0, below - 1) : above + 1]

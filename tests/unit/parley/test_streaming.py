@@ -52,6 +52,11 @@ max = 2
 bins = 4
 other = true
 [[attribute]]
+name = "paid"
+kind = "real"
+edges = [0, 0.01, 20, 500]
+decimals = 2
+[[attribute]]
 name = "born"
 kind = "date"
 min = 1900-01-01

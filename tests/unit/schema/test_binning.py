@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from common.errors import InputError
@@ -135,6 +135,56 @@ def test_numbers_that_no_decimals_fit_are_drawn_as_they_come(edges):
     drawn = binning.draw(np.zeros(100, dtype=int), np.random.default_rng(1).random(100))
     assert binning.assign(drawn)[1] is None
     assert len(np.unique(drawn)) > 5
+
+
+def test_declared_decimals_are_those_of_every_number_drawn():
+    binning = Binning.from_edges([0, 0.01, 0.3, 500], whole=False).with_decimals(2)
+    assert binning.steps.tolist() == [1, 29, 49_971]
+    grid = (np.arange(29_000) + 0.5) / 29_000
+    drawn = binning.draw(np.ones(29_000, dtype=int), grid)
+    numbers, counts = np.unique(drawn, return_counts=True)
+    assert numbers.tolist() == [hundredths / 100 for hundredths in range(1, 30)]
+    assert counts.tolist() == [1_000] * 29
+    assert (binning.draw(np.zeros(10, dtype=int), grid[:10]) == 0).all()
+    assert binning.draw(np.array([2]), np.array([np.nextafter(1.0, 0.0)])).tolist() == [500.0]
+    assert binning.centre(np.arange(3)).tolist() == [0.0, 0.15, 250.15]
+
+
+@given(
+    low=st.integers(-500, 500),
+    widths=st.lists(st.integers(1, 400), min_size=1, max_size=6),
+    decimals=st.integers(0, 4),
+    equal=st.booleans(),
+)
+def test_every_decimal_of_a_bin_is_drawn_and_no_other(low, widths, decimals, equal):
+    edges = [step / 10**decimals for step in np.cumsum([low, *widths]).tolist()]
+    if equal:
+        binning = Binning.equal_width(edges[0], edges[-1], len(widths), whole=False)
+        assume(min(np.diff(binning.edges)) * 10**decimals >= 1)
+    else:
+        binning = Binning.from_edges(edges, whole=False)
+    binning = binning.with_decimals(decimals)
+    all_numbers = np.arange(low, low + sum(widths) + 1) / 10**decimals
+    expected = np.bincount(binning.assign(all_numbers)[0], minlength=binning.count)
+    assert binning.steps.tolist() == expected.tolist()
+    bins = np.arange(300) % binning.count
+    drawn = binning.draw(bins, np.random.default_rng(1).random(300))
+    assert set(drawn.tolist()) <= set(all_numbers.tolist())
+    assert binning.assign(drawn)[0].tolist() == bins.tolist()
+
+
+@pytest.mark.parametrize(
+    ("edges", "decimals", "words"),
+    [
+        ((0.0, 0.25, 0.5, 9.0), 0, r"no such number is in the bin from 0.25 to 0.5"),
+        ((0.0, 1e9), 12, "more than numbers this large can have"),
+        ((0.0, 1.0), 16, "0 to 15"),
+        ((0.0, 1.0), -1, "0 to 15"),
+    ],
+)
+def test_decimals_that_a_bin_cannot_have_are_refused(edges, decimals, words):
+    with pytest.raises(InputError, match=words):
+        Binning.from_edges(edges, whole=False).with_decimals(decimals)
 
 
 def test_bins_default_to_sixteen_or_one_per_whole_number():

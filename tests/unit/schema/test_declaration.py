@@ -159,6 +159,9 @@ def test_a_hierarchy_over_bins_names_their_numbers():
             "whole seconds",
         ),
         (one("kind = 'integer'\nmin = 0\nmax = 9\nclip = true\nother = true"), "clip and other"),
+        (one("kind = 'integer'\nmin = 0\nmax = 9\ndecimals = 1"), "only real numbers have them"),
+        (one("kind = 'real'\nmin = 0\nmax = 9\ndecimals = 0"), "no such number is in the bin"),
+        (one("kind = 'real'\nmin = 0\nmax = 9\ndecimals = '2'"), "must be a whole number"),
         (one("kind = 'boolean'") + one("kind = 'boolean'"), "name 'a' is used 2 times"),
         ("ignore = ['a']\n" + one("kind = 'boolean'"), "name 'a' is used 2 times"),
     ],
@@ -232,6 +235,17 @@ ATTRIBUTES = st.one_of(
     st.builds(
         lambda edges, flags: ("real", Binning.from_edges(sorted(edges), whole=False), flags, None),
         st.lists(st.floats(-1e300, 1e300), min_size=3, max_size=6, unique=True),
+        FLAGS,
+    ),
+    st.builds(
+        lambda edges, decimals, flags: (
+            "real",
+            Binning.from_edges(sorted(edges), whole=False).with_decimals(decimals),
+            flags,
+            None,
+        ),
+        st.lists(st.integers(-1_000, 1_000).map(float), min_size=3, max_size=6, unique=True),
+        st.integers(0, 6),
         FLAGS,
     ),
     st.builds(

@@ -167,14 +167,25 @@ def test_skewed_numbers_get_bins_that_grow_and_none_stays_none():
     assert any("the bins grow" in note for note in proposal.notes)
 
 
+def test_amounts_in_cents_stay_such_and_none_stays_none():
+    frame = pd.DataFrame({"paid": np.where(money() > 0, (money() * 1.07).round(2), 0)})
+    proposal = infer(frame)
+    assert proposal.schema.attributes[0].domain.decimals == 2
+    drawn = proposal.schema.decode(proposal.schema.encode(frame), SeededRandomSource(1))["paid"]
+    assert (drawn == 0).sum() == (frame["paid"] == 0).sum()
+    assert (drawn.round(2) == drawn).all()
+    assert proposal.schema.attributes[0].labels[0] == "0"
+    assert not any("exactly 0" in note for note in proposal.notes)
+
+
 def test_a_heap_within_a_bin_is_pointed_out():
     rng = np.random.default_rng(1)
     hours = np.where(rng.random(500) < 0.4, 40, rng.integers(10, 60, 500))
-    cents = money() + 0.25
+    doses = money() * np.pi
     notes = "\n".join(infer(pd.DataFrame({"hours": hours})).notes)
     assert "hours: more than a tenth are exactly 40, in the bin 40..4" in notes
     assert "list edges" in notes
-    notes = "\n".join(infer(pd.DataFrame({"cents": np.where(cents < 1, 0, cents)})).notes)
+    notes = "\n".join(infer(pd.DataFrame({"doses": doses})).notes)
     assert "exactly 0, in the bin 0.." in notes
     assert "empty these cells" in notes
 

@@ -98,23 +98,27 @@ def test_ranges_of_dates_hold_the_data(one, other, by_day):
 
 
 def test_growing_bins_are_round_and_zero_has_its_own():
-    found = growing_numbers(0, 900, 400_000, whole=True)
+    found = growing_numbers(0, 900, 400_000, 0)
     assert found.edges == (
         0, 1, 700, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000, 10_000, 15_000, 20_000, 30_000,
         50_000, 70_000, 100_000, 150_000, 200_000, 300_000, 500_000,
     )  # fmt: skip
-    assert growing_numbers(0.0, 0.2, 90.0, whole=False).edges[:3] == (0.0, 0.2, 0.3)
-    assert growing_numbers(250, 900, 400_000, whole=True).low == 200
+    assert growing_numbers(0.0, 0.2, 90.0, None).edges[:3] == (0.0, 0.2, 0.3)
+    assert growing_numbers(0.0, 0.2, 90.0, 1).edges[:4] == (0.0, 0.1, 0.2, 0.3)
+    assert growing_numbers(250, 900, 400_000, 0).low == 200
 
 
 @given(
     numbers=st.lists(st.integers(0, 10**9), min_size=3).map(sorted).filter(lambda n: n[1] > 0),
-    whole=st.booleans(),
+    decimals=st.sampled_from([0, 1, 2, None]),
 )
-def test_growing_bins_hold_the_data(numbers, whole):
-    cells = np.array(numbers if whole else [n / 8 for n in numbers])
+def test_growing_bins_hold_the_data(numbers, decimals):
+    steps = 8 if decimals is None else 10**decimals
+    cells = np.array(numbers if decimals == 0 else [n / steps for n in numbers])
     low, common, high = cells[0].item(), cells[1].item(), cells[-1].item()
-    found = growing_numbers(low, common, high, whole=whole)
+    found = growing_numbers(low, common, high, decimals)
     _, outside = found.assign(cells)
     assert outside is None
     assert found.count <= 30
+    if decimals:
+        assert found.with_decimals(decimals).steps.min() >= 1
