@@ -40,6 +40,7 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.schema import Schema
 from common.study_signature import StudySignature
+from common.wording import many
 
 METHODS = ("subn+", "dp-subn", "dp-ccbn", "independent", "floor")
 PROFILES = ("sound", "paper")
@@ -123,8 +124,8 @@ class Study:
             )
         if not 0 <= self.colluders < max(2, len(names)):
             raise InputError(
-                f"colluders: {self.colluders} of {len(names)} parties cannot be tolerated; "
-                f"at most {len(names) - 1}"
+                f"colluders: {self.colluders} of {many(len(names), 'party')} cannot be "
+                f"tolerated; at most {len(names) - 1}"
             )
         if not 1 <= self.cohorts <= len(names):
             raise InputError(f"cohorts: 1 to {len(names)} (the parties), not {self.cohorts}")

@@ -29,6 +29,7 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import OsRandomSource, RandomSource
 from common.schema import Codes, Schema
+from common.wording import many
 from parley import release
 from parley.columns import Columns
 from parley.console import Reporter, silent
@@ -215,7 +216,7 @@ class FittedPrivBayes:
         return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
 
     def _repr_html_(self) -> str:
-        words = f"PrivBayes, epsilon {self.privacy['epsilon_delivered']}, {self.rows:,} rows"
+        words = f"PrivBayes, epsilon {self.privacy['epsilon_delivered']}, {many(self.rows, 'row')}"
         note = "" if self.privacy["private"] else " <strong>NOT PRIVATE</strong>"
         return f"<div><p>{words}{note}</p>{self.network_svg()}</div>"
 

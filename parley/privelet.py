@@ -30,6 +30,7 @@ from common.privacy.randomness import RandomSource, uniforms
 from common.schema import Codes, Schema
 from common.wavelet import RangeCount, RangeCounts, RangeRelease, plan_privelet, privelet, storage
 from common.wavelet.plan import METHODS
+from common.wording import many
 from parley import release
 from parley.columns import Columns
 from parley.console import Reporter, silent
@@ -184,7 +185,7 @@ class FittedPrivelet:
         note = "" if self.privacy["private"] else " <strong>NOT PRIVATE</strong>"
         return (
             f"<p>Privelet ({self.ranges.plan.method}), epsilon "
-            f"{self.privacy['epsilon_delivered']}, {self.rows:,} rows in "
+            f"{self.privacy['epsilon_delivered']}, {many(self.rows, 'row')} in "
             f"{self.ranges.plan.cells:,} cells{note}</p>"
         )
 

@@ -20,6 +20,7 @@ from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.codes import concatenate
+from common.wording import many
 from parley.console import Reporter, silent
 from parley.single_owner import source_of
 from parley.table_files import CsvFile, ParquetFile
@@ -108,7 +109,7 @@ def write_stream(
             if done < KEPT_ROWS:
                 kept.append(codes)
             done += codes.rows
-            tell(done / max(rows, 1), f"{done:,} rows")
+            tell(done / max(rows, 1), many(done, "row"))
     return concatenate(kept)
 
 

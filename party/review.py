@@ -16,6 +16,7 @@ from common.privacy.statement import suspicion
 from common.schema.refusals import describe
 from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from common.wording import many
 from party.policy import Circumstances, Policy
 
 _TRAVELS = {
@@ -213,16 +214,16 @@ def _about(study: Study) -> list[str]:
     columns = study.schema.attributes
     method = f"method {study.method}, profile {study.profile}"
     return [
-        f"{rows:,} made-up rows are published, and the model they are drawn from: {method}",
-        f"{len(columns)} columns of ours are read, and no other:",
+        f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
+        f"it reads {many(len(columns), 'column')} of ours, and no other:",
         *(f"{column.name}: {describe(column)}" for column in columns),
     ]
 
 
 def _members(study: Study, us: str) -> list[str]:
     return [
-        f"{member.name}{' (us)' if member.name == us else ''}: {member.rows:,} rows, identity "
-        f"{member.identity.fingerprint}"
+        f"{member.name}{' (us)' if member.name == us else ''}: {many(member.rows, 'row')}, "
+        f"identity {member.identity.fingerprint}"
         for member in study.members
     ]
 
@@ -233,13 +234,13 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     lines = []
     if tables:
         lines.append(
-            f"{tables:,} tables of counts ({cells:,} integers) with noise in them, "
+            f"{many(tables, 'table')} of counts ({many(cells, 'integer')}) with noise in them, "
             f"{_TRAVELS[study.aggregation]}"
         )
     if choices:
         lines.append(
-            f"{choices:,} choices made by a differentially private mechanism on our rows alone, "
-            "published as they are"
+            f"{many(choices, 'choice')} made by a differentially private mechanism on our rows "
+            "alone, published as they are"
         )
     lines.append("our number of rows, which the study makes public, and when we answer")
     lines.append("never: a row, an exact count, our budget, or the reason of a refusal")
@@ -349,9 +350,9 @@ def _against_parties_of_the_paper(study: Study) -> list[Protection]:
 def _phase_text(phase: PlannedStep) -> str:
     parts = [f"epsilon {shown(phase.epsilon)}"]
     if phase.tables:
-        parts.append(f"{phase.tables:,} tables of {phase.cells:,} cells in all")
+        parts.append(f"{many(phase.tables, 'table')} of {many(phase.cells, 'cell')} in all")
     if phase.choices:
-        parts.append(f"{phase.choices:,} choices of our own")
+        parts.append(f"{many(phase.choices, 'choice')} of our own")
     return f"{phase.phase}: {', '.join(parts)}"
 
 

@@ -14,6 +14,7 @@ import typer
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.tables import read_table
+from common.wording import many
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import AsJson
@@ -102,7 +103,7 @@ def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
         return
     console.result(f"schema of the made-up people: {target / release.SCHEMA}")
     for name, table in named.items():
-        console.result(f"{len(table):,} rows: {target / name}.csv")
+        console.result(f"{many(len(table), 'row')}: {target / name}.csv")
 
 
 def _run_study(people: pd.DataFrame, schema: Schema, options: StudyOptions, folder: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 from common.bundle.signatures import SignerRole
 from common.errors import InputError
 from common.schema.tables import read_table
+from common.wording import many
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import (
@@ -153,6 +154,6 @@ def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> No
         )
         return
     console.result(
-        f"{written.rows:,} synthetic rows, epsilon {privacy['epsilon_delivered']:g}: "
+        f"{many(written.rows, 'synthetic row')}, epsilon {privacy['epsilon_delivered']:g}: "
         f"{out / release.REPORT}"
     )

@@ -12,12 +12,12 @@ from common.web.pages import (
     badge,
     bullets,
     code,
-    many,
     moment,
     paragraph,
     section,
     table,
 )
+from common.wording import many
 from party.approvals import Decision
 from party.decisions import in_words
 from party.journal import Departure, StudyRecord
