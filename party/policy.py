@@ -85,7 +85,7 @@ class Policy:
     min_parties: int = 2
     min_colluders: int = 1
     min_key_bits: int = 2048
-    methods: tuple[str, ...] = METHODS
+    methods: tuple[str, ...] = tuple(METHODS)
     profiles: tuple[str, ...] = ("sound",)
     aggregations: tuple[str, ...] = (Aggregation.PAILLIER.value, Aggregation.MASKED.value)
     signers: tuple[str, ...] = ()
@@ -283,7 +283,7 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
         "min_parties": _number(1),
         "min_colluders": _number(0),
         "min_key_bits": _key_bits,
-        "methods": _words(METHODS),
+        "methods": _words(tuple(METHODS)),
         "profiles": _words(PROFILES),
         "aggregations": _words(tuple(each.value for each in Aggregation)),
         "signers": _words(None),

@@ -17,7 +17,7 @@ from common.schema.tables import read_table
 from common.wording import many
 from parley import console, release
 from parley.commands import new_app
-from parley.commands.options import AsJson
+from parley.commands.options import AsJson, StudyMethod
 from parley.consortium import Consortium
 from parley.evaluation import evaluate
 from parley.partition import at_random
@@ -41,7 +41,7 @@ def demo(
     ] = Path("demo-release"),
     rows: Annotated[int, typer.Option(min=30, help="How many people to make up.")] = 30_000,
     epsilon: Annotated[str, typer.Option(help="The privacy budget.")] = "1",
-    method: Annotated[str, typer.Option(help="Of the study.")] = DEFAULT_METHOD,
+    method: StudyMethod = DEFAULT_METHOD,
     aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",
     tables: Annotated[
         Path | None,

@@ -28,6 +28,7 @@ from parley.commands.options import (
     SignWith,
     delimiter_of,
     load_schema,
+    one_of,
     signer_of,
 )
 from parley.privbayes import PrivBayes
@@ -44,6 +45,12 @@ class Method(StrEnum):
     PRIVELET = "privelet"
 
 
+_METHODS = {
+    Method.PRIVBAYES: "a network, for many columns",
+    Method.PRIVELET: "range counts, for few columns",
+}
+
+
 @app.command()
 def synthesize(
     data: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
@@ -55,7 +62,7 @@ def synthesize(
     out: ReleaseFolder,
     method: Annotated[
         Method,
-        typer.Option(help="privbayes: any number of attributes. privelet: range counts, few."),
+        one_of(_METHODS, default=Method.PRIVBAYES),
     ] = Method.PRIVBAYES,
     rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
