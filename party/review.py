@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from common.crypto.sum_plan import Aggregation, Noise
-from common.privacy.statement import suspicion
+from common.crypto.sum_plan import Aggregation
+from common.privacy.statement import Protection, suspicion
+from common.protections import protections_of
 from common.schema.refusals import describe
 from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
@@ -45,15 +46,6 @@ class PlannedStep:
     tables: int = 0
     cells: int = 0
     choices: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
-    """Whether our rows are protected from somebody, and how."""
-
-    against: str
-    protected: bool
-    how: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +93,9 @@ class Review:
             document[key] = str(document[key])
         for phase in document["phases"]:
             phase["epsilon"] = str(phase["epsilon"])
+        for protection in document["protections"]:
+            if protection["epsilon"] is not None:
+                protection["epsilon"] = str(protection["epsilon"])
         return document
 
     def text(self) -> str:
@@ -166,7 +161,7 @@ def review(
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
-        protections=tuple(_protections(study, circumstances.cost)),
+        protections=tuple(protections_of(study, circumstances.cost)),
         limits=tuple(_limits(policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
@@ -247,25 +242,6 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     return lines
 
 
-def _protections(study: Study, cost: Fraction) -> list[Protection]:
-    exactly = f"whatever is published changes by at most a factor of exp({shown(cost)})"
-    public = Protection(
-        against="readers of the synthetic table and of everything published",
-        protected=True,
-        how=f"{exactly} in probability when one of our rows is replaced by another; "
-        f"{suspicion(float(cost))}",
-    )
-    clear = study.aggregation is Aggregation.CLEAR
-    curator = Protection(
-        against="the curator",
-        protected=not clear,
-        how="it receives our own vectors, with only a part of the noise in them"
-        if clear
-        else "it learns noisy sums over the parties, which are published anyway",
-    )
-    return [public, curator, *_against_parties(study)]
-
-
 def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
     """What an owner who signs for the people in the table has to know besides."""
     cost, spent = circumstances.cost, circumstances.spent_in_total
@@ -291,62 +267,6 @@ def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
     ]
 
 
-def _against_parties(study: Study) -> list[Protection]:
-    if len(study.members) == 1:
-        return []
-    if study.noise is Noise.ONE_SHARE:
-        return [
-            Protection(
-                against="the party whose share of noise is used",
-                protected=False,
-                how="it can subtract its noise from the sum",
-            )
-        ]
-    if study.profile == "paper":
-        return _against_parties_of_the_paper(study)
-    tolerated = study.effective_colluders
-    result = [
-        Protection(
-            against=f"the curator and up to {tolerated} other parties that pool what they know",
-            protected=study.aggregation is not Aggregation.CLEAR,
-            how="the noise of the remaining parties is enough by itself",
-        )
-    ]
-    if tolerated < len(study.members) - 1:
-        result.append(
-            Protection(
-                against=f"{tolerated + 1} or more other parties that pool what they know",
-                protected=False,
-                how="less noise than the study counts on is left when they subtract theirs. "
-                "Parties that somebody made up do pool: find out whose identities these are",
-            )
-        )
-    return result
-
-
-def _against_parties_of_the_paper(study: Study) -> list[Protection]:
-    """The paper assumes that nobody colludes; what that leaves open is said here."""
-    result = []
-    if study.method == "dp-subn":
-        result.append(
-            Protection(
-                against="another party",
-                protected=False,
-                how="a running table carries the noise of one party at a time, which can subtract "
-                "it",
-            )
-        )
-    result.append(
-        Protection(
-            against="the curator and another party that pool what they know",
-            protected=False,
-            how="partial sums on their way from party to party carry no masks, and the two can "
-            "open them",
-        )
-    )
-    return result
-
-
 def _phase_text(phase: PlannedStep) -> str:
     parts = [f"epsilon {shown(phase.epsilon)}"]
     if phase.tables:
@@ -357,8 +277,8 @@ def _phase_text(phase: PlannedStep) -> str:
 
 
 def _protection_text(protection: Protection) -> str:
-    word = "protected from" if protection.protected else "NOT PROTECTED from"
-    return f"{word} {protection.against}: {protection.how}"
+    word = "NOT PROTECTED from" if protection.epsilon is None else "protected from"
+    return f"{word} {protection.against}: {protection.assumes}"
 
 
 def shown(epsilon: Fraction) -> str:

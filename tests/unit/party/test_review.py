@@ -101,16 +101,18 @@ def test_a_cost_above_the_claim_and_a_refusal_stand_out():
         ({}, [True, True, True, False]),
         ({"colluders": 2}, [True, True, True]),
         ({"aggregation": Aggregation.MASKED}, [True, True, True, False]),
-        ({"aggregation": Aggregation.CLEAR}, [True, False, False, False]),
+        ({"aggregation": Aggregation.CLEAR}, [True, False, True, False]),
         ({"noise": Noise.ONE_SHARE, "profile": "paper"}, [True, True, False]),
         # Distributed noise does not help where partial sums have no masks, or noise is replaced.
-        ({"profile": "paper", "method": "dp-ccbn"}, [True, True, False]),
+        ({"profile": "paper", "method": "dp-ccbn"}, [True, True, True, False, False]),
         ({"profile": "paper", "method": "dp-subn"}, [True, True, False, False]),
         ({"parties": "a"}, [True, True]),
+        ({"method": "independent", "aggregation": Aggregation.CLEAR}, [True, True, True]),
     ],
 )
 def test_who_is_protected_from_whom(changes, protected):
-    assert [each.protected for each in reviewed(**changes).protections] == protected
+    found = reviewed(**changes).protections
+    assert [each.epsilon is not None for each in found] == protected
 
 
 def test_the_json_is_plain_and_holds_everything():
