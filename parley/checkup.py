@@ -28,7 +28,8 @@ from parley.proposals import records
 from parley.version import software
 from party import app as party_app
 from party.app import PartySettings
-from party.client.connection import OPEN, PROTOCOL, Greeting, Lines
+from party.client.connection import OPEN, PROTOCOL, Greeting
+from party.client.lines import Lines
 from party.ledger import Ledger
 from party.policy import Policy
 from party.sources.settings import SourceSettings

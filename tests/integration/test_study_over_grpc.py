@@ -20,7 +20,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState as CuratorState
 from parley.keyring import init_party
 from party.approvals import Decision
-from party.client.connection import Address, Lines
+from party.client.lines import Address, Lines
 from party.journal import Outgoing, StudyState
 from tests.integration.consortium import (
     Crash,
