@@ -14,7 +14,7 @@ from typing import assert_never
 from common.crypto.sum_plan import Aggregation
 from common.errors import InputError
 from common.privacy.accountant import Accountant, Release, laplace_release
-from common.privacy.statement import CLEAR_AGGREGATION, SEEDED, PrivacyStatement
+from common.privacy.statement import PrivacyStatement, shortcomings
 from common.protections import adds_up, protections_of
 from common.study import Study
 from common.subn.dp_ccbn import dp_ccbn
@@ -110,14 +110,14 @@ def statement_of(study: Study, accountant: Accountant, *, source_private: bool) 
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
     """
-    reasons = [] if source_private else [SEEDED]
-    if study.aggregation is Aggregation.CLEAR and adds_up(study):
-        reasons.append(CLEAR_AGGREGATION)
     return PrivacyStatement(
         requested=study.epsilon,
         accountant=accountant,
         protections=protections_of(study, accountant.delivered),
-        not_private_because=reasons,
+        not_private_because=shortcomings(
+            source_private=source_private,
+            clear_aggregation=study.aggregation is Aggregation.CLEAR and adds_up(study),
+        ),
         notes=_notes(study, accountant),
     )
 
