@@ -19,8 +19,7 @@ def protections_of(study: Study, epsilon: Fraction) -> list[Protection]:
     public = Protection(
         against="the public",
         epsilon=epsilon,
-        assumes="whatever is published would have been at most exp(epsilon) times as likely with "
-        "another row in the place of any one",
+        assumes="it sees nothing but what is published",
     )
     protections = [public, _curator(study, epsilon)]
     if len(study.members) > 1:

@@ -108,6 +108,7 @@ class Review:
             "What it costs",
             f"  epsilon {shown(self.cost)} for each of our rows"
             + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
+            "  what is published is at most exp(epsilon) times likelier with one row than another",
             f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
             "",
             "What it is about",
