@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from common.crypto.sum_plan import Aggregation, Noise
-from common.privacy.statement import Protection
+from common.privacy.statement import Protection, suspicion
 from common.study import Study
 
 
@@ -19,7 +19,7 @@ def protections_of(study: Study, epsilon: Fraction) -> list[Protection]:
     public = Protection(
         against="the public",
         epsilon=epsilon,
-        assumes="it sees nothing but what is published",
+        assumes=f"it sees nothing but what is published; {suspicion(float(epsilon))}",
     )
     protections = [public, _curator(study, epsilon)]
     if len(study.members) > 1:

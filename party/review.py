@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from common.crypto.sum_plan import Aggregation
-from common.privacy.statement import Protection, suspicion
+from common.privacy.statement import Protection
 from common.protections import protections_of
 from common.schema.refusals import describe
 from common.study import Study
