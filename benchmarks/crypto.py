@@ -25,7 +25,7 @@ from rich.table import Table
 
 from common.crypto.blinding import FixedBaseBlinder, Pool, PowerBlinder
 from common.crypto.identity import Identity
-from common.crypto.packing import Packing
+from common.crypto.packing import Packing, noise_bound
 from common.crypto.paillier import Blinder, PrivateKey, PublicKey, generate_key_pair
 from common.crypto.secure_sum import run_secure_sum
 from common.crypto.sum_plan import Aggregation, Noise, SumPlan
@@ -49,12 +49,11 @@ class Bench:
     def make(cls) -> Bench:
         """A 2048-bit key and one party's counts for a release of Adult's size."""
         private_key = generate_key_pair(2048, OsRandomSource())
-        packing = Packing.for_sums(
-            private_key.public_key.plaintext_bits,
+        packing = Packing(
+            plaintext_bits=private_key.public_key.plaintext_bits,
             rows=ROWS,
             parties=PARTIES,
-            noise_scale=NOISE_SCALE,
-            cells=CELLS,
+            noise_bound=noise_bound(NOISE_SCALE, PARTIES * CELLS),
         )
         counts = np.random.default_rng(1).integers(0, ROWS // PARTIES, CELLS)
         return cls(private_key, packing, counts)

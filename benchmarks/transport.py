@@ -43,8 +43,8 @@ from parley.keyring import Keyring, init_curator, init_party
 from parley.population import demo_schema_toml, make_population
 from party.approvals import Approvals
 from party.client.attendance import Attendance
-from party.client.connection import Address, Lines
 from party.client.household import Household
+from party.client.lines import Address, Lines
 from party.client.patience import Patience
 from party.journal import Journal
 from party.ledger import Ledger

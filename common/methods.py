@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import assert_never
 
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.sum_plan import Aggregation
 from common.errors import InputError
 from common.privacy.accountant import Accountant, Release, laplace_release
-from common.privacy.statement import CLEAR_AGGREGATION, SEEDED, PrivacyStatement, Protection
+from common.privacy.statement import PrivacyStatement, shortcomings
+from common.protections import adds_up, protections_of
 from common.study import Study
 from common.subn.dp_ccbn import dp_ccbn
 from common.subn.dp_subn import dp_subn
@@ -109,112 +110,16 @@ def statement_of(study: Study, accountant: Accountant, *, source_private: bool) 
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
     """
-    reasons = [] if source_private else [SEEDED]
-    if study.aggregation is Aggregation.CLEAR and _sums(study):
-        reasons.append(CLEAR_AGGREGATION)
     return PrivacyStatement(
         requested=study.epsilon,
         accountant=accountant,
-        protections=_protections(study, accountant),
-        not_private_because=reasons,
+        protections=protections_of(study, accountant.delivered),
+        not_private_because=shortcomings(
+            source_private=source_private,
+            clear_aggregation=study.aggregation is Aggregation.CLEAR and adds_up(study),
+        ),
         notes=_notes(study, accountant),
     )
-
-
-def _protections(study: Study, accountant: Accountant) -> list[Protection]:
-    delivered = accountant.delivered
-    parties = [
-        Protection(against="the public", epsilon=delivered, assumes="sees what is published"),
-        _curator(study, delivered),
-    ]
-    if len(study.members) == 1:
-        return parties
-    return [*parties, *_other_parties(study, delivered)]
-
-
-def _curator(study: Study, delivered: Fraction) -> Protection:
-    who = "the curator"
-    if not _sums(study):
-        return Protection(against=who, epsilon=delivered, assumes="it is sent noisy models only")
-    if study.aggregation is Aggregation.CLEAR:
-        return Protection(against=who, epsilon=None, assumes="it added up exact counts")
-    if study.noise is Noise.ONE_SHARE:
-        assumes = (
-            "no party tells it anything, it made its key as it should, and it proves that it "
-            "selected one share of noise"
-        )
-    elif _withstands_pooling(study):
-        assumes = (
-            "the noise is the parties' own, so it cannot switch it off; "
-            f"up to {study.effective_colluders} of them may tell it all they know"
-        )
-    else:
-        assumes = "no party tells it anything"
-    return Protection(against=who, epsilon=delivered, assumes=assumes)
-
-
-def _sums(study: Study) -> bool:
-    """Whether anything is added up: otherwise every party publishes a model of its own."""
-    return study.method != "independent"
-
-
-def _withstands_pooling(study: Study) -> bool:
-    """Whether the curator and tolerated colluders together still see noisy sums only.
-
-    The paper's ring has no masks, so that a neighbour and the curator can open partial products. In
-    the clear the curator has every party's own vector, under a share of the noise.
-    """
-    return study.profile == "sound" and study.aggregation is not Aggregation.CLEAR
-
-
-def _other_parties(study: Study, delivered: Fraction) -> list[Protection]:
-    if not _sums(study):
-        return [
-            Protection(
-                against="all other parties together, and the curator",
-                epsilon=delivered,
-                assumes="each party's model is made by itself alone",
-            )
-        ]
-    if study.noise is Noise.ONE_SHARE:
-        chance = Fraction(1, len(study.members))
-        return [
-            Protection(
-                against="another party",
-                epsilon=None,
-                assumes="every sum carries one party's noise: that party can subtract it, and a "
-                f"party that subtracts its own share is right with probability {chance}",
-            )
-        ]
-    if study.profile == "paper" and study.method == "dp-subn":
-        return [
-            Protection(
-                against="another party",
-                epsilon=None,
-                assumes="a running statistic carries the noise of the party whose turn was last: "
-                "that party can subtract it",
-            )
-        ]
-    limit = study.effective_colluders
-    if limit == 0:
-        return [
-            Protection(
-                against="another party",
-                epsilon=None,
-                assumes="the study tolerates no colluders: a party can subtract its own share of "
-                "the noise",
-            )
-        ]
-    who = "another party" if limit == 1 else f"up to {limit} other parties together"
-    alone = "with or without" if _withstands_pooling(study) else "without"
-    return [
-        Protection(
-            against=f"{who}, {alone} the curator",
-            epsilon=delivered,
-            assumes="the noise of the parties that do not collude makes up the whole; messages "
-            "between parties are sealed to keys pinned in the study",
-        )
-    ]
 
 
 def _notes(study: Study, accountant: Accountant) -> list[str]:

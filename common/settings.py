@@ -4,7 +4,9 @@ A service's settings are a frozen dataclass. Each value remembers where it came 
 `config show` can say so. A key that the service does not know is an error wherever it is written: a
 misspelt limit that is silently ignored is no limit.
 
-    settings = read_settings(CuratorSettings, file=path, environment=os.environ, flags={})
+    settings = read_settings(
+        CuratorSettings, prefix="PARLEY_CURATOR_", file=path, environment=os.environ, flags={}
+    )
     settings.values.listen            # "0.0.0.0:7443"
     settings.origins["listen"]        # "PARLEY_CURATOR_LISTEN"
 

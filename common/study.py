@@ -25,7 +25,7 @@ import binascii
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -40,8 +40,16 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.schema import Schema
 from common.study_signature import StudySignature
+from common.wording import many
 
-METHODS = ("subn+", "dp-subn", "dp-ccbn", "independent", "floor")
+METHODS: Mapping[str, str] = {
+    "subn+": "few noisy sums, and one model",
+    "dp-subn": "a network, updated owner by owner",
+    "dp-ccbn": "a network, all candidates summed",
+    "independent": "each owner's own PrivBayes, stacked",
+    "floor": "every column by itself, to compare with",
+}
+"""The methods by name, each in a few words: what `--help` says of them."""
 PROFILES = ("sound", "paper")
 ENCODINGS = ("own", "binary")
 _VERSION = 1
@@ -123,8 +131,8 @@ class Study:
             )
         if not 0 <= self.colluders < max(2, len(names)):
             raise InputError(
-                f"colluders: {self.colluders} of {len(names)} parties cannot be tolerated; "
-                f"at most {len(names) - 1}"
+                f"colluders: {self.colluders} of {many(len(names), 'party')} cannot be "
+                f"tolerated; at most {len(names) - 1}"
             )
         if not 1 <= self.cohorts <= len(names):
             raise InputError(f"cohorts: 1 to {len(names)} (the parties), not {self.cohorts}")
@@ -300,6 +308,6 @@ def _member(entry: object) -> Member:
     return Member(name=entry["name"], rows=entry["rows"], identity=PublicIdentity(encoded))
 
 
-def _one_of(key: str, value: object, known: tuple[object, ...]) -> None:
+def _one_of(key: str, value: object, known: Collection[object]) -> None:
     if value not in known:
         raise InputError(f"{key}: {value!r} is not one of {', '.join(map(str, known))}")

@@ -16,6 +16,7 @@ from common.database import Database
 from common.errors import LocalError
 from common.messages import Message, ResultPublished, StepOpened, StudyOpened
 from common.study import Study
+from common.wording import many
 
 SETTING_UP = "setting up"
 _SETTING_UP_STEP = -1
@@ -62,7 +63,7 @@ class PhaseTraffic:
         """For people."""
         sent, received = sum(self.sent.values()), sum(self.received.values())
         return (
-            f"{self.rounds} rounds, {self.seconds:.1f} s, {sent:,} bytes sent by parties, "
+            f"{many(self.rounds, 'round')}, {self.seconds:.1f} s, {sent:,} bytes sent by parties, "
             f"{received:,} received"
         )
 

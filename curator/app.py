@@ -1,7 +1,7 @@
 """The curator put together: settings in, a running server out. Nothing is wired anywhere else.
 
 with stopping_on_signals() as stopping:
-    serve(settings, publish=make_release, stopping=stopping)
+    serve(settings, publish=make_release, stopping=stopping, clock=..., software=...)
 """
 
 from __future__ import annotations

@@ -22,12 +22,14 @@ from common.study import Member, Study
 from common.wire import peers
 from common.wire.certificates import Role, expiry_warning, subject_of
 from common.wire.credentials import CredentialFiles, Credentials, read
+from common.wording import many
 from curator.app import CuratorSettings, open_store
 from parley.proposals import records
 from parley.version import software
 from party import app as party_app
 from party.app import PartySettings
-from party.client.connection import OPEN, PROTOCOL, Greeting, Lines
+from party.client.connection import OPEN, PROTOCOL, Greeting
+from party.client.lines import Lines
 from party.ledger import Ledger
 from party.policy import Policy
 from party.sources.settings import SourceSettings
@@ -190,7 +192,8 @@ def _ledger(file: Path) -> str:
     try:
         ledger = Ledger(database)
         ledger.verify()
-        return f"epsilon {ledger.spent()} spent in {len(ledger.entries())} entries, chain intact"
+        entries = many(len(ledger.entries()), "entry")
+        return f"epsilon {ledger.spent()} spent in {entries}, chain intact"
     finally:
         database.close()
 
@@ -205,8 +208,8 @@ def _rows(
     if isinstance(wanted, Study):
         agreed = _member(wanted, files).rows
         if rows != agreed:
-            raise InputError(f"{rows:,} rows; the study says {agreed:,}: ask for a new study")
-    return f"{settings.kind}, {rows:,} rows, all of the schema"
+            raise InputError(f"{many(rows, 'row')}; the study says {agreed:,}: ask for a new study")
+    return f"{settings.kind}, {many(rows, 'row')}, all of the schema"
 
 
 def _member(study: Study, files: CredentialFiles) -> Member:
@@ -299,11 +302,11 @@ def _fits(source: Callable[[], SourceSettings], study: Study, files: CredentialF
 
 def _revocations(path: Path) -> str:
     listed = peers.parse_revocations(read(path).decode(errors="replace"), path)
-    return f"{len(listed)} certificates revoked"
+    return f"{many(len(listed), 'certificate')} revoked"
 
 
 def _studies(settings: CuratorSettings) -> str:
-    return f"{len(records(settings))} studies"
+    return many(len(records(settings)), "study")
 
 
 def _parties(settings: CuratorSettings) -> str:

@@ -34,11 +34,14 @@ from common.rounds import decode_total, sum_plan_of
 from common.schema import Schema
 from common.study import Study
 from common.subn.steps import ChoiceStep, Model, Step
+from common.wording import many
 from parley import release
 from parley.console import Reporter, silent
 from parley.report.study_figures import study_noise
 
 _MOST_TEXT = 64 << 20
+# PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
+# epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
 _MOST_MODEL = 1 << 30
 _MOST_RESULTS = 1 << 30
 _MOST_HEADER = 1 << 20
@@ -238,14 +241,16 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
     for number, result in enumerate(results):
         step = plan.step()
         if step is None:
-            raise InputError(f"there are {len(results)} results, of {number} steps")
+            raise InputError(
+                f"expected the results of {many(number, 'step')}, found {len(results)}"
+            )
         value: bytes | NDArray[np.int64] = result
         if not isinstance(step, ChoiceStep):
             value = decode_total(sum_plan_of(bounds, number, step, None, history=b""), result)
         plan.advance(value)
         steps.append(step)
     if plan.step() is not None:
-        raise InputError(f"there are {len(results)} results, and the study has more steps")
+        raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
     return steps, plan.model()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from common.crypto.sum_plan import Aggregation
 from common.privacy.budget import shown
+from common.wording import many
 from parley.forecast import EpsilonForecast, Forecast, PhaseForecast
 from parley.trial import Distances
 
@@ -17,8 +18,9 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     """What `parley plan` prints."""
     study = found.study
     yield (
-        f"Study {study.name!r}: {study.method}, {len(study.members)} parties, {study.rows:,} rows, "
-        f"{len(study.schema.names)} attributes, aggregation {study.aggregation.value}"
+        f"Study {study.name!r}: {study.method}, "
+        f"{many(len(study.members), 'party')}, {many(study.rows, 'row')}, "
+        f"{many(len(study.schema.names), 'attribute')}, aggregation {study.aggregation.value}"
     )
     yield f"A forecast on {found.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
     if found.stand_in_rows < study.rows:
@@ -32,7 +34,10 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
         [_phase_words(phase, study.rows) for phase in own.phases],
     )  # fmt: skip
     yield ""
-    yield f"Expected average distance of marginals (0 is perfect, 1 is disjoint; {found.runs} runs)"
+    yield (
+        f"Expected average distance of marginals (0 is perfect, 1 is disjoint; "
+        f"{many(found.runs, 'run')})"
+    )
     yield from _table(
         ["epsilon", "costs", *_headings(own.distances), *_headings(own.floor, "floor ")],
         [
@@ -123,7 +128,7 @@ def _distance_json(distances: Distances) -> dict[str, float]:
 def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
     size = ""
     if phase.largest is not None:
-        size = f"up to {phase.largest:,} cells, {phase.widest} wide"
+        size = f"up to {many(phase.largest, 'cell')}, {phase.widest} wide"
     elif phase.tables:
         each = round(phase.cells / phase.tables)
         size = "one count" if each == 1 else f"about {each:,} cells"
@@ -133,7 +138,7 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
             f"{float(phase.sensitivity):g}", f"{float(phase.scale):,.4g}", f"{phase.noise:,.3g}",
             f"{phase.noise / rows:.2%}",
         ]  # fmt: skip
-    tables = f"{phase.tables:,}" if phase.tables else f"{phase.choices} choices"
+    tables = f"{phase.tables:,}" if phase.tables else many(phase.choices, "choice")
     return [
         phase.phase, str(phase.steps), tables, f"{phase.cells:,}", size, *noise,
         f"{shown(phase.epsilon):.4g}",

@@ -7,12 +7,15 @@ import pandas as pd
 
 from common.errors import InputError
 from common.privacy.randomness import RandomSource
+from common.wording import many
 
 
 def at_random(table: pd.DataFrame, parties: int, source: RandomSource) -> dict[str, pd.DataFrame]:
     """Rows dealt out at random, equally."""
     if not 1 <= parties <= len(table):
-        raise InputError(f"{len(table):,} rows cannot be dealt out to {parties:,} parties")
+        raise InputError(
+            f"{many(len(table), 'row')} cannot be dealt out to {many(parties, 'party')}"
+        )
     order = np.argsort(source.words(len(table)), kind="stable")
     return {
         f"party {number + 1}": table.iloc[np.sort(order[number::parties])]

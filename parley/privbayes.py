@@ -17,8 +17,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from common.bayes.constraints import Constraints
 from common.bayes.model import PrivBayesModel
 from common.bayes.network import Network
@@ -29,9 +27,11 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import OsRandomSource, RandomSource
 from common.schema import Codes, Schema
+from common.wording import many
 from parley import release
 from parley.columns import Columns
 from parley.console import Reporter, silent
+from parley.fitted_model import FittedModel
 from parley.model_count import ModelCount, model_count
 from parley.report.network_picture import draw_network
 from parley.report.released import model_noise, network_drawing
@@ -109,7 +109,9 @@ class PrivBayes:
             party=OWNER,
         )
         privacy = statement_of(epsilon, accountant, source)
-        return FittedPrivBayes(domains, model, privacy, columns, self.seed)
+        return FittedPrivBayes(
+            model=model, schema=domains, privacy=privacy, columns=columns, seed=self.seed
+        )
 
     def _options(self, schema: Schema) -> PrivBayesOptions:
         network = None
@@ -149,51 +151,24 @@ def _choice(kind: Any, written: str) -> Any:  # noqa: ANN401  (one of two enumer
         ) from None
 
 
-@dataclass(frozen=True, eq=False)
-class FittedPrivBayes:
-    """A model of a table, released under differential privacy: all of it may be published.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedPrivBayes(FittedModel):
+    """A model of a table; see `FittedModel` for what is not here.
 
     Attributes:
-        schema: the public domains.
         model: the network and the noisy tables.
-        privacy: the privacy statement, as in privacy.json.
-        columns: the columns of the input.
-        seed: of a run that is not private.
     """
 
-    schema: Schema
     model: PrivBayesModel
-    privacy: dict[str, object]
-    columns: Columns
-    seed: int | None = None
 
     @property
     def rows(self) -> int:
         """The public number of rows that the model was fitted to."""
         return self.model.plan.rows
 
-    @property
-    def output_rows(self) -> int:
-        """How many synthetic rows are made if nobody says."""
-        return self.rows
-
-    def sample_codes(self, rows: int | None = None) -> Codes:
-        """Synthetic rows as codes of the schema."""
-        wanted = self.output_rows if rows is None else rows
-        return self.draw(wanted, source_of(self.seed, "rows"))
-
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self.model.sample(rows, source)
-
-    def decode(self, codes: Codes) -> pd.DataFrame:
-        """Codes as a table like the input."""
-        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
-        return self.columns.shape(table, self.schema)
-
-    def sample(self, rows: int | None = None) -> pd.DataFrame:
-        """Any number of synthetic rows, by default as many as there were; they cost nothing."""
-        return self.decode(self.sample_codes(rows))
 
     def count(self, query: str) -> ModelCount:
         """How many rows satisfy a query, by a million rows drawn from the model.
@@ -215,7 +190,7 @@ class FittedPrivBayes:
         return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
 
     def _repr_html_(self) -> str:
-        words = f"PrivBayes, epsilon {self.privacy['epsilon_delivered']}, {self.rows:,} rows"
+        words = f"PrivBayes, epsilon {self.privacy['epsilon_delivered']}, {many(self.rows, 'row')}"
         note = "" if self.privacy["private"] else " <strong>NOT PRIVATE</strong>"
         return f"<div><p>{words}{note}</p>{self.network_svg()}</div>"
 
@@ -244,7 +219,7 @@ class FittedPrivBayes:
             raise InputError(f"{where}: {error}") from None
         if model.plan.sizes != schema.sizes:
             raise InputError(f"{where}: the model and its schema do not belong together")
-        return cls(schema, model, privacy, columns)
+        return cls(model=model, schema=schema, privacy=privacy, columns=columns)
 
     def save(self, path: Path | str) -> None:
         """Write the model to a file that `parley.load` reads; it needs no data."""

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from common.bayes.consistency import project
@@ -30,9 +29,11 @@ from common.privacy.randomness import RandomSource, uniforms
 from common.schema import Codes, Schema
 from common.wavelet import RangeCount, RangeCounts, RangeRelease, plan_privelet, privelet, storage
 from common.wavelet.plan import METHODS
+from common.wording import many
 from parley import release
 from parley.columns import Columns
 from parley.console import Reporter, silent
+from parley.fitted_model import FittedModel
 from parley.single_owner import (
     OWNER,
     Table,
@@ -92,29 +93,20 @@ class Privelet:
             **choices,
         )
         privacy = statement_of(epsilon, accountant, source)
-        return FittedPrivelet(ranges, privacy, columns, self.seed)
+        return FittedPrivelet(
+            ranges=ranges, schema=domains, privacy=privacy, columns=columns, seed=self.seed
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class FittedPrivelet:
-    """A range release: all of it may be published.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedPrivelet(FittedModel):
+    """A range release; see `FittedModel` for what is not here.
 
     Attributes:
         ranges: the noisy counts, and answers from them.
-        privacy: the privacy statement, as in privacy.json.
-        columns: the columns of the input.
-        seed: of a run that is not private.
     """
 
     ranges: RangeRelease
-    privacy: dict[str, object]
-    columns: Columns
-    seed: int | None = None
-
-    @property
-    def schema(self) -> Schema:
-        """The public domains."""
-        return self.ranges.schema
 
     @property
     def rows(self) -> int:
@@ -134,33 +126,14 @@ class FittedPrivelet:
         """Running sums of the nearest table that has no negative cell and the right total."""
         return np.cumsum(project(self.ranges.matrix(), total=self.rows))
 
-    @property
-    def output_rows(self) -> int:
-        """How many synthetic rows are made if nobody says."""
-        return self.rows
-
-    def sample_codes(self, rows: int | None = None) -> Codes:
-        """Synthetic rows as codes: independent draws from the noisy counts, made non-negative."""
-        wanted = self.output_rows if rows is None else rows
-        return self.draw(wanted, source_of(self.seed, "rows"))
-
     def draw(self, rows: int, source: RandomSource) -> Codes:
-        """Synthetic rows from a source of one's own."""
+        """Independent draws from the noisy counts, made non-negative."""
         if rows < 0:
             raise InputError(f"cannot sample {rows} rows: give 0 or more")
         heights = uniforms(rows, source) * self._ladder[-1]
         cells = np.searchsorted(self._ladder, heights, side="right")
         columns = np.unravel_index(np.minimum(cells, len(self._ladder) - 1), self.schema.sizes)
         return Codes.from_columns(columns, self.schema.sizes)
-
-    def decode(self, codes: Codes) -> pd.DataFrame:
-        """Codes as a table like the input."""
-        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
-        return self.columns.shape(table, self.schema)
-
-    def sample(self, rows: int | None = None) -> pd.DataFrame:
-        """Any number of synthetic rows, by default as many as there were; they cost nothing."""
-        return self.decode(self.sample_codes(rows))
 
     def to_json(self) -> dict[str, object]:
         """What was done, as plain JSON values: the content of model.json, without the counts."""
@@ -184,7 +157,7 @@ class FittedPrivelet:
         note = "" if self.privacy["private"] else " <strong>NOT PRIVATE</strong>"
         return (
             f"<p>Privelet ({self.ranges.plan.method}), epsilon "
-            f"{self.privacy['epsilon_delivered']}, {self.rows:,} rows in "
+            f"{self.privacy['epsilon_delivered']}, {many(self.rows, 'row')} in "
             f"{self.ranges.plan.cells:,} cells{note}</p>"
         )
 
@@ -207,6 +180,11 @@ class FittedPrivelet:
             with zipfile.ZipFile(path) as archive:
                 about = json.loads(archive.read(_ABOUT))
             columns = Columns({str(k): str(v) for k, v in about["columns"].items()})
-            return cls(ranges, dict(about["privacy"]), columns)
+            return cls(
+                ranges=ranges,
+                schema=ranges.schema,
+                privacy=dict(about["privacy"]),
+                columns=columns,
+            )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{path}: {_ABOUT} is missing or damaged: {error!r}") from None

@@ -80,6 +80,7 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
     statement = statement_of(study, accountant, source_private=outcome.private)
     return FittedStudy(
         study=study,
+        schema=study.schema,
         model=outcome.model,
         steps=tuple(outcome.steps),
         results=tuple(outcome.results),

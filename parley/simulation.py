@@ -97,6 +97,7 @@ def run_in_process(
     columns = next(iter(encoded.values()))[1]
     return FittedStudy(
         study=study,
+        schema=domains,
         model=run.model,
         steps=run.steps,
         results=run.results,

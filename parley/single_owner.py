@@ -88,7 +88,7 @@ def statement_of(
                 assumes="the owner's machine keeps the rows and the noise to itself",
             ),
         ],
-        not_private_because=shortcomings(source),
+        not_private_because=shortcomings(source_private=source.private),
         notes=[
             "A person with several rows is protected less: k rows by k times the epsilon.",
             "The schema and the number of rows are public, and not protected.",

@@ -21,8 +21,9 @@ import parley
 import party
 from common.errors import InputError
 from common.schema.columns import is_text
+from parley.fitted_model import FittedModel
 from parley.single_owner import source_of
-from parley.streaming import BLOCK_ROWS, Blocks, Drawable, one_of_each
+from parley.streaming import BLOCK_ROWS, Blocks, one_of_each
 from party.sources.spark import quiet, ship
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _PARTITION_BLOCKS = 64  # 8 million rows, a file of some 200 MB
 def write_on_spark(
     session: SparkSession,
     folder: str,
-    fitted: Drawable,
+    fitted: FittedModel,
     rows: int,
     *,
     partition_blocks: int = _PARTITION_BLOCKS,
@@ -89,7 +90,7 @@ class PartitionDrawer:
                 yield from columns.cast(self.schema).combine_chunks().to_batches(BLOCK_ROWS)
 
 
-def _spark_schema(fitted: Drawable) -> pa.Schema:
+def _spark_schema(fitted: FittedModel) -> pa.Schema:
     """The columns of a release in their order, and in the types of Spark nearest to their own."""
     published = pa.Schema.from_pandas(
         fitted.decode(one_of_each(fitted.schema)), preserve_index=False

@@ -9,41 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from common.marginals.threads import map_in_threads, worker_count
-from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.codes import concatenate
+from common.wording import many
 from parley.console import Reporter, silent
+from parley.fitted_model import FittedModel
 from parley.single_owner import source_of
 from parley.table_files import CsvFile, ParquetFile
 
 BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
 KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here
-
-
-class Drawable(Protocol):
-    """A fitted model, as far as drawing rows goes."""
-
-    @property
-    def schema(self) -> Schema:
-        """The public domains."""
-
-    @property
-    def seed(self) -> int | None:
-        """Of a run that is not private."""
-
-    def draw(self, rows: int, source: RandomSource) -> Codes:
-        """Rows from this source; called from several threads."""
-
-    def decode(self, codes: Codes) -> pd.DataFrame:
-        """Codes as a table like the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +36,7 @@ class Blocks:
         rows: of all blocks.
     """
 
-    fitted: Drawable
+    fitted: FittedModel
     rows: int
 
     @property
@@ -73,7 +54,7 @@ class Blocks:
 
 def write_stream(
     path: Path,
-    fitted: Drawable,
+    fitted: FittedModel,
     rows: int,
     *,
     threads: int | None = None,
@@ -108,7 +89,7 @@ def write_stream(
             if done < KEPT_ROWS:
                 kept.append(codes)
             done += codes.rows
-            tell(done / max(rows, 1), f"{done:,} rows")
+            tell(done / max(rows, 1), many(done, "row"))
     return concatenate(kept)
 
 

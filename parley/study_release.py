@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 
 from common.marginals import count
 from common.privacy.randomness import RandomSource
@@ -15,13 +14,12 @@ from common.schema import Codes, Schema
 from common.study import Study
 from common.subn.network_model import NetworkModel
 from common.subn.steps import Model, Step
-from parley.columns import Columns
+from parley.fitted_model import FittedModel
 from parley.privbayes import FORMAT
 from parley.report.network_picture import Edge, draw_network
 from parley.report.relations import stands_out
 from parley.report.released import NetworkDrawing, mutual_information
 from parley.report.study_figures import study_noise
-from parley.single_owner import source_of
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
@@ -38,34 +36,23 @@ _NO_TREE = "No two attributes depend on each other in the synthetic rows but by 
 _BY_CHANCE = ", no more than by chance"
 
 
-@dataclass(frozen=True, eq=False)
-class FittedStudy:
-    """The outcome of a study: everything in it is noisy, so all of it may be published.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedStudy(FittedModel):
+    """The outcome of a study; see `FittedModel` for what is not here.
 
     Attributes:
         study: what was agreed.
         model: what the curator learnt.
         steps: every step that was made.
         results: what was published in each of them.
-        privacy: the privacy statement, as in privacy.json.
-        columns: the columns of the owners' tables.
         transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
-        seed: of a run that is not private.
     """
 
     study: Study
     model: Model
     steps: tuple[Step, ...]
     results: tuple[bytes, ...]
-    privacy: dict[str, object]
-    columns: Columns
     transcript: Mapping[str, object]
-    seed: int | None = None
-
-    @property
-    def schema(self) -> Schema:
-        """The public domains."""
-        return self.study.schema
 
     @property
     def rows(self) -> int:
@@ -77,23 +64,9 @@ class FittedStudy:
         """How many synthetic rows are made if nobody says."""
         return self.study.output_rows or self.rows
 
-    def sample_codes(self, rows: int | None = None) -> Codes:
-        """Synthetic rows as codes of the schema."""
-        wanted = self.output_rows if rows is None else rows
-        return self.draw(wanted, source_of(self.seed, "rows"))
-
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self.model.sample(rows, source)
-
-    def decode(self, codes: Codes) -> pd.DataFrame:
-        """Codes as a table like the owners'."""
-        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
-        return self.columns.shape(table, self.schema)
-
-    def sample(self, rows: int | None = None) -> pd.DataFrame:
-        """Any number of synthetic rows; they cost nothing."""
-        return self.decode(self.sample_codes(rows))
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""

@@ -12,6 +12,7 @@ from common.bundle.results import RESULTS, write_results
 from common.bundle.signatures import Signer
 from common.schema import Codes
 from common.traffic import without_times
+from common.wording import many
 from parley import release
 from parley.console import Reporter, silent
 from parley.privbayes import FittedPrivBayes
@@ -181,7 +182,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
     return [
         ("study", study.name),
         ("method", study.method),
-        ("parties", ", ".join(f"{m.name} ({m.rows:,} rows)" for m in study.members)),
+        ("parties", ", ".join(f"{m.name} ({many(m.rows, 'row')})" for m in study.members)),
         ("profile", study.profile),
         ("noise", study.noise.value),
         ("aggregation", study.aggregation.value),

@@ -21,6 +21,7 @@ from common.methods import plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes
 from common.study import Member, Study
+from common.wording import many
 from parley.evaluation import marginal_sets, total_variation
 from parley.in_process import Run, run_study
 
@@ -44,7 +45,8 @@ class Trial:
         self.study, self._whole, self._seed = study, stand_in, seed
         if stand_in.rows < len(study.members):
             raise InputError(
-                f"a stand-in of {stand_in.rows} rows is too short for {len(study.members)} parties"
+                f"a stand-in of {many(stand_in.rows, 'row')} is too short for "
+                f"{many(len(study.members), 'party')}"
             )
         self._tables = _dealt_out(study, stand_in, seed)
         source = SeededRandomSource(f"{seed}/identities")

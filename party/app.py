@@ -30,9 +30,9 @@ from common.wire.certificates import Role, expiry_warning, fingerprint, subject_
 from common.wire.credentials import CredentialFiles
 from common.wire.tls import proxy_from
 from party.approvals import Approvals
-from party.client.connection import Address, Lines
 from party.client.household import Household
 from party.client.invitations import Invitations
+from party.client.lines import Address, Lines
 from party.client.patience import Patience
 from party.journal import Journal
 from party.ledger import Ledger

@@ -9,7 +9,7 @@ The role is deterministic given the study, the messages in order and the random 
 so replaying the journal brings it back. Answers computed during a replay are thrown away: sealed
 envelopes would differ, and the bytes in the journal are the ones that count.
 
-    node = PartyNode(study=digest, ..., send=client.submit)
+    node = PartyNode(ticket, ..., send=client.submit)
     node.resume()                    # sends again what was not acknowledged
     node.receive(1, body)            # for every message, in order; duplicates are harmless
     node.acknowledge(1)              # when the curator has it

@@ -21,6 +21,7 @@ from common.crypto.sum_plan import Aggregation
 from common.errors import InputError, PolicyError
 from common.privacy.budget import parse_epsilon
 from common.study import METHODS, PROFILES, Study
+from common.wording import many
 from party.ledger import Caps
 
 SAMPLE = """\
@@ -84,7 +85,7 @@ class Policy:
     min_parties: int = 2
     min_colluders: int = 1
     min_key_bits: int = 2048
-    methods: tuple[str, ...] = METHODS
+    methods: tuple[str, ...] = tuple(METHODS)
     profiles: tuple[str, ...] = ("sound",)
     aggregations: tuple[str, ...] = (Aggregation.PAILLIER.value, Aggregation.MASKED.value)
     signers: tuple[str, ...] = ()
@@ -172,7 +173,10 @@ class Policy:
     def _against_study(self, study: Study) -> Iterator[str]:
         parties = len(study.members)
         if parties < self.min_parties:
-            yield f"it has {parties} parties, at least {self.min_parties} are needed (min_parties)"
+            yield (
+                f"it has {many(parties, 'party')}, at least {self.min_parties} are needed "
+                "(min_parties)"
+            )
         if study.profile == "sound" and study.colluders < min(self.min_colluders, parties - 1):
             yield (
                 f"its noise withstands {study.colluders} of the other parties, at least "
@@ -214,11 +218,11 @@ class Policy:
         if declared is None:
             yield f"it has no party called {circumstances.party!r}"
         elif declared != rows:
-            yield f"it says that we have {declared:,} rows, and we have {rows:,}"
+            yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
         if rows < self.min_rows:
-            yield f"we have {rows:,} rows, at least {self.min_rows:,} are needed (min_rows)"
+            yield f"we have {many(rows, 'row')}, at least {self.min_rows:,} are needed (min_rows)"
         if self.max_rows is not None and rows > self.max_rows:
-            yield f"we have {rows:,} rows, at most {self.max_rows:,} may take part (max_rows)"
+            yield f"we have {many(rows, 'row')}, at most {self.max_rows:,} may take part (max_rows)"
         if as_of is None and (self.not_before is not None or self.not_after is not None):
             yield "the date of our data is not known; give as_of in the source's settings"
         if as_of is not None and self.not_before is not None and as_of < self.not_before:
@@ -279,7 +283,7 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
         "min_parties": _number(1),
         "min_colluders": _number(0),
         "min_key_bits": _key_bits,
-        "methods": _words(METHODS),
+        "methods": _words(tuple(METHODS)),
         "profiles": _words(PROFILES),
         "aggregations": _words(tuple(each.value for each in Aggregation)),
         "signers": _words(None),

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from common.crypto.sum_plan import Aggregation, Noise
-from common.privacy.statement import suspicion
+from common.crypto.sum_plan import Aggregation
+from common.privacy.statement import Protection
+from common.protections import protections_of
 from common.schema.refusals import describe
 from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from common.wording import many
 from party.policy import Circumstances, Policy
 
 _TRAVELS = {
@@ -44,15 +46,6 @@ class PlannedStep:
     tables: int = 0
     cells: int = 0
     choices: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
-    """Whether our rows are protected from somebody, and how."""
-
-    against: str
-    protected: bool
-    how: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +93,9 @@ class Review:
             document[key] = str(document[key])
         for phase in document["phases"]:
             phase["epsilon"] = str(phase["epsilon"])
+        for protection in document["protections"]:
+            if protection["epsilon"] is not None:
+                protection["epsilon"] = str(protection["epsilon"])
         return document
 
     def text(self) -> str:
@@ -112,6 +108,7 @@ class Review:
             "What it costs",
             f"  epsilon {shown(self.cost)} for each of our rows"
             + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
+            "  what is published is at most exp(epsilon) times likelier with one row than another",
             f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
             "",
             "What it is about",
@@ -165,7 +162,7 @@ def review(
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
-        protections=tuple(_protections(study, circumstances.cost)),
+        protections=tuple(protections_of(study, circumstances.cost)),
         limits=tuple(_limits(policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
@@ -213,16 +210,16 @@ def _about(study: Study) -> list[str]:
     columns = study.schema.attributes
     method = f"method {study.method}, profile {study.profile}"
     return [
-        f"{rows:,} made-up rows are published, and the model they are drawn from: {method}",
-        f"{len(columns)} columns of ours are read, and no other:",
+        f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
+        f"it reads {many(len(columns), 'column')} of ours, and no other:",
         *(f"{column.name}: {describe(column)}" for column in columns),
     ]
 
 
 def _members(study: Study, us: str) -> list[str]:
     return [
-        f"{member.name}{' (us)' if member.name == us else ''}: {member.rows:,} rows, identity "
-        f"{member.identity.fingerprint}"
+        f"{member.name}{' (us)' if member.name == us else ''}: {many(member.rows, 'row')}, "
+        f"identity {member.identity.fingerprint}"
         for member in study.members
     ]
 
@@ -233,36 +230,17 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     lines = []
     if tables:
         lines.append(
-            f"{tables:,} tables of counts ({cells:,} integers) with noise in them, "
+            f"{many(tables, 'table')} of counts ({many(cells, 'integer')}) with noise in them, "
             f"{_TRAVELS[study.aggregation]}"
         )
     if choices:
         lines.append(
-            f"{choices:,} choices made by a differentially private mechanism on our rows alone, "
-            "published as they are"
+            f"{many(choices, 'choice')} made by a differentially private mechanism on our rows "
+            "alone, published as they are"
         )
     lines.append("our number of rows, which the study makes public, and when we answer")
     lines.append("never: a row, an exact count, our budget, or the reason of a refusal")
     return lines
-
-
-def _protections(study: Study, cost: Fraction) -> list[Protection]:
-    exactly = f"whatever is published changes by at most a factor of exp({shown(cost)})"
-    public = Protection(
-        against="readers of the synthetic table and of everything published",
-        protected=True,
-        how=f"{exactly} in probability when one of our rows is replaced by another; "
-        f"{suspicion(float(cost))}",
-    )
-    clear = study.aggregation is Aggregation.CLEAR
-    curator = Protection(
-        against="the curator",
-        protected=not clear,
-        how="it receives our own vectors, with only a part of the noise in them"
-        if clear
-        else "it learns noisy sums over the parties, which are published anyway",
-    )
-    return [public, curator, *_against_parties(study)]
 
 
 def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
@@ -290,74 +268,18 @@ def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
     ]
 
 
-def _against_parties(study: Study) -> list[Protection]:
-    if len(study.members) == 1:
-        return []
-    if study.noise is Noise.ONE_SHARE:
-        return [
-            Protection(
-                against="the party whose share of noise is used",
-                protected=False,
-                how="it can subtract its noise from the sum",
-            )
-        ]
-    if study.profile == "paper":
-        return _against_parties_of_the_paper(study)
-    tolerated = study.effective_colluders
-    result = [
-        Protection(
-            against=f"the curator and up to {tolerated} other parties that pool what they know",
-            protected=study.aggregation is not Aggregation.CLEAR,
-            how="the noise of the remaining parties is enough by itself",
-        )
-    ]
-    if tolerated < len(study.members) - 1:
-        result.append(
-            Protection(
-                against=f"{tolerated + 1} or more other parties that pool what they know",
-                protected=False,
-                how="less noise than the study counts on is left when they subtract theirs. "
-                "Parties that somebody made up do pool: find out whose identities these are",
-            )
-        )
-    return result
-
-
-def _against_parties_of_the_paper(study: Study) -> list[Protection]:
-    """The paper assumes that nobody colludes; what that leaves open is said here."""
-    result = []
-    if study.method == "dp-subn":
-        result.append(
-            Protection(
-                against="another party",
-                protected=False,
-                how="a running table carries the noise of one party at a time, which can subtract "
-                "it",
-            )
-        )
-    result.append(
-        Protection(
-            against="the curator and another party that pool what they know",
-            protected=False,
-            how="partial sums on their way from party to party carry no masks, and the two can "
-            "open them",
-        )
-    )
-    return result
-
-
 def _phase_text(phase: PlannedStep) -> str:
     parts = [f"epsilon {shown(phase.epsilon)}"]
     if phase.tables:
-        parts.append(f"{phase.tables:,} tables of {phase.cells:,} cells in all")
+        parts.append(f"{many(phase.tables, 'table')} of {many(phase.cells, 'cell')} in all")
     if phase.choices:
-        parts.append(f"{phase.choices:,} choices of our own")
+        parts.append(f"{many(phase.choices, 'choice')} of our own")
     return f"{phase.phase}: {', '.join(parts)}"
 
 
 def _protection_text(protection: Protection) -> str:
-    word = "protected from" if protection.protected else "NOT PROTECTED from"
-    return f"{word} {protection.against}: {protection.how}"
+    word = "NOT PROTECTED from" if protection.epsilon is None else "protected from"
+    return f"{word} {protection.against}: {protection.assumes}"
 
 
 def shown(epsilon: Fraction) -> str:

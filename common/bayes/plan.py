@@ -19,6 +19,7 @@ from common.bayes.scores import Score
 from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
 from common.errors import InputError
 from common.schema.encodings import bit_count
+from common.wording import many
 
 _MOST_CANDIDATE_CELLS = 1 << 23  # binary path: cells of all candidate tables together
 _MOST_PARENT_SETS = 1 << 14  # general path: maximal parent sets of one attribute
@@ -147,7 +148,9 @@ def _check(
 ) -> None:
     """Refuse what cannot be done, each with what to do instead."""
     if rows < 1 or domain.width < 1:
-        raise InputError(f"a table of {rows} rows and {domain.width} attributes has no model")
+        raise InputError(
+            f"a table of {many(rows, 'row')} and {many(domain.width, 'attribute')} has no model"
+        )
     if not 0 < wishes.beta < 1 or wishes.theta <= 0 or epsilon <= 0:
         raise InputError(
             f"epsilon and theta must be above zero and beta inside (0, 1), not {epsilon}, "

@@ -1,6 +1,6 @@
 """Blinding factors: the secret n-th residues that make Paillier ciphertexts unreadable.
 
-Three ways to make them, and a pool to make them ahead of time. All satisfy `paillier.Blinder`.
+Two ways to make them, and a pool to make them ahead of time. All satisfy `paillier.Blinder`.
 
 `PowerBlinder`: r^n mod n^2 for uniform r. Paillier's own [Paillier99]; secure if deciding n-th
 residuosity is hard (the DCR assumption), and about fifteen times slower than the next.
@@ -22,10 +22,6 @@ public-key system with applications to electronic voting", Int. J. Inf. Sec. 9, 
     not want it asks for `PowerBlinder`.
 The moduli phe draws would not do: their p - 1 may have small factors in common, or p = 1 (mod 4).
 
-`OwnerBlinder`: for the one who knows p and q. y^p mod p^2 for uniform y modulo p is a uniform n-th
-residue modulo p^2; two of those and Chinese remainders make a uniform n-th residue modulo n^2, the
-distribution of `PowerBlinder` at a third of its cost.
-
 What h^s does not hide: the key's OWNER decrypts, and then sees the n-th residue that is left. h^s
 is not uniform to somebody who knows p and q, or chose h. That matters for one thing only, a power
 of the owner's own ciphertext, E(u)^eta: its residue tells about eta even where u = 0. Such a
@@ -35,7 +31,10 @@ Known weakness: the table is read at secret places, so a process on the same mac
 the cache may learn about s. Parties run on machines of their own.
 
 Factors depend on no data, so they can be made ahead of time, in the background. A blinder and
-its source belong to one thread: the background has its own, and hands over what it made.
+its source belong to one thread: the background has its own, and hands over what it made. Parley's
+own parties do without a pool: a whole contribution is encrypted while the ring's earlier parties
+are at work (`SumParty.prepare`). It is for whoever knows of a large sum before its counts exist;
+`benchmarks.crypto` measures what it saves.
 
     pool = Pool(FixedBaseBlinder(public_key, OsRandomSource()))
     executor = ProcessPoolExecutor(max_workers=1)  # the table's products hold Python's lock
@@ -49,11 +48,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from gmpy2 import gcd, invert, mpz, powmod, powmod_base_list
+from gmpy2 import invert, mpz, powmod_base_list
 
-from common.crypto.paillier import Blinder, PrivateKey, PublicKey
+from common.crypto.paillier import Blinder, PublicKey
 from common.errors import LocalError
-from common.privacy.randomness import OsRandomSource, RandomSource, below
+from common.privacy.randomness import OsRandomSource, RandomSource
 
 _BYTE, _NIBBLE = 8, 4  # bits of an exponent per row of a table
 # As many factors by nibbles cost what a table by bytes costs: who needs more has use for that one.
@@ -152,35 +151,9 @@ class PowerBlinder:
 
     def factors(self, count: int) -> list[mpz]:
         """`count` fresh factors."""
-        n = self._public_key.n
-        roots = [_random_unit(n, self._source) for _ in range(count)]
-        return list(powmod_base_list(roots, n, self._public_key.n_squared))
-
-
-class OwnerBlinder:
-    """Uniform n-th residues, quickly, for the owner of the key."""
-
-    def __init__(self, private_key: PrivateKey, source: RandomSource) -> None:
-        self._p, self._q = map(mpz, private_key.reveal_factors())
-        self._lift = invert(self._p * self._p, self._q * self._q)
-        self._source = source
-
-    def __repr__(self) -> str:
-        return "OwnerBlinder(secret)"
-
-    def __reduce__(self) -> str:
-        raise LocalError("an owner's blinder holds the private key and is not pickled or copied")
-
-    def factors(self, count: int) -> list[mpz]:
-        """`count` fresh factors."""
-        p, q = self._p, self._q
-        p_squared, q_squared = p * p, q * q
-        result = []
-        for _ in range(count):
-            modulo_p = powmod(_random_unit(p, self._source), p, p_squared)
-            modulo_q = powmod(_random_unit(q, self._source), q, q_squared)
-            result.append(modulo_p + (modulo_q - modulo_p) * self._lift % q_squared * p_squared)
-        return result
+        key = self._public_key
+        roots = [key.random_unit(self._source) for _ in range(count)]
+        return list(powmod_base_list(roots, key.n, key.n_squared))
 
 
 class Pool:
@@ -220,10 +193,3 @@ class Pool:
 def fresh_factors(public_key: PublicKey, count: int) -> list[mpz]:
     """Factors from a table and a source of their own: what another process is asked to run."""
     return FixedBaseBlinder(public_key, OsRandomSource()).factors(count)
-
-
-def _random_unit(modulus: mpz, source: RandomSource) -> mpz:
-    while True:
-        drawn = mpz(below(int(modulus), source))
-        if gcd(drawn, modulus) == 1:
-            return drawn

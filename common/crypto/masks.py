@@ -14,7 +14,7 @@ words, one per cell, exactly uniform.
 
 A mask must serve one contribution only: two different vectors under the same mask show their
 difference. The plan's digest sees to it as long as an owner never answers one plan twice with
-different vectors; `PartySum` answers each chunk once, and a party's journal repeats stored bytes.
+different vectors; `SumParty` answers each chunk once, and a party's journal repeats stored bytes.
 """
 
 from __future__ import annotations

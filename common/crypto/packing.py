@@ -24,8 +24,9 @@ at most 2 * draws * alpha^(B + 1) <= 2^-128 when B >= scale * ln 2 * (129 + log2
 that meets such a draw stops; it must not draw again, which would change the noise's law.
 
 Example:
-    >>> packing = Packing.for_sums(
-    ...     public_key.plaintext_bits, rows=45_222, parties=10, noise_scale=Fraction(60), cells=640
+    >>> packing = Packing(
+    ...     plaintext_bits=public_key.plaintext_bits, rows=45_222, parties=10,
+    ...     noise_bound=noise_bound(Fraction(60), draws=10 * 640),
     ... )
     >>> plaintexts = packing.pack(counts + noise, rows=own_rows, shares=1)
     >>> totals = packing.unpack(private_key.decrypt(product), count=640)
@@ -85,23 +86,6 @@ class Packing:
                 f"a cell of up to {self.total_bound} does not fit into a slot of {_WIDEST_SLOT} "
                 "bits; the noise scale is too large for any useful release"
             )
-
-    @classmethod
-    def for_sums(
-        cls, plaintext_bits: int, *, rows: int, parties: int, noise_scale: Fraction, cells: int
-    ) -> Packing:
-        """The packing of a release of `cells` cells, from public values only.
-
-        Args:
-            plaintext_bits: of the public key.
-            rows: N, the rows of all parties together.
-            parties: K, the number of contributions; each may carry noise in every cell.
-            noise_scale: of the discrete Laplace noise, or of the sum that Polya shares make up;
-                zero for no noise.
-            cells: the cells of the whole release.
-        """
-        bound = noise_bound(noise_scale, max(1, parties * cells))
-        return cls(plaintext_bits=plaintext_bits, rows=rows, parties=parties, noise_bound=bound)
 
     @property
     def total_bound(self) -> int:

@@ -157,6 +157,13 @@ class PublicKey:
             )
         return cls(n, mpz.from_bytes(data[3 + bits // 8 :], "big"))
 
+    def random_unit(self, source: RandomSource) -> mpz:
+        """A uniform unit modulo n."""
+        while True:
+            drawn = mpz(below(int(self.n), source))
+            if gcd(drawn, self.n) == 1:
+                return drawn
+
     def encrypt(self, plaintexts: Sequence[int], blinder: Blinder) -> list[mpz]:
         """Encrypts integers, each taken modulo n; the results may leave the process."""
         n, n_squared = self.n, self.n_squared
@@ -256,7 +263,7 @@ class PrivateKey:
         raise LocalError("a private key is not pickled or copied; keyfile.py stores it")
 
     def reveal_factors(self) -> tuple[int, int]:
-        """The secret factors p and q, for keyfile.py and for the owner's blinding."""
+        """The secret factors p and q, for keyfile.py."""
         return self._key.p, self._key.q
 
     def decrypt(self, ciphertexts: Sequence[mpz], executor: Executor | None = None) -> list[int]:
@@ -279,6 +286,22 @@ class PrivateKey:
                 plaintext = m_p + (m_q - m_p) * p_inverse % q * p
                 plaintexts.append(int(plaintext - n if 2 * plaintext > n else plaintext))
         return plaintexts
+
+    def residues(self, roots: Sequence[mpz]) -> list[mpz]:
+        """r^n mod n^2 of each root, as anybody could compute it, by Chinese remainders.
+
+        A third of the work: y^p mod p^2 depends on y mod p only, so r^n = (r^q)^p asks for r^q
+        modulo p.
+        """
+        p, q = mpz(self._key.p), mpz(self._key.q)
+        p_squared, q_squared = p * p, q * q
+        lift = invert(p_squared, q_squared)
+        result = []
+        for root in roots:
+            modulo_p = powmod(powmod(root, q, p), p, p_squared)
+            modulo_q = powmod(powmod(root, p, q), q, q_squared)
+            result.append(modulo_p + (modulo_q - modulo_p) * lift % q_squared * p_squared)
+        return result
 
 
 def generate_key_pair(bits: int, source: RandomSource) -> PrivateKey:

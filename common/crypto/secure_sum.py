@@ -101,7 +101,7 @@ class SumParty:
             member: the party's name and keys, and everybody's identities.
             values: shape (cells,), int64, within the party's limit.
             source: for the noise, and for blinding.
-            blinder: for the plan's key; a `Pool` filled ahead saves time. Made here if absent.
+            blinder: for the plan's key, or a `Pool` of factors made ahead. Made here if absent.
             selection: for one-share noise in a ring.
 
         Raises:
@@ -189,17 +189,17 @@ class SumCurator:
     ) -> None:
         self._plan = plan
         self._collector: Collector
-        if plan.aggregation is Aggregation.PAILLIER:
-            if private_key is None:
-                raise LocalError("the curator of a ring needs its private key")
-            self._collector = RingCollector(plan, private_key)
-        else:
-            self._collector = WordCollector(plan)
         self.selector: bytes | None = None
-        if plan.public_key is not None and plan.noise is Noise.ONE_SHARE:
+        if plan.aggregation is not Aggregation.PAILLIER:
+            self._collector = WordCollector(plan)
+            return
+        if private_key is None:
+            raise LocalError("the curator of a ring needs its private key")
+        self._collector = RingCollector(plan, private_key)
+        if plan.noise is Noise.ONE_SHARE:
             self.selector = make_selector(
-                plan.public_key, parties=len(plan.parties), context=plan.digest, source=source
-            ).to_bytes(plan.public_key)
+                private_key, parties=len(plan.parties), context=plan.digest, source=source
+            ).to_bytes(private_key.public_key)
 
     def accept(self, message: ContributionSubmitted) -> None:
         """Take one chunk in, or raise RemoteProtocolError and change nothing."""

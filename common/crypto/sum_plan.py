@@ -30,6 +30,7 @@ from common.errors import InputError, LocalError
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import RandomSource
 from common.privacy.shares import polya_shares
+from common.wording import many
 
 _LARGEST_TOTAL = 1 << 61
 _WORDS_PER_CHUNK = 1 << 16
@@ -112,7 +113,7 @@ class SumPlan:
             )
         if self.noise is Noise.DISTRIBUTED and not 0 <= self.colluders < len(self.parties):
             raise InputError(
-                f"{len(self.parties)} parties cannot keep distributed noise from "
+                f"{many(len(self.parties), 'party')} cannot keep distributed noise from "
                 f"{self.colluders} of them: at least one party must be beyond the colluders"
             )
 

@@ -12,7 +12,7 @@ attributes (colexicographic order), so a batch of tables is gathered by array ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,21 +60,6 @@ class BinarySubsets:
         )
         self._counts = np.zeros(sum(by_size), dtype=np.int64)
         self.add(codes, threads)
-
-    @classmethod
-    def of_chunks(
-        cls, chunks: Iterable[Codes], order: int, threads: int | None = None
-    ) -> BinarySubsets:
-        """The counts over all the rows of the chunks, of which only one is held at a time."""
-        whole: BinarySubsets | None = None
-        for chunk in chunks:
-            if whole is None:
-                whole = cls(chunk, order, threads)
-            else:
-                whole.add(chunk, threads)
-        if whole is None:
-            raise LocalError("no chunk to count; a table without rows is one chunk of zero rows")
-        return whole
 
     @property
     def rows(self) -> int:

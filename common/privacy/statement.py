@@ -17,7 +17,6 @@ from importlib import metadata
 from common.errors import LocalError
 from common.privacy.accountant import Accountant, Release
 from common.privacy.budget import shown
-from common.privacy.randomness import RandomSource
 
 VERSION = 1
 UNIT_OF_PRIVACY = "one row of one party's table"
@@ -82,9 +81,9 @@ def not_promised(epsilon: Fraction) -> tuple[str, ...]:
     )
 
 
-def shortcomings(source: RandomSource, *, clear_aggregation: bool = False) -> tuple[str, ...]:
+def shortcomings(*, source_private: bool, clear_aggregation: bool = False) -> tuple[str, ...]:
     """Why a run is not private; empty for a run that is."""
-    reasons = [] if source.private else [SEEDED]
+    reasons = [] if source_private else [SEEDED]
     if clear_aggregation:
         reasons.append(CLEAR_AGGREGATION)
     return tuple(reasons)

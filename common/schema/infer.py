@@ -23,6 +23,7 @@ from common.schema.binning import Binning, Numbers
 from common.schema.columns import arrow_column, is_text, real_numbers, whole_numbers
 from common.schema.round_bins import growing_numbers, round_dates, round_numbers
 from common.schema.schema import Schema
+from common.wording import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,12 +160,12 @@ def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
     foreign = _foreign(pa.array([entry["values"] for entry in counted], pa.string()))
     if foreign is not None:
         return _Leave(foreign)
-    many = f"{len(counted):,} different texts in {len(column.array):,} rows"
+    variety = f"{many(len(counted), 'different text')} in {many(len(column.array), 'row')}"
     if len(counted) == len(column.array) >= _ID_ROWS:
-        return _Leave(f"{many}: free text or names")
+        return _Leave(f"{variety}: free text or names")
     if len(counted) > MAX_VALUES:
         return _Leave(
-            f"{many}, more than {MAX_VALUES:,}: free text, or a long list; "
+            f"{variety}, more than {MAX_VALUES:,}: free text, or a long list; "
             "write it in by hand if its values are those of a public list"
         )
     values = sorted(entry["values"] for entry in counted if entry["values"] != "")
@@ -174,8 +175,8 @@ def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
     rare = sum(entry["counts"] < _RARE for entry in counted)
     if rare:
         notes.append(
-            f"{rare} of {len(values)} values are in fewer than {_RARE} rows, and would "
-            "name those rows; keep them only if a public list has them, else use other = true"
+            f"values in fewer than {_RARE} rows: {rare} of {len(values)}; they would name those "
+            "rows: keep them only if a public list has them, else use other = true"
         )
     markers = [repr(value) for value in values if value.strip().lower() in _MARKERS]
     if markers:

@@ -27,6 +27,7 @@ from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.schema.refusals import SHOWN
 from common.schema.schema import Schema
+from common.wording import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,8 +265,9 @@ def diagnose(path: Path, delimiter: str, width: int) -> None:
     if ragged:
         more = "; ..." if len(ragged) > SHOWN else ""
         raise InputError(
-            f"{path}: the header has {width} columns, but {'; '.join(ragged[:SHOWN])}{more}; "
-            "a cell that contains the delimiter must be in quotation marks"
+            f"{path}: the header has {many(width, 'column')}, but "
+            f"{'; '.join(ragged[:SHOWN])}{more}; a cell that contains the delimiter must be in "
+            "quotation marks"
         )
 
 

@@ -123,11 +123,6 @@ def moment(at: str) -> Markup:
     return Markup(f'<time datetime="{escape(at, quote=True)}">{escape(words)} UTC</time>')
 
 
-def many(number: int, word: str) -> str:
-    """A number of things."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
 def _cell(heading: str, value: str | int | Markup) -> str:
     label = f' data-label="{escape(heading, quote=True)}"'
     if isinstance(value, Markup):

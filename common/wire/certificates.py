@@ -29,6 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from common.errors import InputError
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.strict import MOST_NAME
+from common.wording import many
 
 WARN_BEFORE = timedelta(days=30)
 _SCHEME = "parley"
@@ -206,7 +207,9 @@ def expiry_warning(certificate: x509.Certificate, *, at: datetime) -> str | None
     advice = "renew it with `parley keys rotate`"
     if at > last:
         return f"the certificate expired on {last:%Y-%m-%d}; {advice}"
-    return f"the certificate expires on {last:%Y-%m-%d}, in {(last - at).days} days; {advice}"
+    return (
+        f"the certificate expires on {last:%Y-%m-%d}, in {many((last - at).days, 'day')}; {advice}"
+    )
 
 
 def fingerprint(certificate: x509.Certificate) -> str:

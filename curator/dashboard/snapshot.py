@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 
-from common.web.pages import many
+from common.wording import many
 from curator.dashboard.advice import advice
 from curator.dashboard.reader import StudyView
 from curator.progress import StepRecord
@@ -118,7 +118,7 @@ def _phases(view: StudyView) -> list[Document]:
     phases: list[Document] = [
         {
             "name": "approvals",
-            "detail": f"{approved} of {parties} parties",
+            "detail": f"{approved} of {many(parties, 'party')}",
             "status": "done" if begun else _halted(view, "open"),
         }
     ]

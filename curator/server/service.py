@@ -1,6 +1,6 @@
 """The server's life: listen, serve, finish what is under way, stop.
 
-server = CuratorServer(studies, files=..., revoked=..., listen="0.0.0.0:7443", clock=...)
+server = CuratorServer(studies, listen="0.0.0.0:7443", files=..., revoked=..., ...)
 port = server.start()
 ...
 server.stop(grace_s=10)

@@ -14,9 +14,10 @@ import typer
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.tables import read_table
+from common.wording import many
 from parley import console, release
 from parley.commands import new_app
-from parley.commands.options import AsJson
+from parley.commands.options import AsJson, StudyMethod
 from parley.consortium import Consortium
 from parley.evaluation import evaluate
 from parley.partition import at_random
@@ -40,7 +41,7 @@ def demo(
     ] = Path("demo-release"),
     rows: Annotated[int, typer.Option(min=30, help="How many people to make up.")] = 30_000,
     epsilon: Annotated[str, typer.Option(help="The privacy budget.")] = "1",
-    method: Annotated[str, typer.Option(help="Of the study.")] = DEFAULT_METHOD,
+    method: StudyMethod = DEFAULT_METHOD,
     aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",
     tables: Annotated[
         Path | None,
@@ -102,7 +103,7 @@ def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
         return
     console.result(f"schema of the made-up people: {target / release.SCHEMA}")
     for name, table in named.items():
-        console.result(f"{len(table):,} rows: {target / name}.csv")
+        console.result(f"{many(len(table), 'row')}: {target / name}.csv")
 
 
 def _run_study(people: pd.DataFrame, schema: Schema, options: StudyOptions, folder: Path) -> None:

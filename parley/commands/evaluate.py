@@ -9,6 +9,7 @@ import typer
 
 from common.schema import Schema
 from common.schema.tables import read_table
+from common.wording import many
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import AsJson, Overwrite, SchemaFile, delimiter_of
@@ -74,7 +75,9 @@ def evaluate(
 
 
 def _print(found: Evaluation) -> None:
-    console.result(f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real rows")
+    console.result(
+        f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
+    )
     console.result(MEANING)
     for one in found.distances:
         console.result(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,8 +14,10 @@ from common.crypto.identity_file import load_identity
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.infer import is_draft
+from common.study import METHODS
 from parley import console
 from parley.passphrases import passphrase_in
+from parley.study_options import DEFAULT_METHOD
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
@@ -35,6 +38,16 @@ StopWithStdin = Annotated[
         help="Stop when standard input ends: for a parent process that must leave nobody behind.",
     ),
 ]
+
+
+def one_of(choices: Mapping[str, str], *, default: str) -> Any:  # noqa: ANN401  (typer's own)
+    """An option whose help has a line for each choice."""
+    lines = [
+        f"{choice} (default): {words}" if choice == default else f"{choice}: {words}"
+        for choice, words in choices.items()
+    ]
+    as_it_is = "\b"  # otherwise the lines would be filled up
+    return typer.Option(help="\n".join([as_it_is, *lines]), show_default=False)
 
 
 class Format(StrEnum):
@@ -58,7 +71,7 @@ Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for 
 
 # Of a study of several owners; see `parley.study_options`.
 OwnersEpsilon = Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")]
-StudyMethod = Annotated[str, typer.Option(help="subn+, dp-subn, dp-ccbn, independent or floor.")]
+StudyMethod = Annotated[str, one_of(METHODS, default=DEFAULT_METHOD)]
 Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
 Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]

@@ -33,8 +33,9 @@ from party import app as party_app
 from party import decisions
 from party.app import PartySettings
 from party.approvals import Approvals
-from party.client.connection import DONE, Connection, Lines, Summary
+from party.client.connection import DONE, Connection, Summary
 from party.client.household import Household
+from party.client.lines import Lines
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.review import Review

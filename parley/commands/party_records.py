@@ -12,6 +12,7 @@ import typer
 
 from common.database import Database
 from common.privacy.randomness import OsRandomSource
+from common.wording import many
 from parley import console
 from parley.commands.options import AsJson, Config
 from parley.party_configuration import party_settings
@@ -82,7 +83,7 @@ def ledger(
             f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
         )
     console.result(
-        f"total  epsilon {shown(spent)} in {_many(len(entries), 'entry', 'entries')}"
+        f"total  epsilon {shown(spent)} in {many(len(entries), 'entry')}"
         + ("" if left is None else f"; {shown(left)} is left by our policy")
     )
     console.result(f"head   {head}{'  verified' if verify else ''}")
@@ -121,8 +122,4 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
         for phase, traffic in phases.items():
             console.result(f"{names[study]}, {phase}: {traffic.text()}")
     total = sum(each.size for each in departures)
-    console.result(f"total  {total:,} bytes in {_many(len(departures), 'message', 'messages')}")
-
-
-def _many(number: int, one: str, more: str) -> str:
-    return f"{number:,} {one if number == 1 else more}"
+    console.result(f"total  {many(total, 'byte')} in {many(len(departures), 'message')}")

@@ -19,7 +19,7 @@ from parley.party_configuration import party_settings, source_settings
 from parley.passphrases import passphrase_in
 from parley.version import software
 from party import app as party_app
-from party.client.connection import Lines
+from party.client.lines import Lines
 from party.ui.desk import Desk
 from party.ui.site import serving_ui
 

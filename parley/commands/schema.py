@@ -11,6 +11,7 @@ from common.schema import Schema
 from common.schema.infer import infer as propose
 from common.schema.refusals import describe
 from common.schema.tables import read_table
+from common.wording import many
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import AsJson, Delimiter, Overwrite, delimiter_of
@@ -100,7 +101,7 @@ def check(
         )
     console.result(f"digest {domains.digest()}")
     if rows is not None:
-        console.result(f"{data}: {rows:,} rows fit the schema")
+        console.result(f"{data}: fits the schema, {many(rows, 'row')}")
 
 
 def _as_json(domains: Schema, rows: int | None) -> dict[str, object]:

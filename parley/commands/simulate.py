@@ -17,6 +17,7 @@ from common.bundle.signatures import Signer, SignerRole
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.tables import TableFile, read_table
+from common.wording import many
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import (
@@ -238,7 +239,8 @@ def _report(
         )
         return
     console.result(
-        f"{rows:,} synthetic rows of {owners} owners, epsilon {privacy['epsilon_delivered']:g} "
-        f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
+        f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, epsilon "
+        f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "
+        f"{out / release.REPORT}"
     )
     console.result(f"seconds by phase, not for publication: {out.parent / TIMES.format(out.name)}")

@@ -11,6 +11,7 @@ import typer
 from common.bundle.signatures import SignerRole
 from common.errors import InputError
 from common.schema.tables import read_table
+from common.wording import many
 from parley import console, release
 from parley.commands import new_app
 from parley.commands.options import (
@@ -27,6 +28,7 @@ from parley.commands.options import (
     SignWith,
     delimiter_of,
     load_schema,
+    one_of,
     signer_of,
 )
 from parley.privbayes import PrivBayes
@@ -43,6 +45,12 @@ class Method(StrEnum):
     PRIVELET = "privelet"
 
 
+_METHODS = {
+    Method.PRIVBAYES: "a network, for many columns",
+    Method.PRIVELET: "range counts, for few columns",
+}
+
+
 @app.command()
 def synthesize(
     data: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
@@ -54,7 +62,7 @@ def synthesize(
     out: ReleaseFolder,
     method: Annotated[
         Method,
-        typer.Option(help="privbayes: any number of attributes. privelet: range counts, few."),
+        one_of(_METHODS, default=Method.PRIVBAYES),
     ] = Method.PRIVBAYES,
     rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
@@ -153,6 +161,6 @@ def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> No
         )
         return
     console.result(
-        f"{written.rows:,} synthetic rows, epsilon {privacy['epsilon_delivered']:g}: "
+        f"{many(written.rows, 'synthetic row')}, epsilon {privacy['epsilon_delivered']:g}: "
         f"{out / release.REPORT}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from common.wording import many
 from parley.evaluation import MEANING, Evaluation
 from parley.number_comparison import far_off
 from parley.report.charts import Series, heatmap
@@ -62,7 +63,9 @@ def evaluation_page(found: Evaluation) -> str:
             ),
         ),
     ]  # fmt: skip
-    lead = f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real rows"
+    lead = (
+        f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
+    )
     return page("How close is the synthetic table?", lead, sections)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
+from common.wording import many
 from parley.report.charts import shorten, svg
 
 _ROW_HEIGHT = 84.0
@@ -71,7 +72,7 @@ def draw_network(
             f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="#fff">'
             f"{escape(shorten(name, 20))}</text></g>"
         )
-    label = f"Bayesian network of {len(names)} attributes with {len(edges)} edges"
+    label = f"Bayesian network of {many(len(names), 'attribute')} with {many(len(edges), 'edge')}"
     return svg(width, _ROW_HEIGHT * (len(layers) - 1) + 60, label, "".join(parts))
 
 

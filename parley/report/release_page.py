@@ -16,6 +16,7 @@ import numpy as np
 from common.marginals import count
 from common.privacy.statement import suspicion
 from common.schema import Codes, Schema
+from common.wording import many
 from parley.report.charts import Series, heatmap
 from parley.report.distributions import distribution
 from parley.report.network_picture import draw_network
@@ -83,8 +84,8 @@ def release_page(facts: ReleaseFacts) -> str:
     """The whole page."""
     made_up = facts.synthetic.rows if facts.synthetic_rows is None else facts.synthetic_rows
     lead = (
-        f"{made_up:,} made-up rows with {len(facts.schema.names)} attributes, "
-        f"learnt from {facts.rows:,} real rows with an epsilon of "
+        f"{many(made_up, 'made-up row')} with {many(len(facts.schema.names), 'attribute')}, "
+        f"learnt from {many(facts.rows, 'real row')} with an epsilon of "
         f"{facts.privacy['epsilon_delivered']:g}"
     )
     sections = [
@@ -189,7 +190,7 @@ def _network(drawing: NetworkDrawing) -> str:
         return figure(picture, drawing.without_edges)
     return (
         figure(picture, drawing.caption)
-        + f"<h3>The {len(strongest)} strongest edges</h3>"
+        + "<h3>The strongest edges</h3>"
         + table(["edge", "mutual information"], lines)
     )
 

@@ -1,13 +1,12 @@
 """One connection to the curator: every call, in the words of this project.
 
-A refused or failed call raises a WireError with the name of what is wrong. Credentials are read
-when the connection is made, so a rotated certificate is used from the next connection on.
+A refused or failed call raises a WireError with the name of what is wrong. `party.client.lines`
+makes connections.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +16,7 @@ import grpc
 from common.errors import LocalError
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles, Credentials
+from common.wire.credentials import Credentials
 from common.wire.frames import Assembler, Whole, split
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
@@ -94,28 +92,6 @@ class Status:
     step: int
     cause: str
     waiting_for: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where the curator is, and how to get there.
-
-    Attributes:
-        target: host and port.
-        proxy: the proxy to ask for the way; None to dial directly.
-        files: what we show, and whom we trust.
-        software: what to tell the curator we are.
-    """
-
-    target: str
-    proxy: str | None
-    files: CredentialFiles
-    software: str
-
-    @property
-    def words(self) -> str:
-        """For people; not the proxy's own address, which may hold a password."""
-        return self.target if self.proxy is None else f"{self.target} through the proxy"
 
 
 class Connection:
@@ -256,68 +232,3 @@ class Connection:
             cause=response.cause,
             waiting_for=tuple(response.waiting_for),
         )
-
-
-class Lines:
-    """Dials, and can hang up on everything that waits. Threads may share it.
-
-    Args:
-        address: the curator's.
-        clock: the time.
-    """
-
-    def __init__(self, address: Address, clock: Callable[[], dt.datetime]) -> None:
-        self._address = address
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._open: set[grpc.Channel] = set()
-        self._closed = False
-
-    @contextmanager
-    def dial(self) -> Iterator[Connection]:
-        """A connection, for the length of a block.
-
-        Raises:
-            InputError: a key or certificate cannot be read.
-            WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, said by our own certificate
-                before anything is dialled.
-            HungUpError: after `hang_up`.
-        """
-        files = self._address.files
-        state = files.state()
-        credentials = files.load()
-        credentials.check(role=Role.PARTY, at=self._clock())
-        channel = grpc.secure_channel(
-            self._address.target,
-            tls.channel_credentials(credentials),
-            options=tls.channel_options(proxy=self._address.proxy),
-        )
-        with channel, self._registered(channel):
-            yield Connection(
-                channel,
-                software=self._address.software,
-                credentials=credentials,
-                replaced=lambda: files.state() != state,
-                hung_up=lambda: self._closed,
-                clock=self._clock,
-                target=self._address.words,
-            )
-
-    @contextmanager
-    def _registered(self, channel: grpc.Channel) -> Iterator[None]:
-        with self._lock:
-            if self._closed:
-                raise HungUpError
-            self._open.add(channel)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._open.discard(channel)
-
-    def hang_up(self) -> None:
-        """End every connection, in whatever thread, and dial no more."""
-        with self._lock:
-            self._closed = True
-            for channel in self._open:
-                channel.close()

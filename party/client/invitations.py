@@ -9,8 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from common.errors import ParleyError
 from common.wire.catalogue import WireError
 from party.client.attendance import Attendance, decline
-from party.client.connection import OPEN, Lines
+from party.client.connection import OPEN
 from party.client.household import Household
+from party.client.lines import Lines
 from party.client.patience import Patience
 from party.journal import StudyState
 

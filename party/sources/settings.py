@@ -36,7 +36,6 @@ from party.sources.files import CsvReader, ParquetReader
 from party.sources.source import HELD_BYTES, Source, TableReader, TableSource
 
 _FILES = ("csv", "parquet")
-_FILE_DATABASES = ("sqlite", "duckdb")
 _KEYS = {
     "csv": {"path", "delimiter", "as_of"},
     "parquet": {"path", "as_of"},

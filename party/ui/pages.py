@@ -12,12 +12,12 @@ from common.web.pages import (
     badge,
     bullets,
     code,
-    many,
     moment,
     paragraph,
     section,
     table,
 )
+from common.wording import many
 from party.approvals import Decision
 from party.decisions import in_words
 from party.journal import Departure, StudyRecord
@@ -76,10 +76,10 @@ def review_sections(seen: Review) -> list[Markup]:
             [
                 Markup(
                     badge(
-                        "protected" if each.protected else "NOT PROTECTED",
-                        "good" if each.protected else "bad",
+                        "NOT PROTECTED" if each.epsilon is None else "protected",
+                        "bad" if each.epsilon is None else "good",
                     ).html
-                    + f" from {escape(each.against)}: {escape(each.how)}"
+                    + f" from {escape(each.against)}: {escape(each.assumes)}"
                 )
                 for each in seen.protections
             ]

@@ -6,7 +6,7 @@ import pytest
 
 from parley.verification import verify
 from party import app as party_app
-from party.client.connection import Lines
+from party.client.lines import Lines
 from party.ui.desk import Desk
 from party.ui.site import serving_ui
 

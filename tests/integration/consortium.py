@@ -24,8 +24,8 @@ from parley.in_process import RowsInMemory, run_roles
 from parley.keyring import init_curator, init_party
 from party.approvals import Approvals
 from party.client.attendance import Attendance
-from party.client.connection import Address, Lines
 from party.client.household import Household
+from party.client.lines import Address, Lines
 from party.client.patience import Patience
 from party.journal import Journal, StudyState
 from party.ledger import Ledger

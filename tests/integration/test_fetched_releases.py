@@ -17,7 +17,7 @@ from curator.records import StudyState
 from curator.server import servicer
 from parley.curator_configuration import curator_settings
 from parley.publishing import curator_signer, publish
-from party.client.connection import Address, Lines
+from party.client.lines import Address, Lines
 from tests.integration.consortium import clock
 from tests.place import NORTH, Place, outcome_of
 from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures

@@ -99,7 +99,7 @@ def test_one_share_a_curator_whose_selector_is_not_one_hot_is_detected(
     key = private_key.public_key
     plan = make_plan(key, noise=Noise.ONE_SHARE)
     selector = prove_selector(
-        key, entries, context=plan.digest, source=SeededRandomSource("cheat")
+        private_key, entries, context=plan.digest, source=SeededRandomSource("cheat")
     ).to_bytes(key)
     with pytest.raises(RemoteProtocolError, match=cause):
         start(plan, "party-1", selection=Selection(selector=selector, seed=SEED))

@@ -119,6 +119,7 @@ def test_one_share_of_noise_can_be_subtracted():
 def test_the_papers_ring_does_not_withstand_a_party_that_helps_the_curator():
     statement = stated(profile="paper", method="floor", aggregation=Aggregation.PAILLIER)
     assert epsilons(statement)["another party, without the curator"] == 8
+    assert epsilons(statement)["the curator and another party together"] is None
     (curator,) = [p for p in statement.protections if p.against == "the curator"]
     assert curator.assumes == "no party tells it anything"
 
@@ -131,6 +132,7 @@ def test_seeds_and_sums_in_the_clear_are_not_private():
         "the public": 8,
         "the curator": None,
         "another party, without the curator": 8,
+        "2 or more other parties together": None,
     }
 
 

@@ -47,7 +47,7 @@ def study(**changes):
 
 @settings(max_examples=30, deadline=None)
 @given(
-    method=st.sampled_from(METHODS),
+    method=st.sampled_from(tuple(METHODS)),
     epsilon=st.fractions(min_value="1/1000", max_value=100),
     colluders=st.integers(0, 2),
     cohorts=st.integers(1, 3),

@@ -1,7 +1,5 @@
 """Blinding factors: secret n-th residues, each used once."""
 
-import copy
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import gmpy2
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from common.crypto.blinding import (
     FixedBase,
     FixedBaseBlinder,
-    OwnerBlinder,
     Pool,
     PowerBlinder,
     fresh_factors,
@@ -22,16 +19,14 @@ from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource, below
 
 
-@pytest.fixture(scope="module", params=["fixed base", "power", "owner", "pool"])
-def any_blinder(request, private_key, public_key, blinder):
+@pytest.fixture(scope="module", params=["fixed base", "power", "pool"])
+def any_blinder(request, public_key, blinder):
     source = SeededRandomSource(request.param)
     match request.param:
         case "fixed base":
             return blinder
         case "power":
             return PowerBlinder(public_key, source)
-        case "owner":
-            return OwnerBlinder(private_key, source)
         case _:
             return Pool(blinder)
 
@@ -90,27 +85,12 @@ def test_power_factors_are_nth_powers_of_uniform_units(public_key):
     assert factor == gmpy2.powmod(root, public_key.n, public_key.n_squared)
 
 
-def test_owner_factors_are_not_confined_to_one_class_of_squares(private_key):
-    p, q = private_key.reveal_factors()
-    factors = OwnerBlinder(private_key, SeededRandomSource(5)).factors(40)
-    classes = {(gmpy2.legendre(f % p, p), gmpy2.legendre(f % q, q)) for f in factors}
-    assert classes == {(1, 1), (1, -1), (-1, 1), (-1, -1)}
-
-
 def test_fixed_base_factors_have_jacobi_symbol_one_and_reach_both_of_its_classes(
     private_key, blinder
 ):
     p, q = private_key.reveal_factors()
     classes = {(gmpy2.legendre(f % p, p), gmpy2.legendre(f % q, q)) for f in blinder.factors(40)}
     assert classes == {(1, 1), (-1, -1)}
-
-
-def test_an_owners_blinder_is_never_shown_pickled_or_copied(private_key):
-    blinder = OwnerBlinder(private_key, SeededRandomSource(6))
-    assert repr(blinder) == "OwnerBlinder(secret)"
-    for copying in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(LocalError, match="not pickled or copied"):
-            copying(blinder)
 
 
 # The pool

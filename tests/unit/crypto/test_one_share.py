@@ -28,9 +28,9 @@ def member(name):
 
 
 @pytest.fixture(scope="module")
-def selector(public_key):
+def selector(private_key):
     source = SeededRandomSource("selector")
-    return make_selector(public_key, parties=PARTIES, context=CONTEXT, source=source)
+    return make_selector(private_key, parties=PARTIES, context=CONTEXT, source=source)
 
 
 def test_an_honest_selector_is_one_hot_and_verifies(selector, private_key, public_key):
@@ -40,11 +40,11 @@ def test_an_honest_selector_is_one_hot_and_verifies(selector, private_key, publi
     assert sorted(private_key.decrypt(selector.ciphertexts)) == [0, 0, 1]
 
 
-def test_every_place_is_chosen(private_key, public_key):
+def test_every_place_is_chosen(private_key):
     chosen = Counter()
     source = SeededRandomSource("places")
     for _ in range(12):
-        made = make_selector(public_key, parties=2, context=CONTEXT, source=source)
+        made = make_selector(private_key, parties=2, context=CONTEXT, source=source)
         chosen[private_key.decrypt(made.ciphertexts).index(1)] += 1
     assert set(chosen) == {0, 1}
 
@@ -79,9 +79,9 @@ def test_responses_that_share_a_factor_with_n_do_not_verify(selector, public_key
 
 
 @pytest.mark.parametrize("entries", [(0, 0), (1, 1), (2, -1), (3, -2)])
-def test_what_is_not_one_hot_cannot_be_proved(entries, public_key):
+def test_what_is_not_one_hot_cannot_be_proved(entries, private_key, public_key):
     source = SeededRandomSource(str(entries))
-    made = prove_selector(public_key, entries, context=CONTEXT, source=source)
+    made = prove_selector(private_key, entries, context=CONTEXT, source=source)
     with pytest.raises(RemoteProtocolError, match="selector refused"):
         made.verify(public_key, CONTEXT)
 

@@ -140,12 +140,20 @@ def test_more_rows_or_shares_than_agreed_are_refused():
 
 def test_noise_too_large_for_a_slot_is_refused():
     with pytest.raises(InputError, match="noise scale is too large"):
-        Packing.for_sums(PLAINTEXT_BITS, rows=10, parties=2, noise_scale=Fraction(10**18), cells=10)
+        Packing(
+            plaintext_bits=PLAINTEXT_BITS,
+            rows=10,
+            parties=2,
+            noise_bound=noise_bound(Fraction(10**18), draws=2 * 10),
+        )
 
 
 def test_slots_follow_from_public_bounds():
-    packing = Packing.for_sums(
-        PLAINTEXT_BITS, rows=45_222, parties=10, noise_scale=Fraction(60), cells=20_000
+    packing = Packing(
+        plaintext_bits=PLAINTEXT_BITS,
+        rows=45_222,
+        parties=10,
+        noise_bound=noise_bound(Fraction(60), draws=10 * 20_000),
     )
     assert packing.total_bound == 45_222 + 10 * packing.noise_bound
     assert packing.slots * packing.slot_bits <= PLAINTEXT_BITS
@@ -220,6 +228,6 @@ def test_a_mask_that_does_not_cancel_is_detected(private_key, public_key, blinde
 
 
 def test_without_noise_only_exact_counts_fit():
-    packing = Packing.for_sums(PLAINTEXT_BITS, rows=7, parties=3, noise_scale=Fraction(0), cells=5)
-    assert packing.noise_bound == 0
+    assert noise_bound(Fraction(0), draws=3 * 5) == 0
+    packing = Packing(plaintext_bits=PLAINTEXT_BITS, rows=7, parties=3, noise_bound=0)
     assert packing.total_bound == 7

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import gmpy2
 import phe
 import pytest
-from gmpy2 import mpz
+from gmpy2 import mpz, powmod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -205,6 +205,13 @@ def test_we_decrypt_what_phe_encrypts(private_key, public_key):
         5,
         10**9,
     ]
+
+
+def test_the_keys_owner_finds_the_same_residues_as_everybody(private_key, public_key):
+    source = SeededRandomSource("residues")
+    roots = [mpz(1), public_key.n - 1, *(public_key.random_unit(source) for _ in range(5))]
+    expected = [powmod(root, public_key.n, public_key.n_squared) for root in roots]
+    assert private_key.residues(roots) == expected
 
 
 def test_threads_decrypt_the_same(private_key, public_key, blinder):

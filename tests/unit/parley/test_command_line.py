@@ -9,8 +9,10 @@ import pytest
 import typer
 
 from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
+from common.study import METHODS
 from parley import cli
 from parley.exit_codes import MEANINGS, ExitCode, exit_code_of
+from parley.study_options import DEFAULT_METHOD
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -43,6 +45,15 @@ def test_every_command_has_help(parley, name):
     done = parley(name, "--help")
     assert done.code == 0
     assert done.out.startswith(f"Usage: parley {name}")
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("curator", "study", "new"), ("demo",)])
+def test_help_says_in_a_line_what_each_method_is(parley, command):
+    lines = [line.replace("--method <str>", "").strip() for line in
+             parley(*command, "--help").out.splitlines()]  # fmt: skip
+    for name, words in METHODS.items():
+        marked = f"{name} (default)" if name == DEFAULT_METHOD else name
+        assert f"{marked}: {words}" in lines
 
 
 def test_help_loads_none_of_the_heavy_libraries():

@@ -53,7 +53,7 @@ def test_a_proposal_fits_the_table_it_came_from(parley, study, tmp_path):
     assert parley("schema", "infer", study / "data.csv", "--out", "s.toml").code == 0
     done = parley("schema", "check", "s.toml", study / "data.csv")
     assert done.code == 0
-    assert "600 rows fit" in done.out
+    assert "fits the schema, 600 rows" in done.out
 
 
 def test_check_lists_the_domains(parley, study):

@@ -319,7 +319,7 @@ def test_a_passphrase_is_changed_and_removed(parley, place, monkeypatch):
 def test_an_abort_without_a_running_curator_is_remembered_and_shown(
     parley, place, written, monkeypatch
 ):
-    monkeypatch.setattr("parley.commands.curator._ABORT_S", 0.0)
+    monkeypatch.setattr("parley.commands.curator_study._ABORT_S", 0.0)
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
     abort = ("curator", "study", "abort", "regional", *HUB, "--reason")
     assert "one line" in parley(*abort, "two\nlines").err

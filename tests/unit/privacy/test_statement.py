@@ -5,7 +5,6 @@ import pytest
 
 from common.errors import LocalError
 from common.privacy.accountant import Accountant, exponential_release, laplace_release
-from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings, suspicion
 
 PUBLIC = Protection(
@@ -82,14 +81,14 @@ def test_the_claim_of_the_paper_stands_beside_the_truth():
 
 
 def test_a_seeded_source_or_clear_sums_make_a_run_not_private():
-    assert shortcomings(OsRandomSource()) == ()
-    assert len(shortcomings(SeededRandomSource(1))) == 1
-    assert len(shortcomings(SeededRandomSource(1), clear_aggregation=True)) == 2
-    assert len(shortcomings(OsRandomSource(), clear_aggregation=True)) == 1
+    assert shortcomings(source_private=True) == ()
+    assert len(shortcomings(source_private=False)) == 1
+    assert len(shortcomings(source_private=False, clear_aggregation=True)) == 2
+    assert len(shortcomings(source_private=True, clear_aggregation=True)) == 1
 
 
 def test_a_run_that_is_not_private_says_so_first():
-    made = statement(shortcomings(SeededRandomSource(1)))
+    made = statement(shortcomings(source_private=False))
     assert made.as_dict()["private"] is False
     assert made.as_text().startswith("NOT PRIVATE")
     assert "NOT PRIVATE" not in statement().as_text()

@@ -85,7 +85,7 @@ def test_the_notes_name_what_was_read_off_the_data():
 
 def test_rare_values_are_pointed_out():
     frame = pd.DataFrame({"illness": ["flu"] * 30 + ["cold"] * 30 + ["kuru"]})
-    assert "illness: 1 of 3 values are in fewer than 5 rows" in infer(frame).notes[0]
+    assert "illness: values in fewer than 5 rows: 1 of 3;" in infer(frame).notes[0]
 
 
 def test_line_breaks_in_names_stay_inside_the_comments():

@@ -161,7 +161,7 @@ def test_another_key_cannot_issue():
 
 @pytest.mark.parametrize(
     ("days", "words"),
-    [(31, None), (30, "in 30 days"), (1, "in 1 days"), (0, "in 0 days"), (-1, "expired on")],
+    [(31, None), (30, "in 30 days"), (1, "in 1 day;"), (0, "in 0 days"), (-1, "expired on")],
 )
 def test_expiry_is_warned_about_30_days_ahead(days, words):
     certificate = issued(last=NOW + 100 * DAY)
