@@ -17,6 +17,7 @@ from pathlib import Path
 from common.crypto.identity_file import AskPassphrase, load_identity, load_public_identity
 from common.database import Database
 from common.errors import InputError, ParleyError
+from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.study import Member, Study
 from common.wire import peers
@@ -28,6 +29,8 @@ from parley.version import software
 from party import app as party_app
 from party.app import PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting, Lines
+from party.client.memory import require_memory
+from party.journal import Journal
 from party.ledger import Ledger
 from party.policy import Policy
 from party.sources.settings import SourceSettings
@@ -188,6 +191,7 @@ def _ledger(file: Path) -> str:
         return "empty"
     database = Database(file)
     try:
+        database.check()
         ledger = Ledger(database)
         ledger.verify()
         return f"epsilon {ledger.spent()} spent in {len(ledger.entries())} entries, chain intact"
@@ -199,6 +203,7 @@ def _rows(
     source: Callable[[], SourceSettings], wanted: Study | Schema | None, files: CredentialFiles
 ) -> str:
     settings = source()
+    settings.check()
     if wanted is None:
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
     rows = settings.open(wanted.schema if isinstance(wanted, Study) else wanted).rows
@@ -240,6 +245,7 @@ def _at_the_curator(
     for meeting in met:
         yield _found("clocks", meeting.clocks)
         yield _found("versions", meeting.versions)
+        yield _found("memory", partial(_memory, settings, meeting.greeting))
         if wanted is None:
             for study in meeting.studies:
                 yield _found("invitation", partial(_fits, source, study, meeting.files))
@@ -293,6 +299,17 @@ def _reached(
     return f"{address.words}: reached; studies that list us: {len(greeting.studies)}"
 
 
+def _memory(settings: PartySettings, greeting: Greeting) -> str:
+    """Whether the books here are the newest there are of what left."""
+    database = Database(settings.folder / "party.db")
+    try:
+        journal = Journal(database, OsRandomSource())
+        require_memory(journal, Policy.load(settings.policy), greeting.studies)
+    finally:
+        database.close()
+    return "our journal knows of every message of ours that the curator has"
+
+
 def _fits(source: Callable[[], SourceSettings], study: Study, files: CredentialFiles) -> str:
     return f"{study.name!r}: {_rows(source, study, files)}"
 
@@ -303,6 +320,11 @@ def _revocations(path: Path) -> str:
 
 
 def _studies(settings: CuratorSettings) -> str:
+    database, _ = open_store(settings)
+    try:
+        database.check()
+    finally:
+        database.close()
     return f"{len(records(settings))} studies"
 
 

@@ -220,6 +220,10 @@ class Journal:
             raise RemoteProtocolError(f"message {number} came twice, with different content")
         return True
 
+    def newest_released(self, study: bytes) -> int:
+        """The number of the newest message that left or may have left; 0 before the first."""
+        return self._newest("outgoing", study)
+
     def newest_received(self, study: bytes) -> int:
         """The number of the newest message received; 0 before the first."""
         return self._newest("received", study)
@@ -253,7 +257,7 @@ class Journal:
 
     def add_outgoing(self, study: bytes, body: bytes, *, kind: str, recipient: str, at: str) -> int:
         """Release bytes, in the caller's transaction; their number."""
-        number = self._newest("outgoing", study) + 1
+        number = self.newest_released(study) + 1
         self._file.write(
             "INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (study, number, kind, recipient, _sha256(body), len(body), body, at),
@@ -282,7 +286,7 @@ class Journal:
         Raises:
             RemoteProtocolError: nothing with that number was ever released.
         """
-        if not 0 <= number <= self._newest("outgoing", study):
+        if not 0 <= number <= self.newest_released(study):
             raise RemoteProtocolError(f"message {number} was acknowledged but never sent")
         with self._file.transaction():
             self._file.write(

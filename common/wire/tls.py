@@ -50,6 +50,8 @@ SERVER_OPTIONS: Options = (
 
 
 _SIGNS = (  # of what is in the way, in what gRPC says of it
+    ("response code 407", "the proxy wants a password: http://USER:PASSWORD@HOST:PORT"),
+    ("HTTP proxy returned", "the proxy does not let us through: it must allow CONNECT to there"),
     ("Socket closed", "it closed the connection at once; perhaps it trusts another authority"),
     ("Connection refused", "connection refused: nothing listens there, or a firewall refuses it"),
     ("lookup", "the name is not known here"),
