@@ -81,14 +81,15 @@ def examine_party(
         passphrase: of the identity, if it is under one.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
+    books = settings.folder / "party.db"
     yield _found("version", _version)
-    yield _found("clock", lambda: _clock(files, settings.folder / "party.db", clock()))
+    yield _found("clock", lambda: _clock(files, books, clock()))
     yield _found("certificate", lambda: _certificate(files, Role.PARTY, clock()))
     yield _found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
     yield _found("policy", lambda: _policy(settings.policy))
     yield _found("disk", lambda: _disk(settings.folder))
-    yield _found("ledger", lambda: _ledger(settings.folder / "party.db"))
-    yield _found("data source", lambda: _rows(source, wanted, files))
+    yield _found("ledger", lambda: _ledger(books))
+    yield _found("data source", lambda: _rows(source, wanted, files, books))
     if isinstance(wanted, Study):
         yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
     yield from _at_the_curator(settings, source, wanted, environment, clock)
@@ -200,18 +201,39 @@ def _ledger(file: Path) -> str:
 
 
 def _rows(
-    source: Callable[[], SourceSettings], wanted: Study | Schema | None, files: CredentialFiles
+    source: Callable[[], SourceSettings],
+    wanted: Study | Schema | None,
+    files: CredentialFiles,
+    books: Path,
 ) -> str:
     settings = source()
     settings.check()
     if wanted is None:
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
-    rows = settings.open(wanted.schema if isinstance(wanted, Study) else wanted).rows
+    opened = settings.open(wanted.schema if isinstance(wanted, Study) else wanted)
     if isinstance(wanted, Study):
         agreed = _member(wanted, files).rows
-        if rows != agreed:
-            raise InputError(f"{rows:,} rows; the study says {agreed:,}: ask for a new study")
-    return f"{settings.kind}, {rows:,} rows, all of the schema"
+        if opened.rows != agreed:
+            raise InputError(
+                f"{opened.rows:,} rows; the study says {agreed:,}: ask for a new study"
+            )
+        if books.exists():
+            _unchanged(wanted, opened.snapshot.digest, books)
+    return f"{settings.kind}, {opened.rows:,} rows, all of the schema"
+
+
+def _unchanged(study: Study, digest: str, books: Path) -> None:
+    """A study that runs goes on with the table that it began with."""
+    database = Database(books)
+    try:
+        pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
+    finally:
+        database.close()
+    if pinned not in (None, digest):
+        raise InputError(
+            f"the data changed since study {study.name!r} began: restore it as it was, or give "
+            "the study up with `parley party decline`"
+        )
 
 
 def _member(study: Study, files: CredentialFiles) -> Member:
@@ -248,7 +270,8 @@ def _at_the_curator(
         yield _found("memory", partial(_memory, settings, meeting.greeting))
         if wanted is None:
             for study in meeting.studies:
-                yield _found("invitation", partial(_fits, source, study, meeting.files))
+                books = settings.folder / "party.db"
+                yield _found("invitation", partial(_fits, source, study, meeting.files, books))
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,8 +333,10 @@ def _memory(settings: PartySettings, greeting: Greeting) -> str:
     return "our journal knows of every message of ours that the curator has"
 
 
-def _fits(source: Callable[[], SourceSettings], study: Study, files: CredentialFiles) -> str:
-    return f"{study.name!r}: {_rows(source, study, files)}"
+def _fits(
+    source: Callable[[], SourceSettings], study: Study, files: CredentialFiles, books: Path
+) -> str:
+    return f"{study.name!r}: {_rows(source, study, files, books)}"
 
 
 def _revocations(path: Path) -> str:

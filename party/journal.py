@@ -160,8 +160,17 @@ class Journal:
             elif known[0][1] == StudyState.RUNNING.value and known[0][0] != data_digest:
                 raise PolicyError(
                     f"the data changed since study {name!r} began, and answers about two different "
-                    "tables protect neither. Restore the data as it was, or give the study up"
+                    "tables protect neither. Restore the data as it was, or give the study up with "
+                    "`parley party decline`"
                 )
+
+    def pinned_data(self, study: bytes) -> str | None:
+        """The digest of the data that a running study is about; None if none runs."""
+        found = self._file.rows(
+            "SELECT data_digest FROM study WHERE study = ? AND state = ?",
+            (study, StudyState.RUNNING.value),
+        )
+        return str(found[0][0]) if found else None
 
     def studies(self) -> list[StudyRecord]:
         """Every study this party took part in, oldest first."""

@@ -66,6 +66,12 @@ _SIGNS = (  # of what is in the way, in what gRPC says of it
 )
 
 
+_DISTRUSTED = (  # why a certificate of the curator's does not do
+    ("has expired", "it has expired, and the operator must renew it; or our clock is wrong"),
+    ("not yet valid", "it is not valid yet; is our clock wrong, or the curator's?"),
+)
+
+
 def server_credentials(files: CredentialFiles) -> grpc.ServerCredentials:
     """A server's credentials that follow their files; every client must show a certificate.
 
@@ -160,7 +166,10 @@ def explain(
     if "Hostname Verification" in details:
         return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: it is for other addresses")
     if "CERTIFICATE_VERIFY_FAILED" in details:
-        return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: issued by another authority")
+        words = next(
+            (w for sign, w in _DISTRUSTED if sign in details), "another authority issued it"
+        )
+        return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: {words}")
     if mine is None:
         return WireError(ErrorCode.CERTIFICATE_MISSING)
     try:

@@ -18,7 +18,7 @@ from common.errors import LocalError
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles, Credentials
+from common.wire.credentials import CredentialFiles, Credentials, ExpiryWatch
 from common.wire.frames import Assembler, Whole, split
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
@@ -271,6 +271,7 @@ class Lines:
         self._clock = clock
         self._lock = threading.Lock()
         self._open: set[grpc.Channel] = set()
+        self._expiry = ExpiryWatch(clock)
         self._closed = False
 
     @contextmanager
@@ -287,6 +288,7 @@ class Lines:
         state = files.state()
         credentials = files.load()
         credentials.check(role=Role.PARTY, at=self._clock())
+        self._expiry.look(files)
         channel = grpc.secure_channel(
             self._address.target,
             tls.channel_credentials(credentials),
