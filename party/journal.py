@@ -296,7 +296,10 @@ class Journal:
             RemoteProtocolError: nothing with that number was ever released.
         """
         if not 0 <= number <= self.newest_released(study):
-            raise RemoteProtocolError(f"message {number} was acknowledged but never sent")
+            raise RemoteProtocolError(
+                f"message {number} was acknowledged but never sent from this folder: if that is an "
+                "older copy, give the study up with `parley party decline`"
+            )
         with self._file.transaction():
             self._file.write(
                 "UPDATE outgoing SET acknowledged_at = ? "

@@ -43,7 +43,7 @@ def require_memory(journal: Journal, policy: Policy, studies: Iterable[Summary])
     raise LocalError(
         "this folder is an old copy, a new one, or runs twice: the curator has more messages of "
         f"ours than the journal here ({listed}). So the ledger has forgotten what they cost, and "
-        "nothing is answered. Restore the newest copy of the folder. If there is none, lower "
-        "epsilon_in_total in the policy by what these studies cost, and add to its [budget]: "
+        "nothing is answered. Run one node, on the newest copy of the folder. If there is none, "
+        "lower epsilon_in_total in the policy by what these studies cost, and add to its [budget]: "
         f"forgotten = [{keys}]"
     )
