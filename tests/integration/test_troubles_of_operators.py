@@ -6,15 +6,18 @@ import shutil
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from common.database import Database
 from common.errors import InputError, LocalError
+from common.wire.catalogue import ErrorCode, WireError
 from party import app as party_app
 from party.app import PartySettings
 from party.client.invitations import Invitations
 from party.journal import StudyState
-from tests.integration.consortium import check_release
+from tests.integration.consortium import Crash, Wrapped, check_release, wrapping
 
 
 def invitations_of(party, house):
@@ -73,6 +76,41 @@ def test_an_old_copy_of_a_folder_is_recognised_and_answers_nothing(consortium):
     north.policy = dataclasses.replace(north.policy, forgotten=(digest,))
     with north.house() as house:
         assert invitations_of(north, house)._invited(north.patience()) == []
+
+
+class DyingSecond(Wrapped):
+    """Dies of the second message."""
+
+    def work(self, study, *, received):
+        for whole in self.connection.work(study, received=received):
+            if whole.sequence > 1:
+                raise Crash
+            yield whole
+
+
+class Restored(Wrapped):
+    """A curator that does not know what it sent before."""
+
+    def work(self, study, *, received):
+        raise WireError(ErrorCode.OUT_OF_ORDER)
+        yield
+
+
+def test_a_study_that_a_restored_curator_gave_up_ends_here_too_and_keys_go(consortium):
+    north, east = consortium.parties["north"], consortium.parties["east"]
+    with ThreadPoolExecutor(1) as threads:
+        others = threads.submit(east.attend, consortium.study)
+        with pytest.raises(Crash):
+            north.attend(consortium.study, dial=wrapping(north, DyingSecond))
+        consortium.curator.studies.known(consortium.study.digest).abort("an old copy")
+        assert others.result(timeout=60) is StudyState.ABORTED
+    ended = north.attend(consortium.study, dial=wrapping(north, Restored))
+    assert ended is StudyState.ABORTED
+    with north.house() as house:
+        assert house.journal.record(consortium.study.digest).reason.endswith("failed")
+    database = Database(north.path)
+    assert database.rows("SELECT COUNT(*) FROM step_key") == [(0,)]
+    database.close()
 
 
 def test_a_node_that_is_told_to_stop_does_not_wait_for_a_curator_that_says_nothing(consortium):
