@@ -27,6 +27,9 @@ Value = int | str | bytes | None
 
 _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON")
 _BUSY_S = 30  # another command of the same owner may be writing to the file
+# Of all tables of both services; raised whenever one of them changes. A file of before there were
+# versions says 0, and has the tables of version 1.
+_VERSION = 1
 
 
 class Database:
@@ -42,9 +45,23 @@ class Database:
                 path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
             )
         except (OSError, sqlite3.Error) as error:
-            raise InputError(f"cannot open {path}: {error}") from error
+            raise InputError(_words(path, error)) from error
 
         self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
+        self._check_version()
+
+    def _check_version(self) -> None:
+        """Leave alone what another version of this program has written."""
+        ((written,),) = self.rows("PRAGMA user_version")
+        if written == 0:
+            self.add_tables(f"PRAGMA user_version={_VERSION};")
+        elif written != _VERSION:
+            self._connection.close()
+            raise InputError(
+                f"{self.path} was written by {'a later' if written > _VERSION else 'an earlier'} "
+                f"version of parley: its tables are of version {written}, and this program knows "
+                f"{_VERSION}. Nothing was changed; run the version that wrote it"
+            )
 
     def add_tables(self, tables: str) -> None:
         """Create the tables that are not there yet."""
@@ -52,7 +69,17 @@ class Database:
             self._connection.executescript(tables)
         except sqlite3.Error as error:
             self._connection.close()
-            raise InputError(f"cannot open {self.path}: {error}") from error
+            raise InputError(_words(self.path, error)) from error
+
+    def check(self) -> None:
+        """Read the whole file.
+
+        Raises:
+            LocalError: it is damaged.
+        """
+        ((found,), *_) = self.rows("PRAGMA quick_check(1)")
+        if found != "ok":
+            raise LocalError(f"{self.path} is damaged ({found}); {_REMEDIES['damaged']}")
 
     def close(self) -> None:
         """Close the file."""
@@ -106,9 +133,37 @@ class Database:
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise LocalError(
-                f"{self.path} could not be read ({error}); restore it from a backup if it is "
-                "damaged, and let no other process use it"
+                f"{self.path} could not be read ({error}); {_remedy(error)}"
             ) from error
+
+
+_REMEDIES = {
+    "damaged": "stop the service, keep the file aside, and put its newest copy in its place; "
+    "docs/operations.md, under Backups, says what an older copy forgets",
+    "full": "make room on the disk, then start again",
+    "read-only": "let the service's user write to the file and its folder",
+    "locked": "another process holds it: find that and end it",
+}
+_CAUSES = {
+    sqlite3.SQLITE_CORRUPT: "damaged",
+    sqlite3.SQLITE_NOTADB: "damaged",
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_CANTOPEN: "read-only",
+    sqlite3.SQLITE_BUSY: "locked",
+}
+
+
+def _remedy(error: Exception) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
+    return _REMEDIES.get(
+        _CAUSES.get(code, ""),
+        "look at the file, its folder and the disk, and let no other program use it",
+    )
+
+
+def _words(path: Path, error: Exception) -> str:
+    return f"cannot open {path}: {error}; {_remedy(error)}"
 
 
 def _make_private(path: Path) -> None:

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 
-from common.errors import InputError
+from common.errors import InputError, ParleyError
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class MetricsServer:
     def __init__(self, listen: str, collect: Callable[[], Iterable[Sample]]) -> None:
         host, _, port = listen.rpartition(":")
         try:
-            self._server = ThreadingHTTPServer((host, int(port)), _handler(collect))
+            self._server = _Server((host, int(port)), _handler(collect))
         except (OSError, ValueError, OverflowError) as error:
             raise InputError(f"metrics: cannot listen on {listen!r}: {error}") from error
         self._server.daemon_threads = True
@@ -107,6 +107,12 @@ def serving_metrics(listen: str, collect: Callable[[], Iterable[Sample]]) -> Ite
         server.stop()
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A line in the log, as everything else that goes wrong."""
+        logger.warning("a call for metrics failed", exc_info=True)
+
+
 def _handler(collect: Callable[[], Iterable[Sample]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 10  # seconds; a client that says nothing is not waited for
@@ -115,7 +121,12 @@ def _handler(collect: Callable[[], Iterable[Sample]]) -> type[BaseHTTPRequestHan
             if self.path != "/metrics":
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            body = render(collect()).encode()
+            try:
+                body = render(collect()).encode()
+            except ParleyError as error:
+                logger.error("no metrics: %s", " ".join(str(error).split()))
+                self.send_error(HTTPStatus.SERVICE_UNAVAILABLE)
+                return
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))

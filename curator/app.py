@@ -25,7 +25,7 @@ from common.service import alone_in, check_level
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
-from common.wire.credentials import CredentialFiles
+from common.wire.credentials import CredentialFiles, ExpiryWatch
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import curator_samples
@@ -170,8 +170,10 @@ def serve(
         )  # fmt: skip
         try:
             with _watched(settings, watched):
+                watch = ExpiryWatch(clock)
                 while not stopping.wait(_LOOK_EVERY_S):
                     _look(studies)
+                    watch.look(files)
         finally:
             server.stop(grace_s=settings.grace_s)
 

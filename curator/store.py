@@ -17,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from common.crypto import keyfile
 from common.crypto.paillier import PrivateKey
@@ -73,6 +74,10 @@ class Store:
         """The software that every party called with last."""
         return dict(self._file.rows("SELECT name, software FROM party ORDER BY name"))
 
+    def last_calls(self) -> Mapping[str, str]:
+        """When every party called last; a node that runs calls every few seconds."""
+        return dict(self._file.rows("SELECT name, seen_at FROM party ORDER BY name"))
+
     def propose(self, study: Study, *, at: str) -> None:
         """Take in a study; again is harmless, and brings its signature up to date.
 
@@ -108,18 +113,14 @@ class Store:
 
     def record(self, study: bytes) -> Record:
         """Where a study stands."""
-        rows = self._file.rows(
-            "SELECT name, state, step, phase, cause, place, COALESCE(reason, '') "
-            "FROM study LEFT JOIN abort_request USING (study) WHERE study = ?",
-            (study,),
-        )
+        rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
         if not rows:
             raise InputError(f"there is no study {study.hex()[:16]} here")
-        name, state, step, phase, cause, place, abort_asked = rows[0]
-        return Record(
-            study=study, name=name, state=StudyState(state), step=step, phase=phase, cause=cause,
-            place=place, abort_asked=abort_asked,
-        )  # fmt: skip
+        return _record(rows[0])
+
+    def records(self) -> list[Record]:
+        """Where every study stands, oldest first."""
+        return [_record(row) for row in self._file.rows(f"{_RECORDS} ORDER BY study.rowid")]
 
     def count_by_state(self) -> Mapping[StudyState, int]:
         """How many studies there are in every state that occurs."""
@@ -309,6 +310,20 @@ class Store:
 
     def _keep_secret(self, study: bytes, name: str, value: bytes) -> None:
         self._file.write("INSERT INTO secret VALUES (?, ?, ?)", (study, name, value))
+
+
+_RECORDS = (
+    "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, '') "
+    "FROM study LEFT JOIN abort_request USING (study)"
+)
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    study, name, state, step, phase, cause, place, abort_asked = row
+    return Record(
+        study=bytes(study), name=name, state=StudyState(state), step=step, phase=phase,
+        cause=cause, place=place, abort_asked=abort_asked,
+    )  # fmt: skip
 
 
 def _sha256(body: bytes) -> bytes:

@@ -17,6 +17,7 @@ from pathlib import Path
 from common.crypto.identity_file import AskPassphrase, load_identity, load_public_identity
 from common.database import Database
 from common.errors import InputError, ParleyError
+from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.study import Member, Study
 from common.wire import peers
@@ -30,6 +31,8 @@ from party import app as party_app
 from party.app import PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting
 from party.client.lines import Lines
+from party.client.memory import require_memory
+from party.journal import Journal
 from party.ledger import Ledger
 from party.policy import Policy
 from party.sources.settings import SourceSettings
@@ -80,14 +83,15 @@ def examine_party(
         passphrase: of the identity, if it is under one.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
+    books = settings.folder / "party.db"
     yield _found("version", _version)
-    yield _found("clock", lambda: _clock(files, settings.folder / "party.db", clock()))
+    yield _found("clock", lambda: _clock(files, books, clock()))
     yield _found("certificate", lambda: _certificate(files, Role.PARTY, clock()))
     yield _found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
     yield _found("policy", lambda: _policy(settings.policy))
     yield _found("disk", lambda: _disk(settings.folder))
-    yield _found("ledger", lambda: _ledger(settings.folder / "party.db"))
-    yield _found("data source", lambda: _rows(source, wanted, files))
+    yield _found("ledger", lambda: _ledger(books))
+    yield _found("data source", lambda: _rows(source, wanted, files, books))
     if isinstance(wanted, Study):
         yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
     yield from _at_the_curator(settings, source, wanted, environment, clock)
@@ -190,6 +194,7 @@ def _ledger(file: Path) -> str:
         return "empty"
     database = Database(file)
     try:
+        database.check()
         ledger = Ledger(database)
         ledger.verify()
         entries = many(len(ledger.entries()), "entry")
@@ -199,17 +204,38 @@ def _ledger(file: Path) -> str:
 
 
 def _rows(
-    source: Callable[[], SourceSettings], wanted: Study | Schema | None, files: CredentialFiles
+    source: Callable[[], SourceSettings],
+    wanted: Study | Schema | None,
+    files: CredentialFiles,
+    books: Path,
 ) -> str:
     settings = source()
+    settings.check()
     if wanted is None:
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
-    rows = settings.open(wanted.schema if isinstance(wanted, Study) else wanted).rows
+    opened = settings.open(wanted.schema if isinstance(wanted, Study) else wanted)
     if isinstance(wanted, Study):
         agreed = _member(wanted, files).rows
-        if rows != agreed:
-            raise InputError(f"{many(rows, 'row')}; the study says {agreed:,}: ask for a new study")
-    return f"{settings.kind}, {many(rows, 'row')}, all of the schema"
+        if opened.rows != agreed:
+            found = many(opened.rows, "row")
+            raise InputError(f"{found}; the study says {agreed:,}: ask for a new study")
+        if books.exists():
+            _unchanged(wanted, opened.snapshot.digest, books)
+    return f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema"
+
+
+def _unchanged(study: Study, digest: str, books: Path) -> None:
+    """A study that runs goes on with the table that it began with."""
+    database = Database(books)
+    try:
+        pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
+    finally:
+        database.close()
+    if pinned not in (None, digest):
+        raise InputError(
+            f"the data changed since study {study.name!r} began: restore it as it was, or give "
+            "the study up with `parley party decline`"
+        )
 
 
 def _member(study: Study, files: CredentialFiles) -> Member:
@@ -243,9 +269,11 @@ def _at_the_curator(
     for meeting in met:
         yield _found("clocks", meeting.clocks)
         yield _found("versions", meeting.versions)
+        yield _found("memory", partial(_memory, settings, meeting.greeting))
         if wanted is None:
             for study in meeting.studies:
-                yield _found("invitation", partial(_fits, source, study, meeting.files))
+                books = settings.folder / "party.db"
+                yield _found("invitation", partial(_fits, source, study, meeting.files, books))
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +324,21 @@ def _reached(
     return f"{address.words}: reached; studies that list us: {len(greeting.studies)}"
 
 
-def _fits(source: Callable[[], SourceSettings], study: Study, files: CredentialFiles) -> str:
-    return f"{study.name!r}: {_rows(source, study, files)}"
+def _memory(settings: PartySettings, greeting: Greeting) -> str:
+    """Whether the books here are the newest there are of what left."""
+    database = Database(settings.folder / "party.db")
+    try:
+        journal = Journal(database, OsRandomSource())
+        require_memory(journal, Policy.load(settings.policy), greeting.studies)
+    finally:
+        database.close()
+    return "our journal knows of every message of ours that the curator has"
+
+
+def _fits(
+    source: Callable[[], SourceSettings], study: Study, files: CredentialFiles, books: Path
+) -> str:
+    return f"{study.name!r}: {_rows(source, study, files, books)}"
 
 
 def _revocations(path: Path) -> str:
@@ -306,6 +347,11 @@ def _revocations(path: Path) -> str:
 
 
 def _studies(settings: CuratorSettings) -> str:
+    database, _ = open_store(settings)
+    try:
+        database.check()
+    finally:
+        database.close()
     return many(len(records(settings)), "study")
 
 

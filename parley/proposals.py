@@ -11,6 +11,7 @@ from common.study import Member, Study
 from common.traffic import Phases
 from curator.app import CuratorSettings, open_store
 from curator.records import Record, StudyState
+from curator.store import Store
 
 MOST_REASON = 500
 _LOOK_EVERY_S = 0.2
@@ -33,16 +34,29 @@ def records(settings: CuratorSettings) -> list[tuple[Record, tuple[str, ...]]]:
     """Every study of a curator, oldest first, and who has not approved it yet."""
     database, store = open_store(settings)
     try:
-        found = []
-        for document in store.documents(skip=0):
-            study = Study.from_toml(document, where="a study in the curator's store")
-            record = store.record(study.digest)
-            waiting: tuple[str, ...] = ()
-            if record.state is StudyState.WAITING:
-                approved = store.approvals(study.digest)
-                waiting = tuple(m.name for m in study.members if m.name not in approved)
-            found.append((record, waiting))
-        return found
+        return [(record, _waiting(store, record)) for record in store.records()]
+    finally:
+        database.close()
+
+
+def _waiting(store: Store, record: Record) -> tuple[str, ...]:
+    """Read from the study only where it matters: a curator may have had a thousand of them."""
+    if record.state is not StudyState.WAITING:
+        return ()
+    study = Study.from_toml(store.document(record.study), where=f"study {record.name!r}")
+    approved = store.approvals(record.study)
+    return tuple(member.name for member in study.members if member.name not in approved)
+
+
+def last_calls(settings: CuratorSettings, record: Record) -> dict[str, str]:
+    """When each party of a study that is not over called last; empty for one that never did."""
+    if record.state.over:
+        return {}
+    database, store = open_store(settings)
+    try:
+        study = Study.from_toml(store.document(record.study), where=f"study {record.name!r}")
+        calls = store.last_calls()
+        return {member.name: calls.get(member.name, "") for member in study.members}
     finally:
         database.close()
 

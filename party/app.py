@@ -132,6 +132,8 @@ def household(
     policy = Policy.load(settings.policy)
     database = Database(settings.folder / "party.db")
     try:
+        ledger = Ledger(database)
+        ledger.verify()  # before anything is decided or charged on the strength of it
         yield Household(
             name=subject_of(certificate).name,
             identity=load_identity(
@@ -141,7 +143,7 @@ def household(
             policy=policy,
             approvals=Approvals(database),
             journal=Journal(database, OsRandomSource()),
-            ledger=Ledger(database),
+            ledger=ledger,
             open_source=lambda study: source.open(study.schema),
             make_plan=make_plan,
             forecast=partial(rehearse, make_plan=make_plan),
@@ -162,9 +164,12 @@ def invitations(
 ) -> Invitations:
     """Every study that this party is invited to, now and later."""
     address = address_of(settings, environment=environment, software=software)
+    lines = Lines(address, house.clock)
+    # A call may hang for a minute on a curator that does not answer; whoever stops us does not.
+    threading.Thread(target=_hang_up, args=(stopping, lines), daemon=True).start()
     return Invitations(
         house,
-        lines=Lines(address, house.clock),
+        lines=lines,
         patience=lambda: Patience(
             first_s=settings.first_wait_s,
             longest_s=settings.longest_wait_s,
@@ -174,6 +179,11 @@ def invitations(
         ),
         look_again_s=settings.look_again_s,
     )
+
+
+def _hang_up(stopping: threading.Event, lines: Lines) -> None:
+    stopping.wait()
+    lines.hang_up()
 
 
 def address_of(

@@ -160,8 +160,17 @@ class Journal:
             elif known[0][1] == StudyState.RUNNING.value and known[0][0] != data_digest:
                 raise PolicyError(
                     f"the data changed since study {name!r} began, and answers about two different "
-                    "tables protect neither. Restore the data as it was, or give the study up"
+                    "tables protect neither. Restore the data as it was, or give the study up with "
+                    "`parley party decline`"
                 )
+
+    def pinned_data(self, study: bytes) -> str | None:
+        """The digest of the data that a running study is about; None if none runs."""
+        found = self._file.rows(
+            "SELECT data_digest FROM study WHERE study = ? AND state = ?",
+            (study, StudyState.RUNNING.value),
+        )
+        return str(found[0][0]) if found else None
 
     def studies(self) -> list[StudyRecord]:
         """Every study this party took part in, oldest first."""
@@ -220,6 +229,10 @@ class Journal:
             raise RemoteProtocolError(f"message {number} came twice, with different content")
         return True
 
+    def newest_released(self, study: bytes) -> int:
+        """The number of the newest message that left or may have left; 0 before the first."""
+        return self._newest("outgoing", study)
+
     def newest_received(self, study: bytes) -> int:
         """The number of the newest message received; 0 before the first."""
         return self._newest("received", study)
@@ -253,7 +266,7 @@ class Journal:
 
     def add_outgoing(self, study: bytes, body: bytes, *, kind: str, recipient: str, at: str) -> int:
         """Release bytes, in the caller's transaction; their number."""
-        number = self._newest("outgoing", study) + 1
+        number = self.newest_released(study) + 1
         self._file.write(
             "INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (study, number, kind, recipient, _sha256(body), len(body), body, at),
@@ -282,8 +295,11 @@ class Journal:
         Raises:
             RemoteProtocolError: nothing with that number was ever released.
         """
-        if not 0 <= number <= self._newest("outgoing", study):
-            raise RemoteProtocolError(f"message {number} was acknowledged but never sent")
+        if not 0 <= number <= self.newest_released(study):
+            raise RemoteProtocolError(
+                f"message {number} was acknowledged but never sent from this folder: if that is an "
+                "older copy, give the study up with `parley party decline`"
+            )
         with self._file.transaction():
             self._file.write(
                 "UPDATE outgoing SET acknowledged_at = ? "

@@ -8,6 +8,7 @@ with every reason at once. `SAMPLE` is a policy with all keys, explained.
 from __future__ import annotations
 
 import datetime as dt
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +25,15 @@ from common.study import METHODS, PROFILES, Study
 from common.wording import many
 from party.ledger import Caps
 
+_DIGEST = re.compile("[0-9a-f]{16,64}")
+
 SAMPLE = """\
 # What this owner takes part in. Everything outside is refused.
 
 [budget]                        # required
 epsilon_per_study = "1"         # the most that one study may cost a row of ours
 epsilon_in_total = "4"          # the most that all studies together may cost it, for ever
+forgotten = []                  # digests of studies that a restored ledger lacks; see operations
 
 [study]
 min_parties = 3                 # with two parties, each learns the other's noisy data
@@ -82,6 +86,7 @@ class Policy:
 
     epsilon_per_study: Fraction
     epsilon_in_total: Fraction
+    forgotten: tuple[str, ...] = ()  # beginnings of digests, in hexadecimal
     min_parties: int = 2
     min_colluders: int = 1
     min_key_bits: int = 2048
@@ -100,6 +105,10 @@ class Policy:
     def caps(self) -> Caps:
         """What the ledger enforces at every charge, whatever was approved."""
         return Caps(per_study=self.epsilon_per_study, in_total=self.epsilon_in_total)
+
+    def writes_off(self, study: bytes) -> bool:
+        """Whether the owner knows that our ledger lacks what this study cost."""
+        return any(study.hex().startswith(digest) for digest in self.forgotten)
 
     @classmethod
     def load(cls, path: Path) -> Policy:
@@ -259,6 +268,14 @@ def _words(known: tuple[str, ...] | None) -> Callable[[object], tuple[str, ...]]
     return parse
 
 
+def _digests(value: object) -> tuple[str, ...]:
+    listed = tuple(word.lower() for word in _words(None)(value))
+    for digest in listed:
+        if not _DIGEST.fullmatch(digest):
+            raise InputError(f"expected at least 16 digits of a study's digest, got {digest!r}")
+    return listed
+
+
 def _key_bits(value: object) -> int:
     if value not in KEY_BITS or type(value) is not int:
         raise InputError(f"expected one of {', '.join(map(str, KEY_BITS))}, got {value!r}")
@@ -278,7 +295,11 @@ def _date(value: object) -> dt.date:
 
 
 _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
-    "budget": {"epsilon_per_study": parse_epsilon, "epsilon_in_total": parse_epsilon},
+    "budget": {
+        "epsilon_per_study": parse_epsilon,
+        "epsilon_in_total": parse_epsilon,
+        "forgotten": _digests,
+    },
     "study": {
         "min_parties": _number(1),
         "min_colluders": _number(0),

@@ -87,7 +87,8 @@ CATALOGUE: dict[ErrorCode, Entry] = {
     ErrorCode.OUT_OF_ORDER: Entry(
         _Status.FAILED_PRECONDITION,
         "A part of the conversation was skipped.",
-        "Reconnect: both sides then go on from what is on disk.",
+        "Reconnect: both sides then go on from what is on disk. If it stays, a folder was restored "
+        "from an old copy: end the study.",
     ),
     ErrorCode.SEQUENCE_REUSED: Entry(
         _Status.FAILED_PRECONDITION,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
@@ -15,7 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from common.crypto.identity_file import AskPassphrase, no_passphrase
 from common.errors import InputError
 from common.wire import certificates
-from common.wire.certificates import Role, Subject
+from common.wire.certificates import Role, Subject, expiry_warning
+
+logger = logging.getLogger(__name__)
 
 _LARGEST_FILE = 1 << 20
 
@@ -82,6 +85,33 @@ class CredentialFiles:
     def state(self) -> tuple[tuple[int, int, int], ...]:
         """Changes whenever one of the files is replaced."""
         return tuple(_state(path) for path in (self.key, self.certificate, self.authority))
+
+
+class ExpiryWatch:
+    """Warns in the log, once a day, from 30 days before a certificate ends.
+
+    A service runs for longer than that; whoever starts it has looked at the first day.
+
+    Args:
+        clock: the time.
+    """
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._looked = clock()
+
+    def look(self, files: CredentialFiles) -> None:
+        """Look at the certificate in use, if that was not done today."""
+        now = self._clock()
+        if abs(now - self._looked) < timedelta(days=1):
+            return
+        self._looked = now
+        try:
+            warning = expiry_warning(files.load().certificate, at=now)
+        except InputError as error:  # the one in use stays in use
+            warning = str(error)
+        if warning is not None:
+            logger.warning("%s", warning)
 
 
 def read(path: Path) -> bytes:

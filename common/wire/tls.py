@@ -50,6 +50,8 @@ SERVER_OPTIONS: Options = (
 
 
 _SIGNS = (  # of what is in the way, in what gRPC says of it
+    ("response code 407", "the proxy wants a password: http://USER:PASSWORD@HOST:PORT"),
+    ("HTTP proxy returned", "the proxy does not let us through: it must allow CONNECT to there"),
     ("Socket closed", "it closed the connection at once; perhaps it trusts another authority"),
     ("Connection refused", "connection refused: nothing listens there, or a firewall refuses it"),
     ("lookup", "the name is not known here"),
@@ -61,6 +63,12 @@ _SIGNS = (  # of what is in the way, in what gRPC says of it
     ("imeout", "it does not answer: a firewall that drops, or the wrong address?"),
     ("timed out", "it does not answer: a firewall that drops, or the wrong address?"),
     ("Deadline Exceeded", "it does not answer in time"),
+)
+
+
+_DISTRUSTED = (  # why a certificate of the curator's does not do
+    ("has expired", "it has expired, and the operator must renew it; or our clock is wrong"),
+    ("not yet valid", "it is not valid yet; is our clock wrong, or the curator's?"),
 )
 
 
@@ -158,7 +166,10 @@ def explain(
     if "Hostname Verification" in details:
         return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: it is for other addresses")
     if "CERTIFICATE_VERIFY_FAILED" in details:
-        return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: issued by another authority")
+        words = next(
+            (w for sign, w in _DISTRUSTED if sign in details), "another authority issued it"
+        )
+        return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: {words}")
     if mine is None:
         return WireError(ErrorCode.CERTIFICATE_MISSING)
     try:

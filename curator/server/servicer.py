@@ -234,7 +234,11 @@ class CuratorServicer(CuratorServiceServicer):
     def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
         store, digest = self._studies.store, node.study.digest
         if newest > store.newest_queued(digest, party):
-            raise WireError(ErrorCode.OUT_OF_ORDER, f"{party!r} has message {newest}, never sent")
+            raise WireError(
+                ErrorCode.OUT_OF_ORDER,
+                f"{party!r} has message {newest}, never sent from here: if this folder is an older "
+                f"copy, `parley curator study abort {digest.hex()[:16]}`",
+            )
         store.acknowledge(digest, party, newest)
 
     @_refusing

@@ -38,7 +38,7 @@ from parley.commands.options import (
 from parley.curator_configuration import curator_settings
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
-from parley.proposals import find_record, member_of, phases_of, records
+from parley.proposals import find_record, last_calls, member_of, phases_of, records
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
@@ -151,9 +151,10 @@ def status(
     settings = curator_settings(config, os.environ).values
     record, waiting = find_record(settings, study)
     phases = phases_of(settings, record.study)
+    calls = last_calls(settings, record)
     if json:
         took = {phase: traffic.as_json() for phase, traffic in phases.items()}
-        told = {"not_approved_by": list(waiting), "phases": took}
+        told = {"not_approved_by": list(waiting), "last_calls": calls, "phases": took}
         console.result_json(_as_json(record) | told)
         return
     console.result(f"study    {record.name}")
@@ -161,6 +162,8 @@ def status(
     console.result(f"state    {_standing(record)}")
     if waiting:
         console.result(f"waits for the approval of {', '.join(waiting)}")
+    for party, at in calls.items():  # a node that runs calls every few seconds
+        console.result(f"party    {party}: {f'last called {at}' if at else 'has not called yet'}")
     if record.abort_asked and not record.state.over:
         console.result(f"to end   {record.abort_asked} (when the curator runs)")
     if record.cause:

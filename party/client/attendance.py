@@ -126,6 +126,25 @@ class Attendance:
             decision = answer
         node = self._node = self._node or self._make_node(study, source, decision)
         self._catch_up(connection, node, summary)
+        try:
+            self._work(connection, node)
+        except WireError as error:
+            if error.code is not ErrorCode.OUT_OF_ORDER or summary.state not in ENDED:
+                raise
+        if node.state is StudyState.RUNNING:
+            if summary.state not in ENDED:
+                raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
+            # One that was restored from an old copy cannot say so in the conversation we had.
+            reason = f"at the curator the study is {summary.state}"
+            house.journal.end(self._digest, StudyState.ABORTED, reason=reason, at=house.now())
+        spent = house.ledger.spent(self._digest.hex())
+        logger.info(
+            "study %s: %s, epsilon %s spent", self._digest.hex()[:16], node.state.value, spent
+        )
+        return node.state
+
+    def _work(self, connection: Connection, node: PartyNode) -> None:
+        """Take in and answer, until the study or the stream is over."""
         for whole in connection.work(self._digest, received=node.newest_received):
             self._take_in(connection, node, whole)
             self._patience.progressed()
@@ -133,13 +152,6 @@ class Attendance:
             over = node.state is not StudyState.RUNNING
             if over or whole.sequence % _ACKNOWLEDGE_EVERY == 0:
                 connection.acknowledge(self._digest, node.newest_received)
-        if node.state is StudyState.RUNNING:
-            raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
-        spent = house.ledger.spent(self._digest.hex())
-        logger.info(
-            "study %s: %s, epsilon %s spent", self._digest.hex()[:16], node.state.value, spent
-        )
-        return node.state
 
     def _take_in(self, connection: Connection, node: PartyNode, whole: Whole) -> None:
         """One message; what must not be answered ends the study, and the curator is told so."""

@@ -16,7 +16,7 @@ import grpc
 
 from common.wire import tls
 from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles
+from common.wire.credentials import CredentialFiles, ExpiryWatch
 from party.client.connection import Connection, HungUpError
 
 
@@ -55,6 +55,7 @@ class Lines:
         self._clock = clock
         self._lock = threading.Lock()
         self._open: set[grpc.Channel] = set()
+        self._expiry = ExpiryWatch(clock)
         self._closed = False
 
     @contextmanager
@@ -71,6 +72,7 @@ class Lines:
         state = files.state()
         credentials = files.load()
         credentials.check(role=Role.PARTY, at=self._clock())
+        self._expiry.look(files)
         channel = grpc.secure_channel(
             self._address.target,
             tls.channel_credentials(credentials),

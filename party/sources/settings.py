@@ -24,6 +24,7 @@ that nobody but its owner can read.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from party.sources.files import CsvReader, ParquetReader
 from party.sources.source import HELD_BYTES, Source, TableReader, TableSource
 
 _FILES = ("csv", "parquet")
+_FILE_DATABASES = ("sqlite", "duckdb")
 _KEYS = {
     "csv": {"path", "delimiter", "as_of"},
     "parquet": {"path", "as_of"},
@@ -107,6 +109,19 @@ class SourceSettings:
             master=table.get("master", ""),
             as_of=table.get("as_of"),
         )
+
+    def check(self) -> None:
+        """Look whether a file that is to be read can be; nothing is read.
+
+        Raises:
+            InputError: naming it.
+        """
+        if self.kind in _FILES + _FILE_DATABASES and not os.access(self.address, os.R_OK):
+            missing = not Path(self.address).exists()
+            raise InputError(
+                f"{self.address}: {'is not there' if missing else 'cannot be read'}; the settings' "
+                "[source] says where the rows are"
+            )
 
     def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> Source:
         """The source, read once.

@@ -12,10 +12,12 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-from common.privacy.randomness import SeededRandomSource
+from common.database import Database
+from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.wire import tls
 from curator.server.service import CuratorServer
 from parley.cli import main
+from party.journal import Journal
 from tests.integration.consortium import clock
 from tests.study.conftest import SCHEMA
 
@@ -72,6 +74,29 @@ def test_clocks_that_agree_are_told_with_their_offset(consortium, server, capsys
     assert found["clocks"]["words"].startswith("the curator's is 0.")
     assert "50 rows; the study says 40" in found["invitation"]["words"]
     assert code == 3
+
+
+@pytest.mark.parametrize("server", [{}], indirect=True)
+def test_books_that_have_forgotten_what_left_are_found(consortium, server, capsys):
+    consortium.attend_all()  # with another folder than the one that is examined
+    code, found = examined(consortium, server, capsys)
+    assert not found["memory"]["ok"]
+    assert "forgotten what they cost" in found["memory"]["words"]
+    assert code == 3
+
+
+@pytest.mark.parametrize("server", [{}], indirect=True)
+def test_data_that_changed_during_a_study_is_found(consortium, server, capsys):
+    folder = consortium.curator.folder
+    (folder / "state").mkdir()
+    database = Database(folder / "state" / "party.db")
+    Journal(database, OsRandomSource()).begin(
+        consortium.study.digest, name="test", data_digest="another table's", at="now"
+    )
+    database.close()
+    _, found = examined(consortium, server, capsys)
+    assert not found["invitation"]["ok"]
+    assert "the data changed since study 'test' began" in found["invitation"]["words"]
 
 
 @pytest.fixture

@@ -50,3 +50,34 @@ def test_an_address_that_cannot_be_used_is_said(listen):
 def test_without_an_address_there_are_none():
     with serving_metrics("", lambda: pytest.fail("nobody asks")):
         pass
+
+
+def test_trouble_is_an_answer_without_figures_and_a_line_in_the_log(caplog, capsys):
+    def collect():
+        raise InputError("keys/curator.pem: cannot be read")
+
+    server = MetricsServer("127.0.0.1:0", collect)
+    port = server.start()
+    try:
+        with pytest.raises(urllib.error.HTTPError, match="503") as refused:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20)
+        refused.value.close()
+    finally:
+        server.stop()
+    assert "no metrics: keys/curator.pem: cannot be read" in caplog.text
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_caller_that_breaks_off_is_a_line_in_the_log(caplog, capsys):
+    def collect():
+        raise BrokenPipeError
+
+    server = MetricsServer("127.0.0.1:0", collect)
+    port = server.start()
+    try:
+        with pytest.raises(OSError):  # noqa: PT011  # whichever: there is no answer
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20)
+    finally:
+        server.stop()
+    assert "a call for metrics failed" in caplog.text
+    assert "Traceback" not in capsys.readouterr().err

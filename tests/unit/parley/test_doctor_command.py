@@ -117,3 +117,35 @@ def test_an_unknown_setting_is_an_error(parley, place):
     done = parley("config", "show", "curator", *HUB)
     assert done.code == 3
     assert "lissten" in done.err
+
+
+def test_damage_in_the_books_is_found(parley, place):
+    spend(place.folder)
+    path = place.folder / "north" / "state" / "party.db"
+    with sqlite3.connect(path) as file:
+        file.execute("CREATE TABLE filler (text TEXT)")
+        file.executemany("INSERT INTO filler VALUES (?)", [("x" * 900,)] * 100)
+    file.close()
+    content = bytearray(path.read_bytes())
+    content[-8192:] = b"\x07" * 8192
+    path.write_bytes(content)
+    found = findings(parley("doctor", "party", "--json", *NORTH))
+    assert not found["ledger"]["ok"]
+    assert "is damaged" in found["ledger"]["words"]
+
+
+def test_rows_that_are_not_there_are_missed_before_there_is_a_study(parley, place):
+    (place.folder / "data.csv").unlink()
+    found = findings(parley("doctor", "party", "--json", *NORTH))
+    assert not found["data source"]["ok"]
+    assert "data.csv: is not there" in found["data source"]["words"]
+
+
+def test_a_node_does_not_start_on_a_ledger_that_was_changed(parley, place):
+    spend(place.folder)
+    with sqlite3.connect(place.folder / "north" / "state" / "party.db") as file:
+        file.execute("UPDATE entry SET epsilon = '1/30' WHERE number = 1")
+    file.close()
+    done = parley("party", "join", "--once", *NORTH)
+    assert done.code == 3
+    assert "tampered with: entry 1" in done.err

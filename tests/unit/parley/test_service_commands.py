@@ -338,3 +338,25 @@ def test_an_abort_without_a_running_curator_is_remembered_and_shown(
     assert "state    failed" in told
     assert "ended by the curator's operator: the schema was wrong" in told
     assert "is over: failed" in parley(*abort, "again").err
+
+
+def test_studies_that_are_over_are_listed_without_being_read(parley, place, written, monkeypatch):
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    with sqlite3.connect(place.folder / "hub" / "state" / "curator.db") as file:
+        file.execute("UPDATE study SET state = 'done', document = 'of another time'")
+    file.close()
+    (listed,) = parley("curator", "study", "list", "--json", *HUB).json
+    assert listed["state"] == "done"
+    assert parley("curator", "study", "status", "regional", *HUB).code == 0
+
+
+def test_a_party_that_has_gone_silent_can_be_told_from_the_others(parley, place, written):
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
+    store.enrol("north", identity=b"", software="parley", at="2026-01-02T03:04:05+00:00")
+    database.close()
+    shown = parley("curator", "study", "status", "regional", *HUB).out
+    assert "party    north: last called 2026-01-02T03:04:05+00:00" in shown
+    assert "party    east: has not called yet" in shown
+    told = parley("curator", "study", "status", "regional", "--json", *HUB).json
+    assert told["last_calls"] == {"north": "2026-01-02T03:04:05+00:00", "east": ""}

@@ -177,3 +177,13 @@ def test_a_policy_that_cannot_be_read_is_named(tmp_path):
     path = tmp_path / "policy.toml"
     path.write_text(SAMPLE)
     assert Policy.load(path) == POLICY
+
+
+def test_studies_that_a_restored_ledger_lacks_are_written_off_by_their_digests():
+    text = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "3"\nforgotten = ["{}"]\n'
+    policy = Policy.from_toml(text.format("ABCDEF0123456789"))
+    assert policy.writes_off(bytes.fromhex("abcdef0123456789") + bytes(24))
+    assert not policy.writes_off(bytes(32))
+    for short in ("", "abc", "regional health"):
+        with pytest.raises(InputError, match=r"budget\.forgotten: expected at least 16 digits"):
+            Policy.from_toml(text.format(short))

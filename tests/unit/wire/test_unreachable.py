@@ -55,6 +55,26 @@ def explained(failure):
             ErrorCode.UNAVAILABLE,
             "does not speak TLS",
         ),
+        (
+            "last error: UNKNOWN: ipv4:1.2.3.4:1: HTTP proxy returned response code 403",
+            ErrorCode.UNAVAILABLE,
+            "the proxy does not let us through: it must allow CONNECT",
+        ),
+        (
+            "last error: UNKNOWN: ipv4:1.2.3.4:1: HTTP proxy returned response code 407",
+            ErrorCode.UNAVAILABLE,
+            "the proxy wants a password",
+        ),
+        (
+            "SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired: OK",
+            ErrorCode.CURATOR_UNTRUSTED,
+            "it has expired, and the operator must renew it",
+        ),
+        (
+            "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate is not yet valid: OK",
+            ErrorCode.CURATOR_UNTRUSTED,
+            "it is not valid yet",
+        ),
         ("Handshake read failed (Endpoint closing)", ErrorCode.UNAVAILABLE, "does not answer"),
         ("connect: Network is unreachable (101)", ErrorCode.UNAVAILABLE, "no route"),
         ("connection attempt timed out", ErrorCode.UNAVAILABLE, "a firewall that drops"),

@@ -1,0 +1,131 @@
+"""What a party's operator meets: rows away for a while, an old copy restored, a silent curator."""
+
+import dataclasses
+import logging
+import shutil
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from common.database import Database
+from common.errors import InputError, LocalError
+from common.wire.catalogue import ErrorCode, WireError
+from party import app as party_app
+from party.app import PartySettings
+from party.client.invitations import Invitations
+from party.journal import StudyState
+from tests.integration.consortium import Crash, Wrapped, check_release, wrapping
+
+
+def invitations_of(party, house):
+    return Invitations(house, lines=party.lines(), patience=party.patience, look_again_s=0.02)
+
+
+def test_a_study_that_cannot_go_on_here_is_said_and_tried_again(consortium, caplog):
+    north, failures = consortium.parties["north"], 3
+    caplog.set_level(logging.ERROR)
+    with north.house() as house:
+
+        def open_source(study):
+            nonlocal failures
+            failures -= 1
+            if failures >= 0:
+                raise InputError("rows.csv, line 7: 'Smith' is not an age")
+            return house.open_source(study)
+
+        node = invitations_of(north, dataclasses.replace(house, open_source=open_source))
+        attending = threading.Thread(target=node.attend, kwargs={"once": False})
+        attending.start()
+        assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
+        for _ in range(500):
+            if house.journal.state(consortium.study.digest) is StudyState.FINISHED:
+                break
+            time.sleep(0.02)
+        north.stopping.set()
+        attending.join(timeout=60)
+    said = [each.message for each in caplog.records if "cannot go on here" in each.message]
+    assert len(said) == 3
+    assert "InputError; `parley doctor party`" in said[0]
+    assert "Smith" not in caplog.text, "a log is not about rows"
+    check_release(consortium)
+
+
+def test_an_old_copy_of_a_folder_is_recognised_and_answers_nothing(consortium):
+    north = consortium.parties["north"]
+    with north.house():
+        pass
+    shutil.copy(north.path, north.folder / "backup.db")
+    consortium.attend_all()
+    with north.house() as house:
+        invitations_of(north, house)._invited(north.patience())
+        assert house.ledger.spent() > 0
+    shutil.copy(north.folder / "backup.db", north.path)
+
+    digest = consortium.study.digest.hex()[:16]
+    with north.house() as house:
+        assert house.ledger.spent() == 0, "what was spent is forgotten"
+        with pytest.raises(LocalError, match="forgotten what they cost") as refused:
+            invitations_of(north, house).attend(once=False)
+        assert f"study {digest} ('test')" in str(refused.value)
+        assert f'forgotten = ["{digest}"]' in str(refused.value)
+        assert house.journal.studies() == []
+
+    north.policy = dataclasses.replace(north.policy, forgotten=(digest,))
+    with north.house() as house:
+        assert invitations_of(north, house)._invited(north.patience()) == []
+
+
+class DyingSecond(Wrapped):
+    """Dies of the second message."""
+
+    def work(self, study, *, received):
+        for whole in self.connection.work(study, received=received):
+            if whole.sequence > 1:
+                raise Crash
+            yield whole
+
+
+class Restored(Wrapped):
+    """A curator that does not know what it sent before."""
+
+    def work(self, study, *, received):
+        raise WireError(ErrorCode.OUT_OF_ORDER)
+        yield
+
+
+def test_a_study_that_a_restored_curator_gave_up_ends_here_too_and_keys_go(consortium):
+    north, east = consortium.parties["north"], consortium.parties["east"]
+    with ThreadPoolExecutor(1) as threads:
+        others = threads.submit(east.attend, consortium.study)
+        with pytest.raises(Crash):
+            north.attend(consortium.study, dial=wrapping(north, DyingSecond))
+        consortium.curator.studies.known(consortium.study.digest).abort("an old copy")
+        assert others.result(timeout=60) is StudyState.ABORTED
+    ended = north.attend(consortium.study, dial=wrapping(north, Restored))
+    assert ended is StudyState.ABORTED
+    with north.house() as house:
+        assert house.journal.record(consortium.study.digest).reason.endswith("failed")
+    database = Database(north.path)
+    assert database.rows("SELECT COUNT(*) FROM step_key") == [(0,)]
+    database.close()
+
+
+def test_a_node_that_is_told_to_stop_does_not_wait_for_a_curator_that_says_nothing(consortium):
+    north = consortium.parties["north"]
+    with north.house() as house, socket.create_server(("127.0.0.1", 0)) as silent:
+        settings = PartySettings(
+            folder=north.folder, keys=north.ring.folder, policy=north.folder / "policy.toml",
+            curator=f"127.0.0.1:{silent.getsockname()[1]}",
+        )  # fmt: skip
+        node = party_app.invitations(
+            settings, house, environment={}, stopping=north.stopping, software="test"
+        )
+        attending = threading.Thread(target=node.attend, kwargs={"once": False}, daemon=True)
+        attending.start()
+        with silent.accept()[0]:  # the call is under way, and stays so
+            north.stopping.set()
+            attending.join(timeout=10)  # gRPC gives a handshake 20 s
+        assert not attending.is_alive()

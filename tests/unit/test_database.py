@@ -1,0 +1,67 @@
+"""A state file of another version, a damaged one, or none at all: said, and left as it was."""
+
+import sqlite3
+
+import pytest
+
+from common.database import Database
+from common.errors import InputError, LocalError
+
+
+@pytest.fixture
+def file(tmp_path):
+    database = Database(tmp_path / "state.db")
+    database.add_tables("CREATE TABLE IF NOT EXISTS word (text TEXT NOT NULL) STRICT;")
+    with database.transaction():
+        for number in range(2000):
+            database.write("INSERT INTO word VALUES (?)", (f"word {number}",))
+    database.close()
+    return database.path
+
+
+def set_version(path, number):
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version={number}")
+    connection.close()
+
+
+@pytest.mark.parametrize(("written", "words"), [(7, "a later"), (-1, "an earlier")])
+def test_tables_of_another_version_are_left_alone(file, written, words):
+    set_version(file, written)
+    before = file.read_bytes()
+    with pytest.raises(InputError, match=f"{words} version of parley") as refused:
+        Database(file)
+    assert f"version {written}" in str(refused.value)
+    assert "run the version that wrote it" in str(refused.value)
+    assert file.read_bytes() == before
+
+
+def test_a_file_from_before_there_were_versions_is_taken_over(file):
+    set_version(file, 0)
+    for _ in range(2):
+        database = Database(file)
+        assert database.rows("PRAGMA user_version") == [(1,)]
+        assert len(database.rows("SELECT * FROM word")) == 2000
+        database.close()
+
+
+def test_a_file_of_something_else_is_said_to_be_and_what_to_do(tmp_path):
+    path = tmp_path / "state.db"
+    path.write_text("these are notes, and no database\n" * 100)
+    with pytest.raises(InputError, match="not a database; stop the service") as refused:
+        Database(path)
+    assert "newest copy" in str(refused.value)
+    assert path.read_text().startswith("these are notes")
+
+
+def test_damage_where_nobody_reads_is_found_by_looking_at_all_of_it(file):
+    intact = Database(file)
+    intact.check()
+    intact.close()
+    content = bytearray(file.read_bytes())
+    content[8192:12288] = bytes(range(256)) * 16
+    file.write_bytes(content)
+    damaged = Database(file)
+    with pytest.raises(LocalError, match="newest copy"):
+        damaged.check()
+    damaged.close()
