@@ -5,6 +5,8 @@ sums over all parties do not care how the rows are split among them. A pair's ta
 compared with the product of the published margins; the expected square of its noise is taken off.
 
 Decisions are made in exact rational arithmetic: every party comes to the same pairs.
+
+[Laurent00] Laurent, Massart: Adaptive estimation of a quadratic functional by model selection.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ Pair = tuple[int, int]
 
 DEVIATIONS = 3  # of the noise, that a pair must stand out by
 LEAST_DISTANCE = Fraction(3, 10)  # from independence, as a total variation distance
+_NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,18 @@ class Departure:
     def strength(self) -> Fraction:
         """Cells times squares: the square of the L1 norm if all cells deviate alike."""
         return prod(self.shape) * self.squares
+
+    @property
+    def clear(self) -> bool:
+        """Whether noise alone would hardly show as much.
+
+        The sum of f squares of normal noise of variance 1 exceeds f + 2 sqrt(f x) + 2 x with a
+        probability of at most exp(-x) [Laurent00, Lemma 1]. The bound is generous: for x = 5/2 it
+        is three deviations, whatever f.
+        """
+        freedom = (self.shape[0] - 1) * (self.shape[1] - 1)
+        above = self.squares / self.variance - 2 * _NOT_BY_CHANCE
+        return above > 0 and above**2 > 4 * freedom * _NOT_BY_CHANCE
 
     def stands_out(self, rows: int) -> bool:
         """Whether it is large, and more than noise.

@@ -8,10 +8,10 @@ worth. docs/subn.md has the figures behind each constant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from math import comb, inf, sqrt
+from math import comb, inf, isqrt, sqrt
 
 from common.errors import LocalError
 from common.privacy import sensitivity
@@ -25,18 +25,23 @@ BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
 MOST_GROUPS = 6
 # A class of the mixture stands for one dependence. If it has to stand for several of those that a
-# wide table has, it ties them to each other: then blocks only.
-MOST_COLUMNS = 2 * COMPONENTS
+# wide table has, it ties them to each other: then a forest of pairs.
+MOST_COLUMNS = COMPONENTS // 2
+MOST_SMALL_COLUMNS = 2 * COMPONENTS  # views of own values show more than pairs
 BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's best cells are noise
 # Forecast noise of a pair's table, as a mean total variation distance:
 VIEWS_ALONE_BELOW = 0.25  # read off views that are all that is asked for
-SHARED_VIEWS_BELOW = 0.1  # the same, beside margins: many small domains
+FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
+PAIR_NOISE = 0.1  # of a table of the forest
 HALVES_BELOW = 0.05  # from the agreement of halves
 GROUPS_BELOW = 0.17  # read off views of three or more groups
 _MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
 _NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
 _PAIRS_SHARE = Fraction(3, 50)
-_MARGINS_SHARE_WITH_HALVES, _PAIRS_SHARE_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
+# Of the margins and of the pairs:
+_SHARES_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
+_SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
+_NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
 
@@ -81,6 +86,7 @@ class Budget:
         margins: epsilon of the blocks; 0 if there are none.
         correlations: epsilon of the views, or of the agreement of halves if there are no views.
         pairs: epsilon of the pairs in full detail.
+        forest: whether the model is a forest of pairs (`common.subn.forest`), not a mixture.
     """
 
     blocks: tuple[Attributes, ...]
@@ -89,6 +95,7 @@ class Budget:
     margins: Fraction = Fraction(0)
     correlations: Fraction = Fraction(0)
     pairs: Fraction = Fraction(0)
+    forest: bool = False
 
 
 def decide_budget(facts: PublicFacts) -> Budget:
@@ -97,34 +104,58 @@ def decide_budget(facts: PublicFacts) -> Budget:
     if margin_noise(facts, blocks) > BLOCKS_BELOW:
         blocks = tuple((attribute,) for attribute in range(len(facts.sizes)))
     margins_only = Budget(blocks=blocks, margins=facts.epsilon)
-    if len(facts.sizes) > MOST_COLUMNS or len(facts.sizes) == 1:
+    if len(facts.sizes) == 1:
         return margins_only
     if max(facts.sizes) <= MOST_GROUPS:
-        return _of_small_domains(facts, blocks) or margins_only
+        return _views_alone(facts, blocks) or _forest(facts, blocks) or margins_only
+    if len(facts.sizes) > MOST_COLUMNS:
+        return _forest(facts, blocks) or margins_only
     return _in_groups(facts, blocks) or margins_only
 
 
-def _of_small_domains(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
-    """Views of the attributes' own values; None if they would drown."""
+def _views_alone(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
+    """Views of the attributes' own values; None if they would drown, or show margins badly."""
+    if len(facts.sizes) > MOST_SMALL_COLUMNS:
+        return None
     design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
     clear = view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW
-    if clear and _views_show_margins(design, blocks):
-        groups = max(facts.sizes)
-        return Budget(blocks=blocks, design=design, groups=groups, correlations=facts.epsilon)
-    shared = _with_views(facts, blocks, design)
-    clear = view_noise(design, facts, shared.correlations) <= SHARED_VIEWS_BELOW
-    return shared if clear else None
+    if not (clear and _views_show_margins(design, blocks)):
+        return None
+    groups = max(facts.sizes)
+    return Budget(blocks=blocks, design=design, groups=groups, correlations=facts.epsilon)
+
+
+def _forest(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
+    """A forest of pairs; None if halves would show none."""
+    noisy = margin_noise(facts, blocks) > _NOISY_FOREST_MARGINS_ABOVE
+    budget = _with_halves(facts, blocks, *(_SHARES_WITH_HALVES if noisy else _SHARES_OF_FOREST))
+    limit = HALVES_BELOW if noisy else FOREST_BELOW
+    clear = halves_noise(facts, budget.correlations) <= limit
+    return replace(budget, forest=True) if clear else None
+
+
+def _with_halves(
+    facts: PublicFacts, blocks: tuple[Attributes, ...], margins: Fraction, pairs: Fraction
+) -> Budget:
+    return Budget(
+        blocks=blocks,
+        groups=2,
+        margins=facts.epsilon * margins,
+        correlations=facts.epsilon * (1 - margins - pairs),
+        pairs=facts.epsilon * pairs,
+    )
+
+
+def pair_groups(facts: PublicFacts, epsilon: Fraction, tables: int) -> int:
+    """The most groups, at least two, of both attributes that so many tables of pairs bear."""
+    moved = float(sensitivity.histograms(tables) / epsilon)
+    noise = sqrt(2 * facts.noise_shares) * moved / (2 * facts.rows)  # of a cell
+    return max(2, isqrt(int(PAIR_NOISE / noise)))
 
 
 def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
     """As many groups of values as can be seen; None if even halves would drown."""
-    halves = Budget(
-        blocks=blocks,
-        groups=2,
-        margins=facts.epsilon * _MARGINS_SHARE_WITH_HALVES,
-        correlations=facts.epsilon * (1 - _MARGINS_SHARE_WITH_HALVES - _PAIRS_SHARE_WITH_HALVES),
-        pairs=facts.epsilon * _PAIRS_SHARE_WITH_HALVES,
-    )
+    halves = _with_halves(facts, blocks, *_SHARES_WITH_HALVES)
     if halves_noise(facts, halves.correlations) > HALVES_BELOW:
         return None
     best = halves

@@ -10,10 +10,13 @@
 The model is a mixture (`common.subn.latent`) in which the chosen pairs are single columns
 (`common.subn.joined`).
 
-Where every domain is small there is nothing to group, and the views are all that is asked. Where
-correlations would show little but noise, the margins get everything, and the model is independent
-blocks: no worse than independent columns, because it has better margins than histograms would give.
-docs/subn.md has the figures behind each constant.
+Where every domain is small there is nothing to group, and the views are all that is asked. Wide
+tables get a forest of pairs instead of a mixture (`common.subn.forest`): margins, the agreement of
+halves, and tables of the pairs that a forest may be made of.
+
+Where correlations would show little but noise, the margins get everything, and the model is
+independent blocks: no worse than independent columns, because it has better margins than histograms
+would give. docs/subn.md has the figures behind each constant.
 
 Everything a step depends on is public: the study, and noisy sums. Decisions are made on integers
 and fractions (and a few single float operations, which every machine rounds alike), so curator and
@@ -32,10 +35,12 @@ from common.privacy import sensitivity
 from common.privacy.laplace import discrete_laplace_variance
 from common.subn.agreements import Agreements
 from common.subn.dependence import Departure, Pair, departures, group_weights, strong_pairs
+from common.subn.forest import candidates, forest_model, pairs_within
 from common.subn.grouping import GroupedTables, balanced_groups
 from common.subn.joined import Joined, JoinedModel, independent_blocks, joint_margin
 from common.subn.latent import LatentModel, estimated_margins, fit
-from common.subn.plus_budget import PublicFacts, decide_budget
+from common.subn.network_model import NetworkModel
+from common.subn.plus_budget import PublicFacts, decide_budget, pair_groups
 from common.subn.steps import Counts, Request, SumStep
 from common.subn.table_loss import Measurement
 
@@ -59,6 +64,7 @@ class SubnPlusPlan:
         self._pairs: list[Measurement] = []
         self._identity = tuple(tuple(range(size)) for size in facts.sizes)
         self._histograms: list[Counts] = []
+        self._found: dict[Pair, Departure] = {}
         if self.budget.margins:
             self._step: SumStep | None = self._margins("margins", self.budget.margins)
         else:
@@ -83,8 +89,8 @@ class SubnPlusPlan:
             case GroupedTables() as request:
                 self._step = self._after_tables(step, request, request.tables(result))
 
-    def model(self) -> LatentModel | JoinedModel:
-        """The mixture fitted to all sums, or independent blocks.
+    def model(self) -> LatentModel | JoinedModel | NetworkModel:
+        """The mixture fitted to all sums, or a forest of pairs, or independent blocks.
 
         Raises:
             LocalError: a step is still to be made.
@@ -92,6 +98,10 @@ class SubnPlusPlan:
         if self._step is not None:
             raise LocalError(f"there is no model before step {self._step.name!r} has its result")
         sizes, rows = self._facts.sizes, self._facts.rows
+        if self.budget.forest:
+            seen = [*self._measurements, *self._pairs]
+            margins = estimated_margins(sizes, rows, seen)
+            return forest_model(margins, rows, self._found, pairs_within(seen), price=PAIR_PRICE)
         margins = estimated_margins(sizes, rows, self._measurements)
         if not self.budget.groups:
             return independent_blocks(
@@ -120,11 +130,13 @@ class SubnPlusPlan:
         found = self._measured(request, tables, step.scale)
         if step.name == "pairs":
             self._pairs += found
+            if self.budget.forest:
+                self._look(request, tables, step.scale)
             return None
         self._measurements += found
         match step.name:
             case "margins":
-                return self._after_margins(tables)
+                return self._after_margins(request, tables, step.scale)
             case "correlations":
                 return self._after_views(request, tables, step.scale)
         return None
@@ -148,7 +160,9 @@ class SubnPlusPlan:
         variance = float(self._facts.noise_shares) * discrete_laplace_variance(scale)
         return max(variance, _LEAST_VARIANCE)
 
-    def _after_margins(self, tables: list[Counts]) -> SumStep | None:
+    def _after_margins(
+        self, request: GroupedTables, tables: list[Counts], scale: Fraction
+    ) -> SumStep | None:
         if not self.budget.correlations:
             return None
         margins = dict[int, Counts]()
@@ -161,7 +175,16 @@ class SubnPlusPlan:
             balanced_groups(histogram, self._facts.rows, self.budget.groups)
             for histogram in self._histograms
         )
+        if self.budget.forest:
+            self._look(request, tables, scale)
         return self._views(groups) if self.budget.design else self._halves(groups)
+
+    def _look(self, request: GroupedTables, tables: list[Counts], scale: Fraction) -> None:
+        """Keep how far the tables' pairs are from independence."""
+        weights = self._group_weights(request.groups)
+        variance = 2 * scale**2 * self._facts.noise_shares
+        found = departures(request.sets, tables, weights, variance, self._facts.rows)
+        self._found = {**found, **self._found}
 
     def _after_views(
         self, request: GroupedTables, tables: list[Counts], scale: Fraction
@@ -176,9 +199,23 @@ class SubnPlusPlan:
 
     def _after_halves(self, request: Agreements, agreed: Counts, scale: Fraction) -> SumStep:
         rows, weights = self._facts.rows, self._group_weights(request.halves)
-        self._measurements += request.measurements(agreed, weights, self._variance(scale), rows)
+        if not self.budget.forest:
+            self._measurements += request.measurements(agreed, weights, self._variance(scale), rows)
         variance = 2 * scale**2 * self._facts.noise_shares
-        return self._strong_pairs(request.departures(agreed, weights, variance, rows))
+        found = request.departures(agreed, weights, variance, rows)
+        return self._candidates(found) if self.budget.forest else self._strong_pairs(found)
+
+    def _candidates(self, found: Mapping[Pair, Departure]) -> SumStep:
+        """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
+        epsilon = self.budget.pairs
+        pairs = candidates({pair: own for pair, own in found.items() if pair not in self._found})
+        if not pairs:
+            return self._margins("margins again", epsilon)
+        most = pair_groups(self._facts, epsilon, len(pairs))
+        groups = tuple(
+            balanced_groups(histogram, self._facts.rows, most) for histogram in self._histograms
+        )
+        return self._tables("pairs", epsilon, GroupedTables(pairs, groups))
 
     def _group_weights(self, groups: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
         return [

@@ -99,3 +99,12 @@ def test_the_margins_and_the_price_take_most_noise_off_a_sparse_table():
     even = np.full(16, 1 / 16)
     raw = distance(np.maximum(table.counts, 0) / 10_000, joint)
     assert distance(joint_margin(table, even, even, rows=10_000, price=10.0), joint) < raw / 3
+
+
+def test_margins_are_met_where_a_pair_nearly_determines_itself_and_its_table_disagrees():
+    first, second = np.array([0.53, 0.47]), np.array([0.447, 0.553])
+    counts = np.array([[-3000.0, 159_000], [140_000, 1000]])  # its second column is .53 of the rows
+    table = Measurement((0, 1), (None, None), counts, 3000.0**2)
+    joint = joint_margin(table, first, second, rows=300_000, price=10.0)
+    assert joint.sum(axis=1) == pytest.approx(first, abs=1e-5)
+    assert joint.sum(axis=0) == pytest.approx(second, abs=1e-5)

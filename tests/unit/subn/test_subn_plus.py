@@ -388,11 +388,13 @@ def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
     [
         (23, 47_461, 0, 2),  # the views show everything
         (60, 30_000, 1, 0),  # pairs would be mostly noise
-        (60, 200_000, Fraction(1, 2), 2),  # they are seen, but margins badly
-        (200, 10_000_000, 1, 0),  # too many dependences for the model's classes
+        (60, 200_000, Fraction(2, 5), 2),  # views show margins badly: a forest
+        (200, 100_000, 1, 0),  # pairs would be mostly noise
+        (200, 1_000_000, Fraction(2, 5), 2),  # too many for the mixture's classes: a forest
     ],
 )
 def test_wide_tables_ask_for_what_can_be_seen(columns, rows, margins, groups):
     budget = decide_budget(facts([2] * columns, rows, noise_shares=Fraction(2)))
     assert (budget.margins, budget.groups) == (margins, groups)
+    assert budget.forest == (margins == Fraction(2, 5))
     assert budget.margins + budget.correlations + budget.pairs == 1
