@@ -18,11 +18,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.stats import ttest_rel
+from scipy.stats import t as student
 
 from benchmarks.privbayes import RESULTS
 from benchmarks.privbayes_data import DATA
@@ -77,14 +78,15 @@ def measure(setting: Setting, point: Point, run: int) -> dict[str, float]:
 def mark(values: Sequence[float], whole: Sequence[float]) -> str:
     """`+` for worse than all of subn+, `-` for better, beyond chance; `=` for the same runs."""
     runs = min(len(values), len(whole))
-    here, there = np.array(values[:runs]), np.array(whole[:runs])
-    if runs < 2 or values is whole:
+    if runs < 2:
         return ""
-    if np.array_equal(here, there):
+    differences = np.array(values[:runs]) - np.array(whole[:runs])
+    if not differences.any():
         return "="
-    if np.ptp(here - there) > 0 and float(ttest_rel(here, there).pvalue) > _CHANCE:
+    spread = float(np.std(differences, ddof=1)) / sqrt(runs)
+    if abs(differences.mean()) <= spread * student.ppf(1 - _CHANCE / 2, runs - 1):
         return ""
-    return "+" if here.mean() > there.mean() else "-"
+    return "+" if differences.mean() > 0 else "-"
 
 
 def cell(label: str, column: Column, results: Results, *, spread: bool) -> str:
