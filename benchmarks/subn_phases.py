@@ -47,11 +47,13 @@ MEASURES = ("tvd2", "tvd3")
 TABLES: tuple[tuple[str, tuple[Column, ...], bool], ...] = (
     ("Ingredients, large domains", GROUPED, False),
     ("Ingredients, bits", BITS, False),
-    ("Ingredients, small budgets", (*SMALL, *SMALL_BITS), False),
+    ("Ingredients, large domains, small budgets", SMALL, False),
+    ("Ingredients, bits, small budgets", SMALL_BITS, False),
     ("Constants, large domains", GROUPED, True),
     ("Constants, bits", BITS, True),
-    ("Constants, small budgets", (*SMALL, *SMALL_BITS), True),
-    ("Constants, large budgets", LARGE, True),
+    ("Constants, large domains, small budgets", SMALL, True),
+    ("Constants, bits, small budgets", SMALL_BITS, True),
+    ("Constants, large domains, large budget", LARGE, True),
 )
 _CHANCE = 0.01
 
@@ -108,10 +110,22 @@ def lines(
     columns: Sequence[Column], labels: Sequence[str], results: Results, *, spread: bool
 ) -> list[list[str]]:
     """A line for every label that has a figure in some column."""
-    found = (
-        [label, *(cell(label, c, results, spread=spread) for c in columns)] for label in labels
-    )
-    return [line for line in found if any(line[1:])]
+    found = []
+    for label in labels:
+        cells = [cell(label, column, results, spread=spread) for column in columns]
+        if any(cells):
+            found.append([label + fewer_runs(label, columns, results), *cells])
+    return found
+
+
+def fewer_runs(label: str, columns: Sequence[Column], results: Results) -> str:
+    """How many runs a line has, if all of subn+ has more."""
+
+    def runs(own: str) -> int:
+        counts = (len(results.values(point_of(own, c), MEASURES[0])) for c in columns)
+        return min(filter(None, counts), default=0)
+
+    return f" ({runs(label)} runs)" if runs(label) < runs(WHOLE) else ""
 
 
 def labels_of(*, constant: bool) -> list[str]:

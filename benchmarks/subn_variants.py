@@ -37,7 +37,7 @@ Replaced = tuple[ModuleType, str, Any]
 GROUPED: tuple[Column, ...] = tuple(product(("adult", "br2000"), ("0.2", "0.8")))
 BITS: tuple[Column, ...] = tuple(product(("nltcs", "acs"), ("0.2", "0.8")))
 SMALL: tuple[Column, ...] = tuple(product(("adult", "br2000"), ("0.05", "0.1")))
-SMALL_BITS: tuple[Column, ...] = (("nltcs", "0.05"), ("acs", "0.05"))
+SMALL_BITS: tuple[Column, ...] = tuple(product(("nltcs", "acs"), ("0.05", "0.1")))
 LARGE: tuple[Column, ...] = (("adult", "1.6"), ("br2000", "1.6"))
 VIEWED = (*GROUPED[1:], *BITS)  # Adult at 0.2 has halves, not views
 EVERYWHERE = (*GROUPED, *BITS, *SMALL, *SMALL_BITS, *LARGE)
@@ -232,7 +232,7 @@ INGREDIENTS = (
     Variant("views thrown away", GROUPED, _plan(WithoutViews)),
     Variant("fitted to views only", GROUPED, _plan(ViewsOnly)),
     Variant("a quarter for a structure", (*GROUPED, *BITS), _budget(after_a_structure)),
-    Variant("no price on information", (*GROUPED, *BITS), _price(0)),
+    Variant("no price on information", (*GROUPED, *BITS, *SMALL_BITS), _price(0)),
     Variant("rows drawn one by one", (*GROUPED, *BITS), ((latent, "systematic", one_by_one),)),
 )
 
@@ -240,8 +240,8 @@ _FEWER, _MORE = Fraction(-1, 10), Fraction(1, 10)
 CONSTANTS = tuple(
     replace(variant, constant=True)
     for variant in (
-        Variant("price x 1/3", (*GROUPED, *BITS), _price(1 / 3)),
-        Variant("price x 3", (*GROUPED, *BITS), _price(3)),
+        Variant("price x 1/3", (*GROUPED, *BITS, *SMALL_BITS), _price(1 / 3)),
+        Variant("price x 3", (*GROUPED, *BITS, *SMALL_BITS), _price(3)),
         Variant("groups up to .08", GROUPED, _limits(GROUPS_BELOW=0.08)),
         Variant("groups up to .35", GROUPED, _limits(GROUPS_BELOW=0.35)),
         Variant("4 groups at most", LARGE, _limits(MOST_GROUPS=4)),

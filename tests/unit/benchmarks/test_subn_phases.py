@@ -9,7 +9,8 @@ from rich.console import Console
 from benchmarks import subn_phases
 from benchmarks.privbayes_data import Dataset
 from benchmarks.subn_data import Setting
-from benchmarks.subn_phases import FLOOR, labels_of, mark, measure, point_of, report
+from benchmarks.subn_methods import FLOOR
+from benchmarks.subn_phases import labels_of, mark, measure, point_of, report
 from benchmarks.subn_sweep import Results
 from benchmarks.subn_variants import GROUPED, VARIANTS, WHOLE
 from common.bayes.plan import Encoding
