@@ -132,6 +132,27 @@ def views_of_halves(facts: PublicFacts) -> Budget:
     return replace(budget, design=best_design(halves, cell_limit=plus_budget.VIEW_CELLS))
 
 
+def other_views(facts: PublicFacts, *, made: Callable[..., Design]) -> Budget:
+    """Other views of the same groups, at the same epsilon."""
+    budget = decide_budget(facts)
+    if budget.design is None:
+        return budget
+    sizes = budget.design.sizes
+    return replace(budget, design=made(sizes, cell_limit=plus_budget.VIEW_CELLS))
+
+
+def other_shares(facts: PublicFacts, *, margins: Fraction, pairs: Fraction) -> Budget:
+    """The margins' share plus `margins` and the pairs' times `pairs`, in the same groups."""
+    budget = decide_budget(facts)
+    more = facts.epsilon * margins
+    return replace(
+        budget,
+        margins=budget.margins + more,
+        pairs=budget.pairs * pairs,
+        correlations=budget.correlations - more - budget.pairs * (pairs - 1),
+    )
+
+
 def histograms(sizes: Sequence[int], cell_limit: int) -> tuple[Attributes, ...]:
     """Every attribute is a block."""
     del cell_limit
@@ -190,7 +211,11 @@ def _budget(decided: Callable[[PublicFacts], Budget]) -> tuple[Replaced, ...]:
 
 
 def _design(made: Callable[..., Design]) -> tuple[Replaced, ...]:
-    return ((plus_budget, "best_design", made),)
+    return _budget(partial(other_views, made=made))
+
+
+def _shares(margins: Fraction = Fraction(0), pairs: Fraction = Fraction(1)) -> tuple[Replaced, ...]:
+    return _budget(partial(other_shares, margins=margins, pairs=pairs))
 
 
 def _limits(**values: object) -> tuple[Replaced, ...]:
@@ -199,16 +224,6 @@ def _limits(**values: object) -> tuple[Replaced, ...]:
 
 def _price(times: float) -> tuple[Replaced, ...]:
     return ((subn_plus, "PENALTY_PER_GROUP", subn_plus.PENALTY_PER_GROUP * times),)
-
-
-def _margins_share(more: Fraction) -> tuple[Replaced, ...]:
-    names = ("MARGINS_SHARE", "NOISY_MARGINS_SHARE", "MARGINS_SHARE_WITH_HALVES")
-    return _limits(**{name: getattr(plus_budget, name) + more for name in names})
-
-
-def _pairs_share(times: Fraction) -> tuple[Replaced, ...]:
-    names = ("PAIRS_SHARE", "PAIRS_SHARE_WITH_HALVES")
-    return _limits(**{name: getattr(plus_budget, name) * times for name in names})
 
 
 def _classes(number: int) -> tuple[Replaced, ...]:
@@ -236,7 +251,6 @@ INGREDIENTS = (
     Variant("rows drawn one by one", (*GROUPED, *BITS), ((latent, "systematic", one_by_one),)),
 )
 
-_FEWER, _MORE = Fraction(-1, 10), Fraction(1, 10)
 CONSTANTS = tuple(
     replace(variant, constant=True)
     for variant in (
@@ -246,10 +260,10 @@ CONSTANTS = tuple(
         Variant("groups up to .35", GROUPED, _limits(GROUPS_BELOW=0.35)),
         Variant("4 groups at most", LARGE, _limits(MOST_GROUPS=4)),
         Variant("8 groups at most", LARGE, _limits(MOST_GROUPS=8)),
-        Variant("share of margins - 1/10", GROUPED, _margins_share(_FEWER)),
-        Variant("share of margins + 1/10", GROUPED, _margins_share(_MORE)),
-        Variant("share of pairs x 1/2", GROUPED, _pairs_share(Fraction(1, 2))),
-        Variant("share of pairs x 2", GROUPED, _pairs_share(Fraction(2))),
+        Variant("share of margins - 1/10", GROUPED, _shares(margins=Fraction(-1, 10))),
+        Variant("share of margins + 1/10", GROUPED, _shares(margins=Fraction(1, 10))),
+        Variant("share of pairs x 1/2", GROUPED, _shares(pairs=Fraction(1, 2))),
+        Variant("share of pairs x 2", GROUPED, _shares(pairs=Fraction(2))),
         Variant("pairs from .15 on", GROUPED, ((dependence, "LEAST_DISTANCE", Fraction(3, 20)),)),
         Variant("pairs from .6 on", GROUPED, ((dependence, "LEAST_DISTANCE", Fraction(3, 5)),)),
         Variant("price of a pair 1", GROUPED, ((subn_plus, "PAIR_PRICE", 1.0),)),

@@ -33,10 +33,10 @@ VIEWS_ALONE_BELOW = 0.25  # read off views that are all that is asked for
 SHARED_VIEWS_BELOW = 0.1  # the same, beside margins: many small domains
 HALVES_BELOW = 0.05  # from the agreement of halves
 GROUPS_BELOW = 0.17  # read off views of three or more groups
-MARGINS_SHARE, NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
+_MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
 _NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
-PAIRS_SHARE = Fraction(3, 50)
-MARGINS_SHARE_WITH_HALVES, PAIRS_SHARE_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
+_PAIRS_SHARE = Fraction(3, 50)
+_MARGINS_SHARE_WITH_HALVES, _PAIRS_SHARE_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
 
@@ -121,9 +121,9 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
     halves = Budget(
         blocks=blocks,
         groups=2,
-        margins=facts.epsilon * MARGINS_SHARE_WITH_HALVES,
-        correlations=facts.epsilon * (1 - MARGINS_SHARE_WITH_HALVES - PAIRS_SHARE_WITH_HALVES),
-        pairs=facts.epsilon * PAIRS_SHARE_WITH_HALVES,
+        margins=facts.epsilon * _MARGINS_SHARE_WITH_HALVES,
+        correlations=facts.epsilon * (1 - _MARGINS_SHARE_WITH_HALVES - _PAIRS_SHARE_WITH_HALVES),
+        pairs=facts.epsilon * _PAIRS_SHARE_WITH_HALVES,
     )
     if halves_noise(facts, halves.correlations) > HALVES_BELOW:
         return None
@@ -140,14 +140,14 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
 
 def _with_views(facts: PublicFacts, blocks: tuple[Attributes, ...], design: Design) -> Budget:
     noisy = margin_noise(facts, blocks) > _NOISY_MARGINS_ABOVE
-    share = NOISY_MARGINS_SHARE if noisy else MARGINS_SHARE
+    share = _NOISY_MARGINS_SHARE if noisy else _MARGINS_SHARE
     return Budget(
         blocks=blocks,
         design=design,
         groups=max(design.sizes),
         margins=facts.epsilon * share,
-        correlations=facts.epsilon * (1 - share - PAIRS_SHARE),
-        pairs=facts.epsilon * PAIRS_SHARE,
+        correlations=facts.epsilon * (1 - share - _PAIRS_SHARE),
+        pairs=facts.epsilon * _PAIRS_SHARE,
     )
 
 
