@@ -38,7 +38,7 @@ GROUPED: tuple[Column, ...] = tuple(product(("adult", "br2000"), ("0.2", "0.8"))
 BITS: tuple[Column, ...] = tuple(product(("nltcs", "acs"), ("0.2", "0.8")))
 SMALL: tuple[Column, ...] = tuple(product(("adult", "br2000"), ("0.05", "0.1")))
 SMALL_BITS: tuple[Column, ...] = tuple(product(("nltcs", "acs"), ("0.05", "0.1")))
-LARGE: tuple[Column, ...] = (("adult", "1.6"), ("br2000", "1.6"))
+LARGE: tuple[Column, ...] = (("adult", "1.6"), ("br2000", "1.6"), ("nltcs", "1.6"))
 VIEWED = (*GROUPED[1:], *BITS)  # Adult at 0.2 has halves, not views
 EVERYWHERE = (*GROUPED, *BITS, *SMALL, *SMALL_BITS, *LARGE)
 WHOLE = "all of it"
@@ -123,13 +123,19 @@ def after_a_structure(facts: PublicFacts) -> Budget:
     return decide_budget(replace(facts, epsilon=facts.epsilon * 3 / 4))
 
 
-def views_of_halves(facts: PublicFacts) -> Budget:
-    """Views where agreements would be counted, at the same shares."""
+def views_of_halves(facts: PublicFacts, *, margins: Fraction, pairs: Fraction) -> Budget:
+    """Views where agreements would be counted; margins and pairs get these shares of epsilon."""
     budget = decide_budget(facts)
     if not budget.groups or budget.design is not None:
         return budget
     halves = tuple(min(size, 2) for size in facts.sizes)
-    return replace(budget, design=best_design(halves, cell_limit=plus_budget.VIEW_CELLS))
+    return replace(
+        budget,
+        design=best_design(halves, cell_limit=plus_budget.VIEW_CELLS),
+        margins=facts.epsilon * margins,
+        correlations=facts.epsilon * (1 - margins - pairs),
+        pairs=facts.epsilon * pairs,
+    )
 
 
 def other_views(facts: PublicFacts, *, made: Callable[..., Design]) -> Budget:
@@ -210,6 +216,10 @@ def _budget(decided: Callable[[PublicFacts], Budget]) -> tuple[Replaced, ...]:
     return ((subn_plus, "decide_budget", decided),)
 
 
+def _halves(margins: str, pairs: str) -> tuple[Replaced, ...]:
+    return _budget(partial(views_of_halves, margins=Fraction(margins), pairs=Fraction(pairs)))
+
+
 def _design(made: Callable[..., Design]) -> tuple[Replaced, ...]:
     return _budget(partial(other_views, made=made))
 
@@ -236,7 +246,8 @@ INGREDIENTS = (
     Variant("histograms, not blocks", (*GROUPED, *SMALL), _limits(disjoint_blocks=histograms)),
     Variant("one mixture for all blocks", SMALL, ((subn_plus, "independent_blocks", one_mixture),)),
     Variant("groups of equal length", GROUPED, ((subn_plus, "balanced_groups", equal_runs),)),
-    Variant("views of halves, not agreements", GROUPED[:1], _budget(views_of_halves)),
+    Variant("views of halves, not agreements", GROUPED[:1], _halves("7/10", "2/25")),
+    Variant("the same, at the shares with views", GROUPED[:1], _halves("3/5", "3/50")),
     # Elsewhere these two find the designs that are used.
     Variant("NOCD with prime powers", GROUPED[2:], _design(optimal_design)),
     Variant("NOCD with primes", VIEWED[:5], _design(partial(optimal_design, orders="primes"))),
@@ -258,8 +269,8 @@ CONSTANTS = tuple(
         Variant("price x 3", (*GROUPED, *BITS, *SMALL_BITS), _price(3)),
         Variant("groups up to .08", GROUPED, _limits(GROUPS_BELOW=0.08)),
         Variant("groups up to .35", GROUPED, _limits(GROUPS_BELOW=0.35)),
-        Variant("4 groups at most", LARGE, _limits(MOST_GROUPS=4)),
-        Variant("8 groups at most", LARGE, _limits(MOST_GROUPS=8)),
+        Variant("4 groups at most", LARGE[:2], _limits(MOST_GROUPS=4)),
+        Variant("8 groups at most", LARGE[:2], _limits(MOST_GROUPS=8)),
         Variant("share of margins - 1/10", GROUPED, _shares(margins=Fraction(-1, 10))),
         Variant("share of margins + 1/10", GROUPED, _shares(margins=Fraction(1, 10))),
         Variant("share of pairs x 1/2", GROUPED, _shares(pairs=Fraction(1, 2))),
@@ -268,8 +279,8 @@ CONSTANTS = tuple(
         Variant("pairs from .6 on", GROUPED, ((dependence, "LEAST_DISTANCE", Fraction(3, 5)),)),
         Variant("price of a pair 1", GROUPED, ((subn_plus, "PAIR_PRICE", 1.0),)),
         Variant("price of a pair 100", GROUPED, ((subn_plus, "PAIR_PRICE", 100.0),)),
-        Variant("32 classes", (*GROUPED[1::2], *BITS), _classes(32)),
-        Variant("128 classes", (*GROUPED[1::2], *BITS), _classes(128)),
+        Variant("32 classes", (*GROUPED[1::2], *BITS, LARGE[2]), _classes(32)),
+        Variant("128 classes", (*GROUPED[1::2], *BITS, LARGE[2]), _classes(128)),
         Variant("halves up to .1", (SMALL[1], SMALL[3]), _limits(HALVES_BELOW=0.1)),
         Variant("price of a block x 1/4", SMALL, ((subn_plus, "BLOCK_PENALTY", 5.0),)),
         Variant("price of a block x 4", SMALL, ((subn_plus, "BLOCK_PENALTY", 80.0),)),
