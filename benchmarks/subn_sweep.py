@@ -90,6 +90,7 @@ def run_all(
     wanted: Iterable[Point],
     runs: Callable[[Point], int],
     results: Results,
+    measured: Callable[[Setting, Point, int], dict[str, float]] | None = None,
 ) -> None:
     """Make the runs that are not there yet.
 
@@ -99,6 +100,7 @@ def run_all(
         wanted: the points.
         runs: how many of each point.
         results: where they go.
+        measured: how a run is made; `measure` if not given.
     """
     wanted = list(dict.fromkeys(wanted))
     todo = [
@@ -109,7 +111,7 @@ def run_all(
     ]
     for number, (point, run) in enumerate(todo, start=1):
         start = time.perf_counter()
-        values = measure(settings[point.data], point, run)
+        values = (measured or measure)(settings[point.data], point, run)
         results.add(point, run, values)
         console.print(
             f"[{number}/{len(todo)}] {point.data} K={point.parties} eps {point.epsilon} "
