@@ -24,6 +24,7 @@ from common.privacy.randomness import RandomSource, uniforms
 from common.subn import dependence, latent, plus_budget, subn_plus
 from common.subn.joined import JoinedModel
 from common.subn.latent import LatentModel
+from common.subn.network_model import NetworkModel
 from common.subn.nocd import Design, optimal_design, pairs_design, printed_design
 from common.subn.plus_budget import Budget, PublicFacts, decide_budget
 from common.subn.projective import best_design
@@ -85,7 +86,7 @@ class FittedTo(SubnPlusPlan):
         if step is not None and step.name in self.fitted:
             self._kept += self._measurements[before:]
 
-    def model(self) -> LatentModel | JoinedModel:
+    def model(self) -> LatentModel | JoinedModel | NetworkModel:
         """The model without the other sums."""
         self._measurements = self._kept
         self._pairs = self._pairs if "pairs" in self.fitted else []
@@ -107,7 +108,7 @@ class ViewsOnly(FittedTo):
 class PairsAdded(SubnPlusPlan):
     """Pairs in full detail are tables like all others; no columns are joined."""
 
-    def model(self) -> LatentModel | JoinedModel:
+    def model(self) -> LatentModel | JoinedModel | NetworkModel:
         """The mixture of single attributes."""
         self._measurements, self._pairs = [*self._measurements, *self._pairs], []
         return super().model()
