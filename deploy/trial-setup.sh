@@ -11,6 +11,7 @@ umask 077
 
 parley keys init curator hub --host curator --host localhost --folder hub/keys
 authority=$(parley keys show --folder hub/keys | awk '$1 == "authority" {print $2}')
+signer=$(parley keys show --folder hub/keys | awk '$1 == "identity" {print $2}')
 for owner in north east south; do
   parley keys init party $owner --folder $owner/keys
   request=$(parley keys request --folder $owner/keys | awk '{print $2}')
@@ -26,10 +27,12 @@ curator = "curator:7443"
 kind = "csv"
 path = "rows.csv"
 TOML
-  cat > $owner/policy.toml <<'TOML'
+  cat > $owner/policy.toml <<TOML
 [budget]
 epsilon_per_study = "1"
 epsilon_in_total = "1"
+[study]
+signers = ["$signer"]
 [approval]
 automatic = true      # nobody is there to ask in a trial; a real owner reviews and approves
 TOML

@@ -51,6 +51,14 @@ def test_the_sample_policy_is_the_documented_one():
     Policy.load(file)
 
 
+def test_the_owners_of_the_trial_approve_what_its_curator_signs():
+    text = (DEPLOY / "trial-setup.sh").read_text()
+    written = re.search(r"policy\.toml <<TOML\n(.*?)\nTOML", text, re.DOTALL).group(1)
+    policy = Policy.from_toml(written.replace("$signer", "D8SJ-VYX3-J44C-K6HW-0GG8-G1VA-16T6-04PT"))
+    assert policy.automatic
+    assert policy.signers
+
+
 @pytest.mark.parametrize("unit", ["parley-curator.service", "parley-party.service"])
 def test_units_start_commands_that_exist(unit, capsys):
     text = (DEPLOY / "systemd" / unit).read_text()
