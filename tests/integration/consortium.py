@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -248,6 +249,14 @@ def check_release(consortium):
         with party.house() as house:
             assert house.ledger.spent() == expected
             assert house.journal.outbox(consortium.study.digest) == []
+
+
+def wait_until_finished(house, study):
+    """Give a party that attends in another thread its time; the test checks what came of it."""
+    for _ in range(500):
+        if house.journal.state(study.digest) is StudyState.FINISHED:
+            return
+        time.sleep(0.02)
 
 
 def finish(consortium):

@@ -20,6 +20,7 @@ from tests.integration.consortium import (
     Wrapped,
     in_process,
     same_results,
+    wait_until_finished,
     wrapping,
 )
 from tests.integration.test_tls import proxy
@@ -126,10 +127,7 @@ def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consort
         attending = threading.Thread(target=lambda: endings.append(invitations.attend(once=False)))
         attending.start()
         assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
-        for _ in range(500):
-            if house.journal.state(consortium.study.digest) is StudyState.FINISHED:
-                break
-            time.sleep(0.02)
+        wait_until_finished(house, consortium.study)
         north.stopping.set()
         attending.join(timeout=60)
     assert endings == [{consortium.study.digest: StudyState.FINISHED}]

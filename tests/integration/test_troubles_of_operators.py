@@ -5,7 +5,6 @@ import logging
 import shutil
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,7 +16,13 @@ from party import app as party_app
 from party.app import PartySettings
 from party.client.invitations import Invitations
 from party.journal import StudyState
-from tests.integration.consortium import Crash, Wrapped, check_release, wrapping
+from tests.integration.consortium import (
+    Crash,
+    Wrapped,
+    check_release,
+    wait_until_finished,
+    wrapping,
+)
 
 
 def invitations_of(party, house):
@@ -40,10 +45,7 @@ def test_a_study_that_cannot_go_on_here_is_said_and_tried_again(consortium, capl
         attending = threading.Thread(target=node.attend, kwargs={"once": False})
         attending.start()
         assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
-        for _ in range(500):
-            if house.journal.state(consortium.study.digest) is StudyState.FINISHED:
-                break
-            time.sleep(0.02)
+        wait_until_finished(house, consortium.study)
         north.stopping.set()
         attending.join(timeout=60)
     said = [each.message for each in caplog.records if "cannot go on here" in each.message]

@@ -127,3 +127,13 @@ class Driver:
 
 def drive(plan, study, tables, seed="drive"):
     return Driver(study, tables, SeededRandomSource(seed)).run(plan)
+
+
+def feed(plan, table, source):
+    """Feed a plan of sums the noisy sums of a table; the names of its steps."""
+    names = []
+    while (step := plan.step()) is not None:
+        exact = step.request.answer(RowsInMemory(table))
+        plan.advance(exact + discrete_laplace(step.scale, len(exact), source))
+        names.append(step.name)
+    return names

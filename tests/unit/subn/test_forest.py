@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from common.marginals import count
 from common.privacy import sensitivity
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.subn.agreements import Agreements
@@ -21,7 +20,7 @@ from common.subn.network_model import NetworkModel
 from common.subn.plus_budget import PublicFacts, decide_budget, pair_groups
 from common.subn.subn_plus import SubnPlusPlan
 from common.subn.table_loss import Measurement
-from parley.in_process import RowsInMemory
+from tests.unit.subn.driving import feed
 
 CLEAR = Fraction(10**6)
 
@@ -43,15 +42,6 @@ def has_circle(edges) -> bool:
 
 def facts(sizes, rows, epsilon=Fraction(1)) -> PublicFacts:
     return PublicFacts(sizes=tuple(sizes), parties=("a", "b"), rows=rows, epsilon=epsilon)
-
-
-def run(plan: SubnPlusPlan, table: Codes, source: SeededRandomSource) -> list[str]:
-    names = []
-    while (step := plan.step()) is not None:
-        exact = step.request.answer(RowsInMemory(table))
-        plan.advance(exact + discrete_laplace(step.scale, len(exact), source))
-        names.append(step.name)
-    return names
 
 
 def bits(columns: int, rows: int, edges, seed: int = 0) -> Codes:
@@ -217,7 +207,7 @@ def test_planted_pairs_are_found_and_others_are_not():
     table = bits(60, 60_000, edges)
     plan = SubnPlusPlan(facts(table.sizes, table.rows))
     assert plan.budget.forest
-    assert run(plan, table, SeededRandomSource("planted")) == ["margins", "correlations", "pairs"]
+    assert feed(plan, table, SeededRandomSource("planted")) == ["margins", "correlations", "pairs"]
     model = plan.model()
     assert isinstance(model, NetworkModel)
     found = {tuple(sorted(edge)) for edge in model.network.edges}
@@ -233,7 +223,7 @@ def test_without_dependence_the_columns_stay_independent():
     names = set()
     for seed in range(4):
         plan = SubnPlusPlan(facts(table.sizes, table.rows))
-        names |= set(run(plan, table, SeededRandomSource(f"nothing {seed}")))
+        names |= set(feed(plan, table, SeededRandomSource(f"nothing {seed}")))
         assert len(plan.model().network.edges) <= 3
     assert names <= {"margins", "correlations", "pairs", "margins again"}
 

@@ -37,20 +37,11 @@ from common.subn.plus_budget import (
 from common.subn.projective import best_design
 from common.subn.subn_plus import SubnPlusPlan
 from parley.in_process import RowsInMemory, run_study
+from tests.unit.subn.driving import feed
 
 
 def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
     return PublicFacts(sizes=tuple(sizes), parties=("a", "b"), rows=rows, epsilon=epsilon, **more)
-
-
-def run(plan: SubnPlusPlan, table: Codes, source: SeededRandomSource) -> list[str]:
-    """Feed a plan the noisy sums of a table; the names of its steps."""
-    names = []
-    while (step := plan.step()) is not None:
-        exact = step.request.answer(RowsInMemory(table))
-        plan.advance(exact + discrete_laplace(step.scale, len(exact), source))
-        names.append(step.name)
-    return names
 
 
 def pair_distance(real: Codes, other: Codes) -> float:
@@ -251,7 +242,7 @@ def test_where_no_pair_stands_out_the_margins_are_summed_again():
     rng = np.random.default_rng(3)
     table = Codes.from_columns([rng.integers(0, 16, 40_000) for _ in range(6)], (16,) * 6)
     plan = SubnPlusPlan(facts(table.sizes, table.rows))
-    names = run(plan, table, SeededRandomSource("independent"))
+    names = feed(plan, table, SeededRandomSource("independent"))
     assert names == ["margins", "correlations", "margins again"]
     assert isinstance(plan.model(), LatentModel)
 
@@ -263,7 +254,7 @@ def test_where_margins_get_everything_different_blocks_are_independent():
     columns += [rng.integers(0, 20, 3000) for _ in range(9)]
     table = Codes.from_columns(columns, (2,) * 6 + (20,) * 9)
     plan = SubnPlusPlan(facts(table.sizes, table.rows))
-    assert run(plan, table, SeededRandomSource("blocks")) == ["margins"]
+    assert feed(plan, table, SeededRandomSource("blocks")) == ["margins"]
     model = plan.model()
     assert isinstance(model, JoinedModel)
     assert len(model.mixture.weights) == 1
@@ -282,7 +273,7 @@ def test_budgets_that_hide_nothing_are_fitted_too(epsilon):
     first = rng.integers(0, 12, 500)
     table = Codes.from_columns([first, first // 2, rng.integers(0, 3, 500)], (12, 6, 3))
     plan = SubnPlusPlan(facts(table.sizes, rows=table.rows, epsilon=Fraction(epsilon)))
-    run(plan, table, SeededRandomSource("clear"))
+    feed(plan, table, SeededRandomSource("clear"))
     made = plan.model().sample(table.rows, SeededRandomSource("rows"))
     assert pair_distance(table, made) < 0.1
 
@@ -318,7 +309,7 @@ def test_odd_tables_work(sizes):
     rng = np.random.default_rng(4)
     table = Codes.from_columns([rng.integers(0, s, rows) for s in sizes], sizes)
     plan = SubnPlusPlan(facts(sizes, rows, Fraction(2)))
-    run(plan, table, SeededRandomSource("odd"))
+    feed(plan, table, SeededRandomSource("odd"))
     model = plan.model()
     drawn = model.sample(100, SeededRandomSource(1))
     assert (drawn.rows, drawn.sizes) == (100, sizes)
@@ -346,7 +337,7 @@ def test_real_tables_are_described_better_than_by_independent_columns(
     errors, floors = [], []
     for _ in range(runs):
         plan = SubnPlusPlan(facts(sizes, table.rows, epsilon))
-        run(plan, table, source)
+        feed(plan, table, source)
         errors.append(pair_distance(table, plan.model().sample(table.rows, source)))
         floors.append(pair_distance(table, independent_columns(table, epsilon, source)))
     assert np.mean(errors) < min(np.mean(floors), most)
