@@ -106,6 +106,12 @@ def settings() -> tuple[dict[str, Setting], list[str]]:
     return {name: Setting(name, by_name[name]) for name in NAMES if name in by_name}, absent
 
 
+def shuffled(codes: Codes) -> Codes:
+    """The same margins, and columns that are independent of each other."""
+    rng = np.random.default_rng(1)
+    return Codes.from_columns([rng.permutation(column) for column in codes.columns], codes.sizes)
+
+
 def split_rows(codes: Codes, parties: int, split: str, seed: int) -> dict[str, Codes]:
     """The rows as the tables of several owners.
 

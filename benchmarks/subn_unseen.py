@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.privbayes_data import DATA, Dataset, read_codes
-from benchmarks.subn_data import RANDOM, Setting, split_rows
+from benchmarks.subn_data import RANDOM, Setting, shuffled, split_rows
 from benchmarks.subn_methods import FLOOR, synthetic_rows
 from common.bayes.plan import Encoding
 from common.schema import Schema
@@ -39,15 +39,9 @@ def unseen(names: Sequence[str]) -> Iterator[Setting]:
             schema = Schema.from_toml(demo_schema_toml(), where=name)
             yield _setting(name, schema.encode(make_population(_PEOPLE, seed=1)))
         elif name == SHUFFLED and (DATA / "adult.csv").is_file():
-            yield _setting(name, _shuffled(read_codes("adult")[0]))
+            yield _setting(name, shuffled(read_codes("adult")[0]))
         elif (DATA / f"{name}.csv").is_file():
             yield _setting(name, read_codes(name)[0])
-
-
-def _shuffled(codes: Codes) -> Codes:
-    """The same margins, and columns that are independent of each other."""
-    rng = np.random.default_rng(1)
-    return Codes.from_columns([rng.permutation(column) for column in codes.columns], codes.sizes)
 
 
 def _setting(name: str, codes: Codes) -> Setting:

@@ -3,7 +3,7 @@
 Studies of three owners over 200 binary columns and over 60 mixed ones (`wide_population`), with the
 cryptography of a deployment: how long they take, and how far 2-way marginals are from the true
 ones, against the floor (a histogram per column) in the same run. "On edges" are the pairs that
-depend on each other by construction.
+depend on each other by construction; with `--shuffled` columns none does.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.scale import peak_mib
+from benchmarks.subn_data import shuffled
 from benchmarks.wide_population import WidePopulation, binary_sizes, mixed_sizes, wide_population
 from common.crypto.identity import Identity
 from common.crypto.sum_plan import Aggregation
@@ -59,13 +60,13 @@ class Measured:
     on_edges: float
 
 
-def run(
-    table: str, columns: int | None, method: str, aggregation: str, rows: int, epsilon: str
-) -> Measured:
+def run(table: str, method: str, aggregation: str, options: argparse.Namespace) -> Measured:
     """One study from rows to rows."""
     sizes_of, usual = TABLES[table]
-    population = wide_population(sizes_of(columns or usual), seed=1)
+    rows: int = options.rows
+    population = wide_population(sizes_of(options.columns or usual), seed=1)
     real = population.rows(rows, seed=2)
+    real = shuffled(real) if options.shuffled else real
     parts = np.array_split(np.arange(rows), _OWNERS)
     tables = {f"owner {i}": real.take(part) for i, part in enumerate(parts)}
     source = OsRandomSource()
@@ -77,7 +78,7 @@ def run(
             Member(name=name, rows=own.rows, identity=identities[name].public)
             for name, own in tables.items()
         ),
-        epsilon=Fraction(epsilon),
+        epsilon=Fraction(options.epsilon),
         method=method,
         aggregation=Aggregation(aggregation),
     )
@@ -125,14 +126,13 @@ def main() -> None:
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--only", choices=sorted(TABLES))
     parser.add_argument("--columns", type=int, help="200 binary or 60 mixed ones by default")
+    parser.add_argument("--shuffled", action="store_true", help="columns without dependence")
     options = parser.parse_args()
     done = []
     for table in [options.only] if options.only else TABLES:
         for method, aggregation in RUNS:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                where = (table, options.columns)
-                arguments = (*where, method, aggregation, options.rows, options.epsilon)
-                done.append(pool.apply(run, arguments))
+                done.append(pool.apply(run, (table, method, aggregation, options)))
             print(done[-1], flush=True)
     show(done)
     RESULTS.parent.mkdir(exist_ok=True)
