@@ -48,6 +48,7 @@ app.command()(ledger)
 app.command()(transcript)
 app.command()(ui)
 
+_MOST_GB = 1_000_000
 StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
 
 
@@ -232,6 +233,10 @@ def fetch(
     A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
     it with `parley party countersign`.
     """
+    if not 0 < most_gb <= _MOST_GB:  # which no NaN is
+        raise InputError(
+            f"--most-gb: {most_gb} is out of range. Give more than 0, at most {_MOST_GB}"
+        )
     if release:
         releases.check_new(out)
     settings = _settings(config)
