@@ -24,8 +24,6 @@ from parley.commands.countersign import countersign
 from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
-from parley.commands.verify import report
-from parley.fetching import keep_release
 from parley.party_configuration import party_settings, source_settings
 from parley.passphrases import passphrase_in
 from parley.version import software
@@ -264,6 +262,9 @@ def fetch(
 def _fetch_release(
     connection: Connection, study: Summary, out: Path, *, most_bytes: int, as_json: bool
 ) -> None:
+    from parley.commands.verify import report  # slow to load: it derives a release again
+    from parley.fetching import keep_release
+
     if study.state != DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
     with console.progress("fetching and verifying") as tell:

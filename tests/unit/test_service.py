@@ -57,6 +57,14 @@ def test_a_signal_sets_the_event_and_the_handlers_come_back(number):
     assert signal.getsignal(number) is before
 
 
+def test_a_hang_up_is_survived():
+    before = signal.getsignal(signal.SIGHUP)
+    with stopping_on_signals() as stopping:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert not stopping.is_set()
+    assert signal.getsignal(signal.SIGHUP) is before
+
+
 def test_an_unknown_level_is_refused():
     check_level("Info")
     with pytest.raises(InputError, match="debug, info, warning, error"):
