@@ -182,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         connection: socket.socket,
         client_address: tuple[str, int],
         server: _Server,
-        arrived: Callable[[], bool],
+        arrived: Callable[[], bool] = lambda: True,
     ) -> None:
         self._arrived = arrived
         super().__init__(connection, client_address, server)

@@ -71,7 +71,7 @@ class Sessions:
         """
         with self._lock:
             now, caller = self._now(), _network(address)
-            failures = self._failures.get(caller, ())
+            failures = self._failures.get(caller, deque())
             if len(failures) == MOST_FAILURES and now - failures[0] < FAILURES_WITHIN_S:
                 raise PolicyError("too many wrong tokens; wait a minute and try again")
             if not same(offered, self._token):

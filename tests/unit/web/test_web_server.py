@@ -90,13 +90,13 @@ def serving(application=lambda request: text(200, "here"), **settings):
         server.start()
         try:
 
-            def dribble(address="127.0.0.1"):
+            def dribble(address="127.0.0.1", begun=ASKED[:5]):
                 """A connection that is never done with its request."""
                 line = socket.create_connection(
                     ("127.0.0.1", server.port), timeout=30, source_address=(address, 0)
                 )
                 lines.enter_context(line)
-                line.sendall(ASKED[:5])
+                line.sendall(begun)
                 return line
 
             yield server.port, dribble
@@ -153,7 +153,7 @@ def test_silent_connections_do_not_keep_tls_out(tmp_path):
     ring = init_curator(tmp_path / "keys", "hub", ("127.0.0.1",), now=clock(), external=False)
     trusting = ssl.create_default_context(cafile=ring.files.authority)
     with serving(tls=BrowserTls(ring.files), most_connections=3) as (port, dribble):
-        held = [dribble() for _ in range(10)]
+        held = [dribble(begun=b"") for _ in range(10)]
         answer = exchange(
             port, ASKED,
             wrap=lambda plain: trusting.wrap_socket(plain, server_hostname="127.0.0.1"),
