@@ -10,19 +10,22 @@ off unless it is given an address; give it one that only the monitoring can reac
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 
-from common.errors import InputError, ParleyError
+from common.errors import ParleyError
+from common.log_limits import RateLimit
+from common.web.exchange import Request, Response, text
+from common.web.server import WebServer
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit(per_second=1))  # callers can provoke what it says
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MOST_CONNECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +52,18 @@ def render(samples: Iterable[Sample]) -> str:
     lines: dict[str, list[str]] = {}
     for sample in samples:
         head = [f"# HELP {sample.name} {sample.help}", f"# TYPE {sample.name} {sample.kind}"]
-        labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in sample.labels.items())
+        labels = ",".join(f'{key}="{_escaped(words)}"' for key, words in sample.labels.items())
         shown = f"{{{labels}}}" if labels else ""
         lines.setdefault(sample.name, head).append(f"{sample.name}{shown} {sample.value!r}")
     return "".join(f"{line}\n" for group in lines.values() for line in group)
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+def _escaped(words: str) -> str:
+    return words.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-class MetricsServer:
-    """Answers GET /metrics in threads of its own.
+def metrics_server(listen: str, collect: Callable[[], Iterable[Sample]]) -> WebServer:
+    """A server that answers GET /metrics in threads of its own.
 
     Args:
         listen: address and port; port 0 takes a free one.
@@ -70,27 +73,16 @@ class MetricsServer:
         InputError: the address cannot be used.
     """
 
-    def __init__(self, listen: str, collect: Callable[[], Iterable[Sample]]) -> None:
-        host, _, port = listen.rpartition(":")
+    def answer(request: Request) -> Response:
+        if (request.method, request.path) != ("GET", "/metrics"):
+            return text(HTTPStatus.NOT_FOUND, "The figures are at /metrics.")
         try:
-            self._server = _Server((host, int(port)), _handler(collect))
-        except (OSError, ValueError, OverflowError) as error:
-            raise InputError(f"metrics: cannot listen on {listen!r}: {error}") from error
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="metrics"
-        )
+            return Response(kind=CONTENT_TYPE, body=render(collect()).encode())
+        except ParleyError as error:
+            logger.error("no metrics: %s", " ".join(str(error).split()))
+            return text(HTTPStatus.SERVICE_UNAVAILABLE, "No figures now; the log has the cause.")
 
-    def start(self) -> int:
-        """Listen; the port."""
-        self._thread.start()
-        return int(self._server.server_address[1])
-
-    def stop(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    return WebServer(listen, answer, name="metrics", most_connections=_MOST_CONNECTIONS)
 
 
 @contextmanager
@@ -99,41 +91,9 @@ def serving_metrics(listen: str, collect: Callable[[], Iterable[Sample]]) -> Ite
     if not listen:
         yield
         return
-    server = MetricsServer(listen, collect)
+    server = metrics_server(listen, collect)
     logger.info("metrics on port %s", server.start())
     try:
         yield
     finally:
         server.stop()
-
-
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A line in the log, as everything else that goes wrong."""
-        logger.warning("a call for metrics failed", exc_info=True)
-
-
-def _handler(collect: Callable[[], Iterable[Sample]]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 10  # seconds; a client that says nothing is not waited for
-
-        def do_GET(self) -> None:
-            if self.path != "/metrics":
-                self.send_error(HTTPStatus.NOT_FOUND)
-                return
-            try:
-                body = render(collect()).encode()
-            except ParleyError as error:
-                logger.error("no metrics: %s", " ".join(str(error).split()))
-                self.send_error(HTTPStatus.SERVICE_UNAVAILABLE)
-                return
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as inherited
-            """A scrape every few seconds is not worth a line."""
-
-    return Handler

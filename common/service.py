@@ -112,6 +112,9 @@ def _lock(file: int, folder: Path, service: str) -> None:
 def stopping_on_signals(*, with_stdin: bool = False) -> Iterator[threading.Event]:
     """An event that SIGTERM and SIGINT set, for the length of a block; in the main thread only.
 
+    SIGHUP is ignored meanwhile: a log rotation sends it, or a terminal that closes, and a service
+    has no log file to open again.
+
     Args:
         with_stdin: set it as well when standard input ends: so a process that is not to outlive its
             parent, however that dies, is given the reading end of a pipe from it.
@@ -124,6 +127,7 @@ def stopping_on_signals(*, with_stdin: bool = False) -> Iterator[threading.Event
         stopping.set()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         yield stopping
     finally:

@@ -16,6 +16,8 @@ Paths in a file are relative to it. Secrets are not settings: a setting may name
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
 from common.errors import InputError
 
 DEFAULT = "default"
+LEAST_S, MOST_S = 0.001, 86_400.0  # of a duration: a loop without a pause, and a day
+MOST_PORT = 65_535
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
 
 
 class _Dataclass(Protocol):
@@ -101,7 +106,47 @@ def read_settings(
     if missing:
         where = "name the settings file with --config" if file is None else f"write it into {file}"
         raise InputError(f"{missing[0]} is not set: {where}, or set {prefix}{missing[0].upper()}")
-    return Settings(kind(**values), origins, further)
+    try:
+        return Settings(kind(**values), origins, further)
+    except InputError as error:  # begins with the key
+        origin = origins.get(str(error).partition(":")[0], kind.__name__)
+        raise InputError(f"{origin}: {error}") from None
+
+
+def check_seconds(key: str, value: float) -> None:
+    """Refuse a duration that is not finite, or is too short or too long to wait for.
+
+    Raises:
+        InputError: naming the key and the range.
+    """
+    if not (math.isfinite(value) and LEAST_S <= value <= MOST_S):
+        raise InputError(
+            f"{key}: {value} is not a usable duration. Set {LEAST_S} to {MOST_S:.0f} seconds"
+        )
+
+
+def check_whole(key: str, value: int, *, most: int) -> None:
+    """Refuse a number outside 1..most.
+
+    Raises:
+        InputError: naming the key and the range.
+    """
+    if not 1 <= value <= most:
+        raise InputError(f"{key}: {value} is out of range. Set a whole number from 1 to {most}")
+
+
+def check_address(key: str, value: str, *, least_port: int = 0) -> None:
+    """Refuse what is not `host:port`; a server may take port 0, which stands for a free one.
+
+    Raises:
+        InputError: naming the key and the form.
+    """
+    match = _ADDRESS.fullmatch(value)
+    if match is None or not least_port <= int(match[1]) <= MOST_PORT:
+        raise InputError(
+            f"{key}: expected host:port, got {value!r}. Write an address such as 127.0.0.1:7443 "
+            f"or [::1]:7443, with a port from {least_port} to {MOST_PORT}"
+        )
 
 
 def _document(file: Path) -> dict[str, Any]:
@@ -128,7 +173,7 @@ def _converted(value: object, kind: object, where: str, folder: Path) -> object:
             return int(value)
         if kind is float and isinstance(value, str | int) and type(value) is not bool:
             return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # overflow: a whole number too large for a float
         pass
     if type(value) is not kind:
         raise InputError(f"{where}: expected {getattr(kind, '__name__', kind)}, got {value!r}")

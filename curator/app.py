@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.database import Database
-from common.errors import InputError, ParleyError
+from common.errors import ParleyError
 from common.methods import plan_of
 from common.metrics import serving_metrics
 from common.passphrase import given_passphrase
 from common.privacy.randomness import OsRandomSource
 from common.service import alone_in, check_level
+from common.settings import check_address, check_seconds, check_whole
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "PARLEY_CURATOR_"
 STORE = "curator.db"
+MOST_STREAMS = 10_000  # each is a thread
 _LOOK_EVERY_S = 1.0  # for what `parley curator study` writes into the file
 
 
@@ -52,8 +54,8 @@ class CuratorSettings:
         listen: address and port.
         passphrase_file: a file whose first line protects Paillier keys in the state, on top of its
             mode, and opens the identity that signs studies; only the owner may be able to read it.
-        most_streams: how many parties may wait for work at a time, over all studies.
-        grace_s: how long calls under way may take when the curator is stopped.
+        most_streams: how many parties may wait for work at a time, over all studies; 1 to 10,000.
+        grace_s: how long calls under way may take when the curator is stopped; at most a day.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
         reflection: whether callers with a certificate may list the calls there are, as gRPC tools
@@ -95,8 +97,12 @@ class CuratorSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
-        if self.most_streams < 1:
-            raise InputError(f"most_streams: at least 1, not {self.most_streams}")
+        check_address("listen", self.listen)
+        check_address("dashboard_listen", self.dashboard_listen)
+        if self.metrics:
+            check_address("metrics", self.metrics)
+        check_whole("most_streams", self.most_streams, most=MOST_STREAMS)
+        check_seconds("grace_s", self.grace_s)
         check_level(self.log_level)
 
 

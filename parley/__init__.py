@@ -17,9 +17,11 @@ Names are imported when they are first used, so that the command starts quickly.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as type checkers read it; `typing` itself is slow to load
 if TYPE_CHECKING:
+    from typing import Any
+
     from common.errors import ParleyError
     from common.schema import Schema
     from parley.evaluation import evaluate

@@ -1,7 +1,17 @@
-"""`python -m parley` is the command `parley`."""
+"""Starts the command `parley`: signals first, then everything that takes time to import."""
 
 from __future__ import annotations
 
-from parley.cli import run
+from parley import interrupts
 
-run()
+
+def run() -> None:
+    """Run the command; the console script's entry point."""
+    interrupts.take_over()
+    from parley import cli
+
+    cli.run()
+
+
+if __name__ == "__main__":
+    run()

@@ -8,10 +8,9 @@ quick. docs/reference/cli.md is made from here by `make docs`.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from common.errors import ParleyError
-from parley import console
+from parley import console, interrupts
 from parley.exit_codes import MEANINGS, ExitCode, exit_code_of
 
 COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one line of help)
@@ -87,9 +86,11 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl([(name.ljust(widest), COMMANDS[name][1]) for name in names])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401
-        """The command itself in place of its line of help."""
+        """The command itself in place of its line of help; from here on it may have to clean up."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, None if name is None else load_command(name), rest
+        command = None if name is None else load_command(name)
+        interrupts.let_clean_up()
+        return name, command, rest
 
 
 def by_heading() -> dict[str, list[str]]:
@@ -124,6 +125,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (the shape typer calls)
     if wanted:
+        from importlib import metadata  # slow to load
+
         try:
             version = metadata.version("parley")
         except metadata.PackageNotFoundError:
@@ -157,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         code = _code(leaving)
         if code == ExitCode.INTERRUPTED:
-            console.fail("interrupted; nothing was left half-written")
+            console.fail(interrupts.WORDS)
         return code
     except ParleyError as error:
         console.fail(str(error))
@@ -178,11 +181,17 @@ def _code(leaving: SystemExit) -> int:
 
 
 def run() -> None:
-    """The console script's entry point; a polite kill cleans up as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Run the command of this process's arguments, and end the process with its exit code."""
     # gRPC has a log of its own, which would stand between the JSON lines of ours; errors reach us.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    sys.exit(_delivered(main()))
+    try:
+        code = main()
+        interrupts.leave_at_once()
+    except KeyboardInterrupt:  # while it said how it went
+        interrupts.leave_at_once()
+        console.fail(interrupts.WORDS)
+        code = ExitCode.INTERRUPTED
+    sys.exit(_delivered(code))
 
 
 def _delivered(code: int) -> int:

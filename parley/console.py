@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 _messages = Console(stderr=True, highlight=False, soft_wrap=True)
 _PATIENCE_S = 2.0
@@ -76,10 +75,13 @@ def _lines(title: str) -> Iterator[Reporter]:
 
 @contextmanager
 def _bar(title: str) -> Iterator[Reporter]:
+    from rich import progress as bars  # slow to load, and few commands take long
+
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+        bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(),
+        bars.TimeElapsedColumn(),
     )  # fmt: skip
-    bar = Progress(*columns, console=_messages, transient=True)
+    bar = bars.Progress(*columns, console=_messages, transient=True)
     task = bar.add_task(title, total=1.0)
     appears = threading.Timer(_PATIENCE_S, bar.start)  # also in the middle of a long stage
     appears.daemon = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from common.errors import LocalError, ParleyError, PolicyError, RemoteProtocolError
+from parley import interrupts
 
 
 class ExitCode(IntEnum):
@@ -16,7 +17,7 @@ class ExitCode(IntEnum):
     INPUT = 3
     REFUSED = 4
     PEER = 5
-    INTERRUPTED = 130
+    INTERRUPTED = interrupts.EXIT_CODE
     NOBODY_READS = 141
 
 

@@ -24,6 +24,7 @@ from common.metrics import serving_metrics
 from common.passphrase import asking
 from common.privacy.randomness import OsRandomSource
 from common.service import alone_in, check_level
+from common.settings import check_address, check_seconds, check_whole
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.certificates import Role, expiry_warning, fingerprint, subject_of
@@ -45,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "PARLEY_PARTY_"
 TABLES = ("source",)
+MOST_ATTEMPTS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,9 @@ class PartySettings:
         curator: host and port of the curator.
         passphrase_file: a file whose first line opens the identity, if that is under a passphrase;
             only the owner may be able to read it.
-        attempts: how many failures in a row are borne before giving up.
-        first_wait_s: after the first failure; doubled from one to the next.
+        attempts: how many failures in a row are borne before giving up; at least 1.
+        first_wait_s: after the first failure; doubled from one to the next. Durations are from
+            0.001 to 86,400 seconds.
         longest_wait_s: between two attempts.
         look_again_s: how often to look for invitations and for the owner's decisions.
         log_level: debug, info, warning or error.
@@ -80,11 +83,12 @@ class PartySettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is opened."""
-        host, _, port = self.curator.rpartition(":")
-        if not host or "/" in host or not port.isdecimal():
-            raise InputError(f"curator: expected host:port, got {self.curator!r}")
-        if self.attempts < 1:
-            raise InputError(f"attempts: at least 1, not {self.attempts}")
+        check_address("curator", self.curator, least_port=1)
+        if self.metrics:
+            check_address("metrics", self.metrics)
+        check_whole("attempts", self.attempts, most=MOST_ATTEMPTS)
+        for key in ("first_wait_s", "longest_wait_s", "look_again_s"):
+            check_seconds(key, getattr(self, key))
         check_level(self.log_level)
 
 

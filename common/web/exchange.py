@@ -45,6 +45,7 @@ class Request:
         headers: by their names in small letters.
         body: of a POST.
         certificate: the client's, in DER, if TLS has verified one.
+        address: the client's, without its port.
     """
 
     method: str
@@ -52,6 +53,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes = b""
     certificate: bytes | None = None
+    address: str = ""
 
     def cookie(self, name: str) -> str:
         """The value of a cookie; empty if there is none."""

@@ -5,7 +5,7 @@ further dependency beside the data, the metrics are served by it already, and it
 verified client certificate, which ASGI servers do not. Its own documentation warns that it only
 does basic checks, so what it leaves open is closed here:
 
-- the number of connections, each a thread that is nobody else's;
+- the number of connections, each a thread of its own; slow ones make room (`places`);
 - how long a request may take to arrive, TLS handshake included, and how many bytes it may have;
 - one request per connection, with a length that is said once: nothing to smuggle;
 - every response, errors too, has the security headers.
@@ -29,9 +29,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
 from common.errors import InputError
+from common.log_limits import RateLimit
 from common.web.exchange import SECURITY_HEADERS, Request, Response, text
+from common.web.places import Place, Places
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
 
 MOST_CONNECTIONS = 48
 MOST_REQUEST_BYTES = 32 << 10
@@ -52,7 +55,7 @@ class WebServer:
         application: answers every request; called in any thread.
         name: of the service, for errors and threads.
         tls: the context of this moment; None for no TLS.
-        most_connections: at a time; more are closed at once.
+        most_connections: at a time; the next one takes the place of one that is slow.
 
     Raises:
         InputError: the address cannot be used.
@@ -102,30 +105,47 @@ class _Server(ThreadingHTTPServer):
         most_connections: int,
     ) -> None:
         self.application, self._tls = application, tls
-        self._places = threading.BoundedSemaphore(most_connections)
+        self._places = Places(most_connections)
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # inherited
-        if not self._places.acquire(blocking=False):
-            logger.warning("a connection too many was closed")
+        place = self._places.enter(request, client_address[0])
+        if place is None:
+            logger.warning("a connection was closed: too many requests are being answered")
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            threading.Thread(target=self._serve, args=(place, client_address), daemon=True).start()
+        except RuntimeError:  # no more threads; `handle_error` says it
+            self._places.leave(place)
+            raise
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+    def _serve(self, place: Place, client_address: Any) -> None:  # noqa: ANN401  # inherited
         """The handshake happens here, not where connections are accepted: it may be slow."""
         try:
-            request.settimeout(ARRIVE_WITHIN_S)
-            if self._tls is not None:
-                request = self._tls().wrap_socket(request, server_side=True)
-            self.finish_request(request, client_address)
+            self._exchange(place, client_address)
         except OSError as error:  # TLS that failed, a browser that left or said nothing
             logger.debug("a connection ended: %s", type(error).__name__)
         except Exception:
             logger.exception("a request failed")
         finally:
-            self.shutdown_request(request)
-            self._places.release()
+            self._places.leave(place)
+            self.shutdown_request(place.connection)
+
+    def _exchange(self, place: Place, client_address: Any) -> None:  # noqa: ANN401  # inherited
+        place.connection.settimeout(ARRIVE_WITHIN_S)
+        if self._tls is not None:
+            secured = self._tls().wrap_socket(
+                place.connection, server_side=True, do_handshake_on_connect=False
+            )
+            if not self._places.wrap(place, secured):
+                return
+            secured.do_handshake()
+        _Handler(place.connection, client_address, self, lambda: self._places.arrived(place))
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log what kept a connection from getting a thread."""
+        logger.exception("a connection could not be served")
 
 
 class _Server6(_Server):
@@ -157,6 +177,16 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
+    def __init__(
+        self,
+        connection: socket.socket,
+        client_address: tuple[str, int],
+        server: _Server,
+        arrived: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._arrived = arrived
+        super().__init__(connection, client_address, server)
+
     def version_string(self) -> str:
         return "parley"
 
@@ -178,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         length = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(length)
-        if len(body) != length:
+        if len(body) != length or not self._arrived():
             return
         request = Request(
             method=self.command,
@@ -186,6 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
             headers={name.lower(): value for name, value in self.headers.items()},
             body=body,
             certificate=self._certificate(),
+            address=self.client_address[0],
         )
         try:
             response = self.server.application(request)
@@ -202,6 +233,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, response: Response) -> None:
         self.close_connection = True
+        self.request_version = (
+            self.protocol_version
+        )  # a request that is none gets a status line, too
         self.connection.settimeout(WRITE_WITHIN_S)
         self.send_response(response.status)
         for name, value in (*SECURITY_HEADERS, *response.headers):

@@ -1,14 +1,16 @@
 """Who is let in: a token that opens a session, and the session's own secrets.
 
 The token is 256 random bits in a file that only its owner may read. It is compared in constant
-time, and wrong ones are counted: after a few in a minute nobody can try for a while; sessions that
-are open stay open. A session is a random cookie; the server keeps only its SHA-256, in memory, so a
-restart logs everybody out.
+time, and wrong ones are counted by address: after a few in a minute, no token from that address is
+looked at for a while. Other addresses are not kept out, and sessions that are open stay open. A
+session is a random cookie; the server keeps only its SHA-256, in memory, so a restart ends them
+all.
 """
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import os
 import secrets
 import threading
@@ -23,6 +25,7 @@ LIFE_S = 12 * 3600.0
 MOST_SESSIONS = 32
 MOST_FAILURES = 10
 FAILURES_WITHIN_S = 60.0
+MOST_ADDRESSES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,23 +61,30 @@ class Sessions:
         self._token, self._now = token, now
         self._lock = threading.Lock()
         self._open: dict[bytes, Session] = {}
-        self._failures: deque[float] = deque(maxlen=MOST_FAILURES)
+        self._failures: dict[str, deque[float]] = {}  # by address, the latest last
 
-    def login(self, offered: str) -> Session | None:
+    def login(self, offered: str, *, address: str = "") -> Session | None:
         """A session for the right token, None for a wrong one.
 
         Raises:
-            PolicyError: too many wrong ones of late.
+            PolicyError: too many wrong ones from this address of late.
         """
         with self._lock:
-            now = self._now()
-            first = self._failures[0] if len(self._failures) == MOST_FAILURES else None
-            if first is not None and now - first < FAILURES_WITHIN_S:
+            now, caller = self._now(), _network(address)
+            failures = self._failures.get(caller, deque())
+            if len(failures) == MOST_FAILURES and now - failures[0] < FAILURES_WITHIN_S:
                 raise PolicyError("too many wrong tokens; wait a minute and try again")
             if not same(offered, self._token):
-                self._failures.append(now)
+                self._count_failure(caller, now)
                 return None
         return self.open()
+
+    def _count_failure(self, caller: str, now: float) -> None:
+        failures = self._failures.pop(caller, deque(maxlen=MOST_FAILURES))
+        failures.append(now)
+        while len(self._failures) >= MOST_ADDRESSES:
+            del self._failures[next(iter(self._failures))]
+        self._failures[caller] = failures
 
     def open(self, certificate: str = "") -> Session:
         """A new session; the oldest makes room if there are too many."""
@@ -103,6 +113,17 @@ class Sessions:
         """Log out; again is harmless."""
         with self._lock:
             self._open.pop(_digest(session.key), None)
+
+
+def _network(address: str) -> str:
+    """An address, or for IPv6 the /64 that its holder has all of."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return address
 
 
 def same(offered: str, secret: str) -> bool:

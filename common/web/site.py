@@ -22,11 +22,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from common.errors import InputError, ParleyError, PolicyError
+from common.log_limits import RateLimit
 from common.web.exchange import Request, Response, see_other, text
 from common.web.pages import Asset, filled, shared_assets
 from common.web.sessions import LIFE_S, Session, Sessions
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
 
 Page = Callable[[Request, Session, Mapping[str, str]], Response]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -150,7 +152,8 @@ class Site:
 
     def _log_in(self, request: Request) -> Response:
         try:
-            session = self._sessions.login(request.form().get("token", "").strip())
+            offered = request.form().get("token", "").strip()
+            session = self._sessions.login(offered, address=request.address)
         except PolicyError as error:
             return self._login_page(str(error), HTTPStatus.TOO_MANY_REQUESTS)
         if session is None:

@@ -7,9 +7,11 @@ import ssl
 import threading
 
 from common.errors import InputError
+from common.log_limits import RateLimit
 from common.wire.credentials import CredentialFiles
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit(per_second=1))  # a line for every handshake would be too many
 
 
 class BrowserTls:

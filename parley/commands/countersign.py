@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from parley import console, countersigning
+from parley import console
 from parley.commands.options import AsJson, Config
 from parley.party_configuration import party_settings
-from parley.verification import signer_json, signer_text
 
 
 def countersign(
@@ -24,6 +23,9 @@ def countersign(
 
     The release is verified first. Our signature is added to it; nothing else in it changes.
     """
+    from parley import countersigning  # slow to load: it derives a release again
+    from parley.verification import signer_json, signer_text
+
     settings = party_settings(config, os.environ).values
     with console.progress("verifying") as tell:
         signature = countersigning.countersign(release, settings, tell=tell)

@@ -24,8 +24,6 @@ from parley.commands.countersign import countersign
 from parley.commands.options import AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
-from parley.commands.verify import report
-from parley.fetching import keep_release
 from parley.party_configuration import party_settings, source_settings
 from parley.passphrases import passphrase_in
 from parley.version import software
@@ -48,6 +46,7 @@ app.command()(ledger)
 app.command()(transcript)
 app.command()(ui)
 
+_MOST_GB = 1_000_000
 StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
 
 
@@ -232,6 +231,10 @@ def fetch(
     A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
     it with `parley party countersign`.
     """
+    if not 0 < most_gb <= _MOST_GB:  # which no NaN is
+        raise InputError(
+            f"--most-gb: {most_gb} is out of range. Give more than 0, at most {_MOST_GB}"
+        )
     if release:
         releases.check_new(out)
     settings = _settings(config)
@@ -259,6 +262,9 @@ def fetch(
 def _fetch_release(
     connection: Connection, study: Summary, out: Path, *, most_bytes: int, as_json: bool
 ) -> None:
+    from parley.commands.verify import report  # slow to load: it derives a release again
+    from parley.fetching import keep_release
+
     if study.state != DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
     with console.progress("fetching and verifying") as tell:

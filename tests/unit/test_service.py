@@ -57,6 +57,20 @@ def test_a_signal_sets_the_event_and_the_handlers_come_back(number):
     assert signal.getsignal(number) is before
 
 
+def test_a_hang_up_is_survived():
+    program = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+        "from common.service import stopping_on_signals\n"
+        "with stopping_on_signals() as stopping:\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    print('running' if not stopping.is_set() else 'stopping')\n"
+        "assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"running\n")
+
+
 def test_an_unknown_level_is_refused():
     check_level("Info")
     with pytest.raises(InputError, match="debug, info, warning, error"):

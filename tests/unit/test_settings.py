@@ -1,5 +1,7 @@
 """Settings: defaults, file, environment, flags; every value knows where it came from."""
 
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +9,10 @@ import pytest
 
 from common.errors import InputError
 from common.settings import read_settings
+from curator.app import CuratorSettings
+from parley.curator_configuration import curator_settings
+from parley.party_configuration import party_settings
+from party.app import PartySettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,3 +111,76 @@ def test_without_a_file_the_message_says_how_to_name_one(tmp_path):
     file.write_text('name = "a"\n')
     with pytest.raises(InputError, match=r"write it into .*x\.toml, or set PARLEY_X_FOLDER"):
         read(file)
+
+
+CURATOR = {"folder": Path("state"), "keys": Path("keys"), "releases": Path("out")}
+PARTY = {"folder": Path("s"), "keys": Path("k"), "policy": Path("p"), "curator": "hub:7443"}
+NO_DURATIONS = (math.inf, -math.inf, math.nan, 0.0, -1.0, 1e308, 1e-9)
+
+
+@pytest.mark.parametrize("value", NO_DURATIONS)
+@pytest.mark.parametrize(
+    ("kind", "needed", "key"),
+    [
+        (CuratorSettings, CURATOR, "grace_s"),
+        (PartySettings, PARTY, "look_again_s"),
+        (PartySettings, PARTY, "first_wait_s"),
+        (PartySettings, PARTY, "longest_wait_s"),
+    ],
+)
+def test_a_duration_is_finite_and_neither_too_short_nor_too_long(kind, needed, key, value):
+    with pytest.raises(InputError, match=rf"^{key}: .* is not a usable duration\. Set 0\.001 to"):
+        kind(**needed, **{key: value})
+
+
+@pytest.mark.parametrize("value", [0, -1, 100_000_000, 10**400])
+def test_a_number_of_threads_is_bounded(value):
+    with pytest.raises(InputError, match=r"^most_streams: .* from 1 to 10000$"):
+        CuratorSettings(**CURATOR, most_streams=value)
+
+
+@pytest.mark.parametrize("value", [0, 10**30])
+def test_a_number_of_attempts_is_bounded(value):
+    with pytest.raises(InputError, match=r"^attempts: .* is out of range"):
+        PartySettings(**PARTY, attempts=value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["x", "x:", ":1", "a:b:1", "127.0.0.1:65536", "h:-1", "h:٣", "[::1]", "a b:1", "h:1\n"],
+)
+@pytest.mark.parametrize("key", ["listen", "metrics", "dashboard_listen"])
+def test_an_address_is_a_host_and_a_port(key, address):
+    with pytest.raises(InputError, match=rf"^{key}: expected host:port, got .*\. Write an address"):
+        CuratorSettings(**CURATOR, **{key: address})
+
+
+def test_usable_numbers_and_addresses_are_taken():
+    CuratorSettings(**CURATOR, listen="[::1]:0", metrics="", dashboard_listen="host.example:65535")
+    CuratorSettings(**CURATOR, most_streams=10_000, grace_s=0.001)
+    PartySettings(**PARTY, attempts=1, look_again_s=86_400)
+    with pytest.raises(InputError, match="curator: expected host:port, got 'hub:0'"):
+        PartySettings(**PARTY | {"curator": "hub:0"})
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("grace_s = inf", "grace_s: inf is not a usable duration"),
+        (f"grace_s = {10**400}", "grace_s: expected float"),
+        ('dashboard_listen = "x"', "dashboard_listen: expected host:port, got 'x'"),
+    ],
+)
+def test_what_is_wrong_with_a_value_is_said_with_the_file_it_stands_in(tmp_path, line, words):
+    file = tmp_path / "curator.toml"
+    file.write_text(f'folder = "a"\nkeys = "k"\nreleases = "r"\n{line}\n')
+    with pytest.raises(InputError, match=re.escape(f"{file}: {words}")):
+        curator_settings(file, {})
+
+
+def test_a_value_of_the_environment_is_said_to_come_from_there():
+    variables = {f"PARLEY_PARTY_{key.upper()}": str(value) for key, value in PARTY.items()}
+    with pytest.raises(
+        InputError, match=r"^the environment \(PARLEY_PARTY_\*\): look_again_s: nan"
+    ):
+        party_settings(None, {**variables, "PARLEY_PARTY_LOOK_AGAIN_S": "nan"})

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def in_a_shell(*words, cwd=ROOT):
-    program = "from parley.cli import run; run()"
+    program = "from parley.__main__ import run; run()"
     return subprocess.run(
         [sys.executable, "-c", program, *map(str, words)],
         capture_output=True, text=True, cwd=cwd, env={"PYTHONPATH": str(ROOT)},

@@ -62,6 +62,15 @@ def test_an_address_is_not_written_like_a_web_page(parley, place):
     assert "curator: expected host:port, got 'https://" in done.err
 
 
+@pytest.mark.parametrize("command", ["doctor party", "config show party", "party status"])
+def test_a_duration_that_is_no_number_is_said_in_words(parley, place, command):
+    path = place.folder / "north" / "party.toml"
+    path.write_text(f"look_again_s = inf\n{path.read_text()}")
+    done = parley(*command.split(), *NORTH)
+    assert done.code == 3
+    assert "party.toml: look_again_s: inf is not a usable duration. Set 0.001" in done.err
+
+
 def test_an_expired_certificate_is_found(parley, small):
     Place(small(), days=30, now=datetime.now(UTC) - timedelta(days=40))
     done = parley("doctor", "party", "--json", *NORTH)

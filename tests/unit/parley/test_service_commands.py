@@ -360,3 +360,10 @@ def test_a_party_that_has_gone_silent_can_be_told_from_the_others(parley, place,
     assert "party    east: has not called yet" in shown
     told = parley("curator", "study", "status", "regional", "--json", *HUB).json
     assert told["last_calls"] == {"north": "2026-01-02T03:04:05+00:00", "east": ""}
+
+
+@pytest.mark.parametrize("size", ["inf", "nan", "0", "-1"])
+def test_the_largest_release_to_take_is_a_usable_number(parley, place, size):
+    done = parley("party", "fetch", "ab", "--out", "x.zip", "--most-gb", size, *NORTH)
+    assert done.code == 3
+    assert "--most-gb" in done.err

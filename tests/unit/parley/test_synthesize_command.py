@@ -231,7 +231,7 @@ def test_an_interrupt_in_a_real_shell_leaves_nothing(small, number):
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import parley.synthesis\n"
         f"parley.synthesis.release_page = lambda facts: os.kill(os.getpid(), {int(number)})\n"
-        "from parley.cli import run\n"
+        "from parley.__main__ import run\n"
         "run()\n"
     )
     done = subprocess.run([sys.executable, "-c", program, *WORDS, "--out", "r"], cwd=folder,

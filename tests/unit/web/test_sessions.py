@@ -70,6 +70,34 @@ def test_after_many_wrong_tokens_even_the_right_one_waits(sessions, clock):
     assert sessions.login("the token")
 
 
+def fail_often(sessions, address):
+    for _ in range(module.MOST_FAILURES):
+        assert sessions.login("wrong", address=address) is None
+
+
+@pytest.mark.parametrize("theirs", ["192.0.2.7", "2001:db8::7", "fe80::1%eth0", "not an address"])
+def test_wrong_tokens_of_one_address_do_not_keep_another_out(sessions, theirs):
+    fail_often(sessions, theirs)
+    with pytest.raises(PolicyError, match="wait"):
+        sessions.login("the token", address=theirs)
+    assert sessions.login("the token", address="192.0.2.8")
+    assert sessions.login("the token", address="2001:db8:0:1::7")
+
+
+def test_the_addresses_of_one_holder_count_as_one(sessions):
+    fail_often(sessions, "2001:db8::1")
+    with pytest.raises(PolicyError, match="wait"):
+        sessions.login("the token", address="2001:db8::ffff:2")
+    fail_often(sessions, "::ffff:192.0.2.1")
+    assert sessions.login("the token", address="::ffff:192.0.2.2")
+
+
+def test_the_memory_of_wrong_tokens_is_bounded(sessions):
+    for number in range(module.MOST_ADDRESSES + 5):
+        sessions.login("wrong", address=str(number))
+    assert len(sessions._failures) == module.MOST_ADDRESSES
+
+
 def test_the_token_is_made_once_in_a_file_of_its_owner(tmp_path):
     path = tmp_path / "token"
     token = token_in(path)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from common.web.exchange import Request
 from tests.unit.web.conftest import TOKEN, Client
 
 WANTED = {
@@ -55,6 +56,23 @@ def test_many_wrong_tokens_close_the_door_for_a_while(client):
     statuses = [client.log_in("wrong").status for _ in range(11)]
     assert statuses == [403] * 10 + [429]
     assert client.log_in().status == 429
+
+
+def test_wrong_tokens_from_elsewhere_close_no_door_here(client, running, caplog):
+    form = {"content-type": "application/x-www-form-urlencoded", "host": client.host,
+            "origin": client.origin}  # fmt: skip
+
+    def log_in(token, address):
+        body = f"token={token}".encode()
+        request = Request(method="POST", path="/login", headers=form, body=body, address=address)
+        return running.site(request).status
+
+    statuses = [log_in("wrong", "192.0.2.1") for _ in range(60)]
+    assert statuses == [403] * 10 + [429] * 50
+    assert log_in(TOKEN, "192.0.2.1") == 429
+    assert log_in(TOKEN, "192.0.2.2") == 303
+    assert client.log_in().status == 303
+    assert caplog.messages.count("a wrong token was refused") < 10
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/style.css", "/nothing", "/fail", "/pieces"])
@@ -153,7 +171,6 @@ def test_a_certificate_opens_a_session_that_ends_with_its_welcome(running):
     site, welcome = running.site, {"AA:BB"}
     site._holder_of = lambda der: "AA:BB" if der == b"der" else None
     site._admits = lambda fingerprint: fingerprint in welcome
-    from common.web.exchange import Request
 
     def ask(certificate, cookie=""):
         headers = {"host": "localhost", "cookie": cookie}

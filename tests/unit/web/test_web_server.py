@@ -1,6 +1,10 @@
 """A browser that is slow, greedy or broken gets nowhere, and takes nobody along."""
 
+import contextlib
 import socket
+import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -8,6 +12,9 @@ from common.errors import InputError
 from common.web import server as module
 from common.web.exchange import text
 from common.web.server import WebServer
+from common.web.tls import BrowserTls
+from parley.keyring import init_curator
+from tests.integration.consortium import clock
 from tests.unit.web.conftest import Client, exchange, parse
 
 
@@ -73,26 +80,94 @@ def test_a_silent_connection_is_closed(monkeypatch):
         server.stop()
 
 
-def test_connections_are_bounded_and_come_back():
-    server = WebServer(
-        "127.0.0.1:0", lambda request: text(200, "here"), name="test", most_connections=2
-    )
-    port = server.start()
+ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@contextlib.contextmanager
+def serving(application=lambda request: text(200, "here"), **settings):
+    server = WebServer("127.0.0.1:0", application, name="test", **settings)
+    with contextlib.ExitStack() as lines:
+        server.start()
+        try:
+
+            def dribble(address="127.0.0.1", begun=ASKED[:5]):
+                """A connection that is never done with its request."""
+                line = socket.create_connection(
+                    ("127.0.0.1", server.port), timeout=30, source_address=(address, 0)
+                )
+                lines.enter_context(line)
+                line.sendall(begun)
+                return line
+
+            yield server.port, dribble
+        finally:
+            server.stop()
+
+
+def closed(line):
     try:
-        held = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(2)]
-        assert exchange(port, b"") == b""  # the third is closed at once
-        for line in held:
-            line.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200" in line.recv(100)
-            while line.recv(4096):
-                pass
-            line.close()
-        for _ in range(100):  # a place is free as soon as its thread has ended
-            if answer := exchange(port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"):
-                break
+        return line.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_slow_connections_make_room_for_a_prompt_one():
+    with serving(most_connections=3) as (port, dribble):
+        held = [dribble() for _ in range(3)]
+        for _ in range(5):
+            assert parse(exchange(port, ASKED)).status == 200
+            held.append(dribble())
+        assert closed(held[0]), "the oldest makes room"
+
+
+def test_who_holds_most_places_loses_them_first():
+    with serving(most_connections=4) as (_, dribble):
+        ours = dribble("127.0.0.2")
+        theirs = [dribble() for _ in range(20)]
+        assert all(closed(line) for line in theirs[:10])
+        ours.sendall(ASKED[5:])
+        assert parse(ours.recv(4096)).status == 200
+
+
+def test_requests_that_are_answered_are_not_disturbed(caplog):
+    going_on, answered = threading.Semaphore(0), threading.Event()
+
+    def slow(request):
+        going_on.release()
+        answered.wait(30)
+        return text(200, "here")
+
+    with serving(slow, most_connections=2) as (port, dribble), ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(exchange, port, ASKED) for _ in range(2)]
+        for _ in asked:
+            going_on.acquire(timeout=30)
+        assert [closed(dribble()) for _ in range(20)] == [True] * 20
+        answered.set()
+        assert [parse(each.result(30)).status for each in asked] == [200, 200]
+        assert parse(exchange(port, ASKED)).status == 200, "their places are free again"
+    refused = [each for each in caplog.messages if "too many requests" in each]
+    assert 1 <= len(refused) < 20, "the log does not repeat itself"
+
+
+def test_silent_connections_do_not_keep_tls_out(tmp_path):
+    ring = init_curator(tmp_path / "keys", "hub", ("127.0.0.1",), now=clock(), external=False)
+    trusting = ssl.create_default_context(cafile=ring.files.authority)
+    with serving(tls=BrowserTls(ring.files), most_connections=3) as (port, dribble):
+        held = [dribble(begun=b"") for _ in range(10)]
+        answer = exchange(
+            port, ASKED,
+            wrap=lambda plain: trusting.wrap_socket(plain, server_hostname="127.0.0.1"),
+        )  # fmt: skip
         assert parse(answer).status == 200
-    finally:
-        server.stop()
+        assert closed(held[0])
+
+
+@pytest.mark.parametrize("raw", [b"GET\r\n\r\n", b"\x16\x03\x01\r\n\r\n", b"a b c d\r\n\r\n"])
+def test_what_is_no_request_line_is_refused_with_a_status_and_the_headers(running, raw):
+    answer = parse(exchange(running.port, raw))
+    assert answer.status == 400
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "nowhere..:1"])

@@ -1,0 +1,42 @@
+"""A limit on how often a log repeats itself, for lines that a caller can provoke at will."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+_MOST_KINDS = 1000
+
+
+class RateLimit(logging.Filter):
+    """Lets so many records of a kind pass in a second; the next one says how many did not.
+
+    A kind is a logger, a level and a message without its arguments.
+
+    Args:
+        per_second: records of a kind.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, *, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._pause_s, self._clock = 1 / per_second, clock
+        self._lock = threading.Lock()
+        self._kinds: dict[tuple[str, int, str], tuple[float, int]] = {}  # last passed, held since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record passes."""
+        kind, now = (record.name, record.levelno, str(record.msg)), self._clock()
+        with self._lock:
+            if len(self._kinds) >= _MOST_KINDS and kind not in self._kinds:
+                self._kinds.clear()
+            passed, held = self._kinds.get(kind, (float("-inf"), 0))
+            if now - passed < self._pause_s:
+                self._kinds[kind] = (passed, held + 1)
+                return False
+            self._kinds[kind] = (now, 0)
+        if held:
+            record.msg, record.args = f"{record.getMessage()} ({held} more like this)", None
+        return True
