@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _WINDOW_S = 1.0
+_SUMMARY = "%s (and %s more lines like this one)"
 
 
 @dataclass(slots=True)
@@ -75,14 +76,9 @@ class RateLimit(logging.Filter):
             left_out = window.left_out
             window.lines, window.left_out = self._lines_per_s, 0
         logger = logging.getLogger(first.name)
+        words = (first.getMessage(), f"{left_out - 1:,}")
         logger.callHandlers(
             logger.makeRecord(
-                first.name,
-                first.levelno,
-                first.pathname,
-                first.lineno,
-                "%s (and %s more lines like this one)",
-                (first.getMessage(), f"{left_out - 1:,}"),
-                None,
-            )  # fmt: skip
+                first.name, first.levelno, first.pathname, first.lineno, _SUMMARY, words, None
+            )
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -53,6 +54,8 @@ class CuratorSettings:
         passphrase_file: a file whose first line protects Paillier keys in the state, on top of its
             mode, and opens the identity that signs studies; only the owner may be able to read it.
         most_streams: how many parties may wait for work at a time, over all studies.
+        frame_timeout_s: how long a party may take to send or to take a frame of 1 MiB; a call that
+            takes longer is ended.
         grace_s: how long calls under way may take when the curator is stopped.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
@@ -71,6 +74,7 @@ class CuratorSettings:
     listen: str = "0.0.0.0:7443"
     passphrase_file: Path | None = None
     most_streams: int = 200
+    frame_timeout_s: float = 60.0
     grace_s: float = 20.0
     log_level: str = "info"
     metrics: str = ""
@@ -97,6 +101,8 @@ class CuratorSettings:
         """Refuse what cannot work before anything is opened."""
         if self.most_streams < 1:
             raise InputError(f"most_streams: at least 1, not {self.most_streams}")
+        if not 0 < self.frame_timeout_s < math.inf:
+            raise InputError(f"frame_timeout_s: a number above 0, not {self.frame_timeout_s}")
         check_level(self.log_level)
 
 
@@ -161,6 +167,7 @@ def serve(
             clock=clock,
             software=software,
             most_streams=settings.most_streams,
+            frame_timeout_s=settings.frame_timeout_s,
             reflection=settings.reflection,
         )
         started(server.start())

@@ -14,7 +14,7 @@ from common.wire.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
 from curator.app import open_store, serve
 from curator.records import StudyState
-from curator.server import servicer
+from curator.server.admission import Kind, limits
 from parley.curator_configuration import curator_settings
 from parley.publishing import curator_signer, publish
 from party.client.lines import Address, Lines
@@ -157,7 +157,7 @@ def test_a_stranger_gets_no_release_and_one_that_is_gone_is_said_to_be(hub):
 def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
     made = hub.finish()
     (made / "large.gz").write_bytes(bytes(range(256)) * (MOST_FRAME_BYTES // 8))
-    sent, most = [], servicer._MOST_RELEASES
+    sent, most = [], limits(1)[Kind.RELEASE].of_a_party
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(hub.lines("north").dial())
         for _ in range(most):  # begun, and not read on: gRPC holds the rest back
@@ -165,7 +165,7 @@ def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
             assert 0 < len(next(sent[-1])) <= MOST_FRAME_BYTES
         with pytest.raises(WireError) as refusal:
             list(connection.fetch_release(hub.study.digest))
-        assert refusal.value.code is ErrorCode.UNAVAILABLE
+        assert refusal.value.code is ErrorCode.TOO_MANY_CALLS
         sizes = [len(piece) for piece in sent[0]]
         assert max(sizes) <= MOST_FRAME_BYTES
         assert sum(sizes) > 30 * MOST_FRAME_BYTES
