@@ -39,7 +39,7 @@ from party.policy import Policy
 from party.sources.settings import SourceSettings
 
 _LEAST_FREE_BYTES = 1 << 30
-_FEW_OPEN_FILES = 8192
+_FEW_OPEN_FILES = 4096
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _CLOCKS_OFF_S = 60.0
 

@@ -16,15 +16,17 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import grpc
 
+from common.log_limits import RateLimit
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.peers import Peer, Revocations
 
 logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit())
 
 MOST_UNFINISHED_BYTES = 4 * strict.MOST_MESSAGE_BYTES  # of all parties; one may fill a quarter
 
@@ -52,7 +54,7 @@ def limits(most_streams: int) -> Mapping[Kind, Limit]:
         most_streams: how many sessions of parties may wait for work at a time.
     """
     return {
-        Kind.SHORT: Limit(200, 16),
+        Kind.SHORT: Limit(max(200, most_streams), 16),
         Kind.WORK: Limit(most_streams, max(16, most_streams // 4)),
         Kind.RELEASE: Limit(8, 2),
     }
@@ -84,7 +86,7 @@ class AdmittedCall:
     held: int = 0
     handled: bool = False
     closed: bool = False
-    ended: WireError | None = field(default=None)
+    ended: WireError | None = None
 
     @contextlib.contextmanager
     def in_time(self) -> Iterator[None]:
@@ -97,7 +99,6 @@ class AdmittedCall:
 
     def end(self, why: WireError) -> None:
         """Cancel the call: its thread stops waiting for the peer."""
-        logger.warning("a call of party %s was ended: %s", self.peer.name, why.detail)
         self.ended = why
         self.context.cancel()
 
@@ -198,6 +199,7 @@ class Admission:
         for call in calls:
             why = self._reason_to_end(call, now)
             if why is not None:
+                logger.warning("a call of party %s is ended: %s", call.peer.name, why.detail)
                 call.end(why)
 
     def _reason_to_end(self, call: AdmittedCall, now: float) -> WireError | None:

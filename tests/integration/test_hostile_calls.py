@@ -118,6 +118,14 @@ def test_bytes_that_are_no_message_are_refused_by_name_and_hold_nothing(consorti
     assert 0 < len(told) < times * len(CALLS), "the log is not flooded"
 
 
+def test_refused_calls_that_their_caller_leaves_open_hold_nothing(consortium, silent):
+    with dial(consortium.parties["north"]) as channel:
+        for _ in range(dict(tls.SERVER_OPTIONS)["grpc.max_concurrent_streams"] + 10):
+            call = silent.open(channel, SERVICE + "Submit", UNDECODABLE)
+            assert code_of(call.exception(timeout=20)) is ErrorCode.MALFORMED
+        assert refusal_of(channel, SERVICE + "Status", UNDECODABLE) is ErrorCode.MALFORMED
+
+
 def test_the_list_of_calls_refuses_bytes_that_are_no_message(consortium):
     curator = consortium.curator
     server = CuratorServer(
@@ -198,13 +206,22 @@ def test_a_message_to_a_study_that_does_not_run_is_refused_at_its_first_frame(co
         assert code_of(call.exception(timeout=20)) is ErrorCode.STUDY_CLOSED
 
 
+def in_order_of_their_end(calls):
+    """The one of two calls that ends first, and the other one."""
+    deadline = time.monotonic() + 20
+    while not any(call.done() for call in calls):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return sorted(calls, key=lambda call: not call.done())
+
+
 def test_a_party_has_one_unfinished_message_in_a_study(consortium, silent):
     begin(consortium)
     first, second, *_ = frames(consortium.study)
     with dial(consortium.parties["north"]) as channel:
-        older = silent.open(channel, SERVICE + "Submit", first, second)
-        newer = silent.open(channel, SERVICE + "Submit", first, second)
-        assert code_of(older.exception(timeout=20)) is ErrorCode.UNAVAILABLE
+        calls = [silent.open(channel, SERVICE + "Submit", first, second) for _ in range(2)]
+        older, newer = in_order_of_their_end(calls)
+        assert code_of(older.exception()) is ErrorCode.UNAVAILABLE
         assert not newer.done()
 
 
@@ -212,15 +229,11 @@ def test_unfinished_messages_of_all_parties_fill_bounded_memory(consortium, sile
     monkeypatch.setattr(admission, "MOST_UNFINISHED_BYTES", 5 * strict.MIB)
     begin(consortium)
     *most, last = frames(consortium.study)
-    deadline = time.monotonic() + 20
     with contextlib.ExitStack() as stack:
         channels = {n: stack.enter_context(dial(p)) for n, p in consortium.parties.items()}
         calls = [silent.open(channel, SERVICE + "Submit", *most) for channel in channels.values()]
-        while not (done := [call for call in calls if call.done()]):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        assert code_of(done[0].exception()) is ErrorCode.TOO_MANY_CALLS
-        (kept,) = set(calls) - set(done)
+        refused, kept = in_order_of_their_end(calls)
+        assert code_of(refused.exception()) is ErrorCode.TOO_MANY_CALLS
         kept.cancel()
         for channel in channels.values():
             refused = refusal_of(channel, SERVICE + "Submit", *most, last)
