@@ -13,22 +13,26 @@ _MOST_KINDS = 1000
 class RateLimit(logging.Filter):
     """Lets so many records of a kind pass in a second; the next one says how many did not.
 
-    A kind is a logger, a level and a message without its arguments.
+    A kind is a logger, a level, and the `kind` of the record (`extra={"kind": ...}`) or else its
+    message without the arguments.
 
     Args:
         per_second: records of a kind.
         clock: seconds that only grow.
     """
 
-    def __init__(self, *, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, per_second: float = 5, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
         self._pause_s, self._clock = 1 / per_second, clock
         self._lock = threading.Lock()
-        self._kinds: dict[tuple[str, int, str], tuple[float, int]] = {}  # last passed, held since
+        self._kinds: dict[tuple[str, int, object], tuple[float, int]] = {}  # last passed, held since
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record passes."""
-        kind, now = (record.name, record.levelno, str(record.msg)), self._clock()
+        kind = (record.name, record.levelno, getattr(record, "kind", record.msg))
+        now = self._clock()
         with self._lock:
             if len(self._kinds) >= _MOST_KINDS and kind not in self._kinds:
                 self._kinds.clear()

@@ -8,6 +8,7 @@ import fcntl
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from common.errors import InputError
 
 LEVELS = ("debug", "info", "warning", "error")
 LOCK = "running.lock"
+ENOUGH_OPEN_FILES = 1 << 16
 
 
 class JsonFormatter(logging.Formatter):
@@ -58,6 +60,21 @@ def log_to(stream: TextIO = sys.stderr, *, level: str = "INFO") -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def most_open_files() -> int:
+    """How many files and connections this process could have open, of those it can use."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ENOUGH_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_OPEN_FILES)
+
+
+def raise_open_files() -> int:
+    """Have as many files and connections as the hard limit allows and we can use; how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most_open_files()
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
 
 
 @contextlib.contextmanager

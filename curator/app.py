@@ -55,6 +55,8 @@ class CuratorSettings:
         passphrase_file: a file whose first line protects Paillier keys in the state, on top of its
             mode, and opens the identity that signs studies; only the owner may be able to read it.
         most_streams: how many parties may wait for work at a time, over all studies; 1 to 10,000.
+        frame_timeout_s: how long a party may take to send or to take a frame of 1 MiB; a call that
+            takes longer is ended.
         grace_s: how long calls under way may take when the curator is stopped; at most a day.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
@@ -73,6 +75,7 @@ class CuratorSettings:
     listen: str = "0.0.0.0:7443"
     passphrase_file: Path | None = None
     most_streams: int = 200
+    frame_timeout_s: float = 60.0
     grace_s: float = 20.0
     log_level: str = "info"
     metrics: str = ""
@@ -103,6 +106,7 @@ class CuratorSettings:
             check_address("metrics", self.metrics)
         check_whole("most_streams", self.most_streams, most=MOST_STREAMS)
         check_seconds("grace_s", self.grace_s)
+        check_seconds("frame_timeout_s", self.frame_timeout_s)
         check_level(self.log_level)
 
 
@@ -167,6 +171,7 @@ def serve(
             clock=clock,
             software=software,
             most_streams=settings.most_streams,
+            frame_timeout_s=settings.frame_timeout_s,
             reflection=settings.reflection,
         )
         started(server.start())

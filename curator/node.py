@@ -154,16 +154,24 @@ class StudyNode:
                 if before != hashlib.sha256(body).digest():
                     raise WireError(ErrorCode.SEQUENCE_REUSED, f"message {sequence} of {party!r}")
                 return
-            state = self.record.state
-            if state is StudyState.WAITING:
-                raise WireError(ErrorCode.OUT_OF_TURN, "the study has not begun")
-            if state is not StudyState.RUNNING:
-                raise WireError(ErrorCode.STUDY_CLOSED, state.value)
+            self.require_running()
             effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._around.later(self._publish)
         # Only whoever is sent something is woken: with K parties most messages cause none.
         self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
+
+    def require_running(self) -> None:
+        """Raise unless the study takes new messages now.
+
+        Raises:
+            WireError: OUT_OF_TURN or STUDY_CLOSED.
+        """
+        state = self.record.state
+        if state is StudyState.WAITING:
+            raise WireError(ErrorCode.OUT_OF_TURN, "the study has not begun")
+        if state is not StudyState.RUNNING:
+            raise WireError(ErrorCode.STUDY_CLOSED, state.value)
 
     def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> list[Effect]:
         work = self._current()

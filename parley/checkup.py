@@ -19,6 +19,7 @@ from common.database import Database
 from common.errors import InputError, ParleyError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
+from common.service import most_open_files
 from common.study import Member, Study
 from common.wire import peers
 from common.wire.certificates import Role, expiry_warning, subject_of
@@ -38,6 +39,7 @@ from party.policy import Policy
 from party.sources.settings import SourceSettings
 
 _LEAST_FREE_BYTES = 1 << 30
+_FEW_OPEN_FILES = 4096
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _CLOCKS_OFF_S = 60.0
 
@@ -111,6 +113,7 @@ def examine_curator(
     yield _found("state", lambda: _studies(settings))
     yield _found("parties", lambda: _parties(settings))
     yield _found("address", lambda: _address(settings.listen))
+    yield _found("open files", _open_files)
 
 
 def _found(check: str, look: Callable[[], str]) -> Finding:
@@ -172,6 +175,17 @@ def _identity(path: Path, passphrase: AskPassphrase) -> str:
 def _policy(path: Path) -> str:
     policy = Policy.load(path)
     return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total"
+
+
+def _open_files() -> str:
+    """Every connection needs one, those of strangers too; the curator raises its own soft limit."""
+    most = most_open_files()
+    if most < _FEW_OPEN_FILES:
+        raise _Concern(
+            f"at most {most:,} files and connections: so many callers without a certificate keep "
+            "parties out. Set LimitNOFILE=65536 in the unit, or `ulimit -Hn 65536`"
+        )
+    return f"up to {most:,} files and connections"
 
 
 def _disk(folder: Path) -> str:

@@ -44,6 +44,7 @@ class ErrorCode(enum.IntEnum):
     REFUSED = 19
     UNAVAILABLE = 20
     INTERNAL = 21
+    TOO_MANY_CALLS = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,11 @@ CATALOGUE: dict[ErrorCode, Entry] = {
         _Status.INTERNAL,
         "The other side had a failure of its own.",
         "Its log has the cause; trying again is safe.",
+    ),
+    ErrorCode.TOO_MANY_CALLS: Entry(
+        _Status.RESOURCE_EXHAUSTED,
+        "Too many calls of this party are under way, or of all parties.",
+        "Trying again is safe. If it stays: does a second node run with this certificate?",
     ),
 }  # fmt: skip
 

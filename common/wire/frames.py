@@ -54,10 +54,13 @@ class Assembler:
     """Puts one stream's frames together again; holds one message at most.
 
     Memory grows with what has arrived, never with what a frame announces.
+
+    Attributes:
+        latest: the highest number that leaves no gap; lower ones are repetitions.
     """
 
     def __init__(self, *, stored: int) -> None:
-        self._latest = stored + 1  # the highest number that leaves no gap
+        self.latest = stored + 1
         self._sequence = 0  # of the message under way, or of the last one
         self._digest = b""
         self._parts = 0
@@ -82,7 +85,7 @@ class Assembler:
         self._payloads = []
         if hashlib.sha256(data).digest() != self._digest:
             raise WireError(ErrorCode.FIELD_INVALID, f"message {frame.sequence}: wrong digest")
-        self._latest = max(self._latest, self._sequence + 1)
+        self.latest = max(self.latest, self._sequence + 1)
         return Whole(sequence=self._sequence, data=data, digest=self._digest)
 
     def finish(self) -> None:
@@ -95,9 +98,9 @@ class Assembler:
             raise WireError(ErrorCode.OUT_OF_ORDER, f"message {self._sequence} is incomplete")
 
     def _begin(self, frame: Frame) -> None:
-        if not 1 <= frame.sequence <= self._latest:
+        if not 1 <= frame.sequence <= self.latest:
             raise WireError(
-                ErrorCode.OUT_OF_ORDER, f"message {frame.sequence} before {self._latest}"
+                ErrorCode.OUT_OF_ORDER, f"message {frame.sequence} before {self.latest}"
             )
         if self._sequence and frame.sequence != self._sequence + 1:
             raise WireError(

@@ -82,12 +82,22 @@ def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -
     """
     if len(data) > most:
         raise WireError(ErrorCode.TOO_LARGE, f"{len(data):,} bytes, at most {most:,}")
+    message = decode(kind, data)
+    check(message, size=len(data))
+    return message
+
+
+def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
+    """The message in some bytes, as protobuf reads it: of a contract that is not ours.
+
+    Raises:
+        WireError: MALFORMED.
+    """
     message = kind()
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise WireError(ErrorCode.MALFORMED, f"not a {kind.__name__}") from None
-    check(message, size=len(data))
     return message
 
 

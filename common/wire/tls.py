@@ -40,19 +40,28 @@ _KEEPALIVE: Options = (  # idle streams survive firewalls, and a dead peer is no
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
 )
+_FILES_OF_OUR_OWN = 256  # the store, releases, the dashboard: never taken by connections
 SERVER_OPTIONS: Options = (
     *_LIMITS,
     *_KEEPALIVE,
     ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_MS // 2),
     ("grpc.max_concurrent_streams", 100),
+    # A connection that does not say who it is holds a descriptor no longer than this.
+    ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.so_reuseport", 0),  # a second curator on the same port is an error, not a coin toss
 )
 
 
+_CLOSED = (
+    "it closed the connection at once. Either its clock is wrong, so that our certificate seems "
+    "expired or not valid yet: have its operator run `parley doctor curator`. Or it trusts another "
+    "authority: compare the fingerprints of `parley keys show`. Or it has no room for more "
+    "connections"
+)
 _SIGNS = (  # of what is in the way, in what gRPC says of it
     ("response code 407", "the proxy wants a password: http://USER:PASSWORD@HOST:PORT"),
     ("HTTP proxy returned", "the proxy does not let us through: it must allow CONNECT to there"),
-    ("Socket closed", "it closed the connection at once; perhaps it trusts another authority"),
+    ("Socket closed", _CLOSED),
     ("Connection refused", "connection refused: nothing listens there, or a firewall refuses it"),
     ("lookup", "the name is not known here"),
     ("resol", "the name is not known here"),
@@ -70,6 +79,12 @@ _DISTRUSTED = (  # why a certificate of the curator's does not do
     ("has expired", "it has expired, and the operator must renew it; or our clock is wrong"),
     ("not yet valid", "it is not valid yet; is our clock wrong, or the curator's?"),
 )
+
+
+def server_options(*, open_files: int) -> Options:
+    """How a server listens, if its process may have so many files and connections open."""
+    most = max(open_files - _FILES_OF_OUR_OWN, open_files // 2)
+    return (*SERVER_OPTIONS, ("grpc.max_allowed_incoming_connections", most))
 
 
 def server_credentials(files: CredentialFiles) -> grpc.ServerCredentials:

@@ -12,21 +12,23 @@ from collections.abc import Callable
 import grpc
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
+from common.wire import strict
+from curator.server.admission import AdmittedCall, Kind
+from curator.server.front import Front, one
+
 _SERVING, _NOT_SERVING = 1, 2
 SERVICES = ("", "parley.v1.CuratorService")
 
 
-def health_handler(serving: Callable[[], bool]) -> grpc.GenericRpcHandler:
+def health_handler(front: Front, serving: Callable[[], bool]) -> grpc.GenericRpcHandler:
     """Answers whether this server takes calls."""
 
-    def check(request: StringValue, context: grpc.ServicerContext) -> Int32Value:
+    def check(request: StringValue, call: AdmittedCall) -> Int32Value:
         if request.value not in SERVICES:
-            context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service here")
+            call.context.set_code(grpc.StatusCode.NOT_FOUND)
+            call.context.set_details("there is no such service here")
         return Int32Value(value=_SERVING if serving() else _NOT_SERVING)
 
-    method = grpc.unary_unary_rpc_method_handler(
-        check,
-        request_deserializer=StringValue.FromString,
-        response_serializer=Int32Value.SerializeToString,
-    )
+    read = one(lambda data: strict.decode(StringValue, data))
+    method = front.answering("Check", read, check, Kind.SHORT)
     return grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": method})

@@ -9,28 +9,38 @@ server.stop(grace_s=10)
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
-from grpc_reflection.v1alpha.reflection import SERVICE_NAME, enable_server_reflection
+from google.protobuf.message_factory import GetMessageClass
+from grpc_reflection.v1alpha.reflection import SERVICE_NAME, ReflectionServicer
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from common.errors import InputError
+from common.service import raise_open_files
+from common.wire import strict
 from common.wire.credentials import CredentialFiles
 from common.wire.peers import Revocations
-from common.wire.tls import SERVER_OPTIONS, server_credentials
+from common.wire.tls import server_credentials, server_options
 from common.wire.v1.curator_pb2 import DESCRIPTOR
-from common.wire.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
+from curator.metrics import CallCounter
+from curator.server.admission import Admission, Kind, limits
+from curator.server.front import Front, each, one
 from curator.server.health import health_handler
 from curator.server.servicer import CuratorServicer
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
 
-CURATOR_SERVICE = DESCRIPTOR.services_by_name["CuratorService"].full_name
-_SHORT_CALLS = 16  # threads that are never taken by parties waiting for work
+_SERVICE = DESCRIPTOR.services_by_name["CuratorService"]
+_SPARE_THREADS = 16  # for refusing what is not admitted
+_LOOK_EVERY_S = 1.0
+_KINDS = {"Work": Kind.WORK, "FetchRelease": Kind.RELEASE}
 
 
 class CuratorServer:
@@ -44,6 +54,7 @@ class CuratorServer:
         clock: the time.
         software: what to tell the parties we are.
         most_streams: how many parties may wait for work at a time, over all studies.
+        frame_timeout_s: how long a party may take to send or to take one frame.
         reflection: whether to tell callers which calls there are.
     """
 
@@ -57,27 +68,34 @@ class CuratorServer:
         clock: Callable[[], dt.datetime],
         software: str,
         most_streams: int = 200,
+        frame_timeout_s: float = 60.0,
         reflection: bool = False,
     ) -> None:
         self._studies = studies
         self._listen = listen
         self._serving = False
-        self._threads = ThreadPoolExecutor(most_streams + _SHORT_CALLS, "call")
-        self._server = grpc.server(self._threads, options=SERVER_OPTIONS)
+        self._stopped = threading.Event()
+        most = limits(most_streams)
+        threads = sum(limit.total for limit in most.values()) + _SPARE_THREADS
+        self._threads = ThreadPoolExecutor(threads, "call")  # made when they are needed
+        options = server_options(open_files=raise_open_files())
+        self._server = grpc.server(self._threads, options=options)
+        revocations = Revocations(revoked)
+        self._admission = Admission(most, revocations, timeout_s=frame_timeout_s)
         servicer = CuratorServicer(
             studies,
-            revocations=Revocations(revoked),
+            revocations=revocations,
             clock=clock,
             software=software,
-            most_streams=most_streams,
+            admission=self._admission,
         )
-        self.calls = servicer.calls
+        self.calls = CallCounter()
         self.presence = servicer.presence
-        add_CuratorServiceServicer_to_server(servicer, self._server)  # type: ignore[no-untyped-call]  # generated
-        self._server.add_generic_rpc_handlers((health_handler(lambda: self._serving),))
+        front = Front(self._admission, servicer.identify, self.calls)
+        handlers = [_curator_handler(front, servicer), health_handler(front, self._is_serving)]
         if reflection:
-            names = (CURATOR_SERVICE, SERVICE_NAME)
-            enable_server_reflection(names, self._server)
+            handlers.append(_reflection_handler(front))
+        self._server.add_generic_rpc_handlers(handlers)
         self._credentials = server_credentials(files)
 
     def start(self) -> int:
@@ -95,6 +113,7 @@ class CuratorServer:
             ) from error
         self._server.start()
         self._serving = True
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
         logger.info("listening on port %s", port)
         return port
 
@@ -103,5 +122,35 @@ class CuratorServer:
         self._serving = False
         self._studies.close()
         self._server.stop(grace_s).wait()
+        self._stopped.set()
         self._threads.shutdown(wait=True)
         logger.info("stopped")
+
+    def _is_serving(self) -> bool:
+        return self._serving
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(_LOOK_EVERY_S):
+            try:
+                self._admission.look()
+            except Exception:  # the boundary of a thread that must not end
+                logger.exception("looking at the calls under way failed")
+
+
+def _curator_handler(front: Front, servicer: CuratorServicer) -> grpc.GenericRpcHandler:
+    handlers = {}
+    for method in _SERVICE.methods:
+        parse = functools.partial(strict.parse, GetMessageClass(method.input_type))
+        read = each(parse) if method.client_streaming else one(parse)
+        make = front.streaming if method.server_streaming else front.answering
+        kind = _KINDS.get(method.name, Kind.SHORT)
+        handlers[method.name] = make(method.name, read, getattr(servicer, method.name), kind)
+    return grpc.method_handlers_generic_handler(_SERVICE.full_name, handlers)
+
+
+def _reflection_handler(front: Front) -> grpc.GenericRpcHandler:
+    reflection = ReflectionServicer((_SERVICE.full_name, SERVICE_NAME))
+    name = "ServerReflectionInfo"
+    read = each(functools.partial(strict.decode, ServerReflectionRequest))
+    handler = front.streaming(name, read, reflection.ServerReflectionInfo, Kind.SHORT)
+    return grpc.method_handlers_generic_handler(SERVICE_NAME, {name: handler})

@@ -1,7 +1,7 @@
 """The calls of a party: each is identified, decoded, given to one function, and encoded.
 
-Who calls is what the certificate says. A refused call carries a code of the catalogue and nothing
-else; the detail goes to the log.
+Who calls is what the certificate says. `curator.server.front` surrounds every method: it admits the
+call, decodes its requests, and turns what is raised here into a refusal.
 """
 
 from __future__ import annotations
@@ -9,31 +9,28 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import logging
-import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TypeVar, cast
+from typing import cast
 
 import grpc
 
 from common.bundle.archive import zip_pieces
 from common.bundle.contents import FolderContents
 from common.wire import strict
-from common.wire.catalogue import ErrorCode, WireError, classify
+from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
 from common.wire.peers import Call, Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
-from common.wire.v1.curator_pb2_grpc import CuratorServiceServicer
-from curator.metrics import CallCounter
 from curator.node import StudyNode
 from curator.presence import Presence
 from curator.records import StudyState
 from curator.releases import release_folder
+from curator.server.admission import Admission, AdmittedCall
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
 
 PROTOCOL = 1
-_MOST_RELEASES = 4  # sent at a time: each holds a thread for as long as the party takes
 _PATIENCE_S = 20.0  # a party that vanished is noticed, at the latest, after so long
 _STATES = {
     StudyState.WAITING: pb.STUDY_STATE_WAITING_FOR_PARTIES,
@@ -43,39 +40,9 @@ _STATES = {
     StudyState.REFUSED: pb.STUDY_STATE_REFUSED,
     StudyState.FAILED: pb.STUDY_STATE_FAILED,
 }
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _refusing(method: _Method) -> _Method:
-    """The boundary: whatever goes wrong in a call is logged, and refused by its code."""
-
-    @functools.wraps(method)
-    def call(self: CuratorServicer, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401  # as gRPC has it
-        try:
-            response = method(self, request, context)
-        except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
-            self.refuse(method.__name__, error, context)
-        self.calls.add(method.__name__, "OK")
-        return response
-
-    return cast(_Method, call)
-
-
-def _refusing_stream(method: _Method) -> _Method:
-    """The same for a call that is answered by a stream."""
-
-    @functools.wraps(method)
-    def call(self: CuratorServicer, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: ANN401  # as gRPC has it
-        try:
-            yield from method(self, request, context)
-        except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
-            self.refuse(method.__name__, error, context)
-        self.calls.add(method.__name__, "OK")
-
-    return cast(_Method, call)
-
-
-class CuratorServicer(CuratorServiceServicer):
+class CuratorServicer:
     """What a party asks of the curator.
 
     Args:
@@ -83,7 +50,7 @@ class CuratorServicer(CuratorServiceServicer):
         revocations: the certificates that open no door any more.
         clock: the time.
         software: what to tell the parties we are.
-        most_streams: how many parties may wait for work at a time; each holds a thread.
+        admission: of calls, which a method may tell more of its own.
     """
 
     def __init__(
@@ -93,36 +60,18 @@ class CuratorServicer(CuratorServiceServicer):
         revocations: Revocations,
         clock: Callable[[], dt.datetime],
         software: str,
-        most_streams: int,
+        admission: Admission,
     ) -> None:
         self._studies = studies
         self._revocations = revocations
         self._clock = clock
         self._software = software
-        self._most_streams = most_streams
-        self._streams: dict[tuple[bytes, str], object] = {}
-        self._releases = threading.Semaphore(_MOST_RELEASES)
-        self.calls = CallCounter()
+        self._admission = admission
         self.presence = Presence()
 
-    def refuse(self, method: str, error: Exception, context: grpc.ServicerContext) -> NoReturn:
-        """Log what went wrong, and end the call with its code and nothing else."""
-        refusal = classify(error)
-        defect = refusal.code is ErrorCode.INTERNAL
-        logger.log(
-            logging.ERROR if defect else logging.WARNING,
-            "%s refused: %s (%s)", method, refusal.code.name, refusal.detail,
-            exc_info=error if defect else None,
-        )  # fmt: skip
-        self.calls.add(method, refusal.code.name)
-        context.set_trailing_metadata(refusal.trailer())
-        context.abort(refusal.entry.status, refusal.entry.public)
-
-    @_refusing
-    def Enrol(self, request: pb.EnrolRequest, context: grpc.ServicerContext) -> pb.EnrolResponse:
+    def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
         """Introductions, and the studies of this party."""
-        strict.check(request)
-        peer = self._peer(context)
+        peer = call.peer
         if request.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {request.protocol}")
         peer.require_name(request.party)
@@ -151,83 +100,59 @@ class CuratorServicer(CuratorServiceServicer):
             acknowledged=store.acknowledged(digest, party),
         )
 
-    @_refusing
     def FetchStudy(
-        self, request: pb.FetchStudyRequest, context: grpc.ServicerContext
+        self, request: pb.FetchStudyRequest, call: AdmittedCall
     ) -> pb.FetchStudyResponse:
         """The text of a study."""
-        node, _ = self._node(request, context)
+        node, _ = self._node(request, call)
         return pb.FetchStudyResponse(document=self._studies.store.document(node.study.digest))
 
-    @_refusing
-    def Approve(
-        self, request: pb.ApproveRequest, context: grpc.ServicerContext
-    ) -> pb.ApproveResponse:
+    def Approve(self, request: pb.ApproveRequest, call: AdmittedCall) -> pb.ApproveResponse:
         """The owner's signature under a study."""
-        node, peer = self._node(request, context)
+        node, peer = self._node(request, call)
         state = node.approve(peer.name, request.signature)
         logger.info("party %s approved study %s", peer.name, request.study.hex()[:16])
         return pb.ApproveResponse(state=_STATES[state])
 
-    @_refusing
-    def Decline(
-        self, request: pb.DeclineRequest, context: grpc.ServicerContext
-    ) -> pb.DeclineResponse:
+    def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
         """The owner does not approve."""
-        node, peer = self._node(request, context)
+        node, peer = self._node(request, call)
         return pb.DeclineResponse(state=_STATES[node.decline(peer.name, request.reason)])
 
-    @_refusing_stream
-    def Work(
-        self, request: pb.WorkRequest, context: grpc.ServicerContext
-    ) -> Iterator[pb.WorkResponse]:
+    def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
         """Messages to this party until the study is over."""
-        node, peer = self._node(request, context)
+        node, peer = self._node(request, call)
         self._acknowledge(node, peer.name, request.received)
-        place, me = (node.study.digest, peer.name), object()
-        if len(self._streams) >= self._most_streams and place not in self._streams:
-            raise WireError(ErrorCode.UNAVAILABLE, "too many parties are waiting for work")
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
-        self._streams[place] = me
+        self._admission.take_over(call, node.study.digest)
         wake = functools.partial(self._studies.wake, node.study.digest, [peer.name])
-        wake()
-        context.add_callback(wake)
-
-        def gone() -> bool:
-            return not context.is_active() or self._streams.get(place) is not me
-
-        try:
-            with self.presence.listening(peer.name):
-                yield from self._messages(node, peer, request.received, gone, context)
-        finally:
-            if self._streams.get(place) is me:
-                del self._streams[place]
+        call.context.add_callback(wake)
+        with self.presence.listening(peer.name):
+            yield from self._messages(node, request.received, call)
 
     def _messages(
-        self,
-        node: StudyNode,
-        peer: Peer,
-        after: int,
-        gone: Callable[[], bool],
-        context: grpc.ServicerContext,
+        self, node: StudyNode, after: int, call: AdmittedCall
     ) -> Iterator[pb.WorkResponse]:
         while True:
             queued = self._studies.next_message(
-                node, peer.name, after=after, gone=gone, patience_s=_PATIENCE_S
+                node,
+                call.peer.name,
+                after=after,
+                gone=lambda: not call.context.is_active(),
+                patience_s=_PATIENCE_S,
             )
             if queued is None:
                 return
-            self._peer(context)  # may have been revoked since
+            self.identify(call.context)  # may have been revoked since
             for frame in split(queued.body, sequence=queued.sequence):
                 yield pb.WorkResponse(frame=frame)
             after = queued.sequence
 
-    @_refusing
     def Acknowledge(
-        self, request: pb.AcknowledgeRequest, context: grpc.ServicerContext
+        self, request: pb.AcknowledgeRequest, call: AdmittedCall
     ) -> pb.AcknowledgeResponse:
         """What the party has on disk need not be kept for it."""
-        node, peer = self._node(request, context)
+        node, peer = self._node(request, call)
         self._acknowledge(node, peer.name, request.received)
         return pb.AcknowledgeResponse()
 
@@ -241,34 +166,40 @@ class CuratorServicer(CuratorServiceServicer):
             )
         store.acknowledge(digest, party, newest)
 
-    @_refusing
-    def Submit(
-        self, requests: Iterator[pb.SubmitRequest], context: grpc.ServicerContext
-    ) -> pb.SubmitResponse:
+    def Submit(self, requests: Iterator[pb.SubmitRequest], call: AdmittedCall) -> pb.SubmitResponse:
         """Messages of this party, each stored before the next is looked at."""
-        peer = self._peer(context)
         node: StudyNode | None = None
         assembler: Assembler | None = None
         for request in requests:
             if node is None or assembler is None:
-                node = self._studies.node(request.study, peer.name)
-                stored = self._studies.store.newest_incoming(request.study, peer.name)
-                assembler = Assembler(stored=stored)
+                node, assembler = self._submission(request, call)
             if request.study != node.study.digest:
                 raise WireError(ErrorCode.FIELD_INVALID, "two studies in one call")
+            if request.frame.sequence == assembler.latest:
+                node.require_running()
+            self._admission.hold(call, len(request.frame.payload))
             whole = assembler.add(request)
             if whole is not None:
-                node.receive(peer.name, whole.sequence, whole.data)
+                node.receive(call.peer.name, whole.sequence, whole.data)
+                call.held = 0
         if node is None or assembler is None:
             raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
         assembler.finish()
-        stored = self._studies.store.newest_incoming(node.study.digest, peer.name)
+        stored = self._studies.store.newest_incoming(node.study.digest, call.peer.name)
         return pb.SubmitResponse(submitted=stored)
 
-    @_refusing
-    def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusResponse:
+    def _submission(
+        self, first: pb.SubmitRequest, call: AdmittedCall
+    ) -> tuple[StudyNode, Assembler]:
+        node = self._studies.node(first.study, call.peer.name)
+        # A party submits once at a time for a study, as it waits once for work.
+        self._admission.take_over(call, node.study.digest)
+        stored = self._studies.store.newest_incoming(first.study, call.peer.name)
+        return node, Assembler(stored=stored)
+
+    def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
         """How a study is getting on."""
-        node, _ = self._node(request, context)
+        node, _ = self._node(request, call)
         record = node.record
         return pb.StatusResponse(
             state=_STATES[record.state],
@@ -277,31 +208,31 @@ class CuratorServicer(CuratorServiceServicer):
             waiting_for=node.waiting_for,
         )
 
-    @_refusing_stream
     def FetchRelease(
-        self, request: pb.FetchReleaseRequest, context: grpc.ServicerContext
+        self, request: pb.FetchReleaseRequest, call: AdmittedCall
     ) -> Iterator[pb.FetchReleaseResponse]:
         """The release of a study that is done, piece by piece."""
-        node, peer = self._node(request, context)
+        node, peer = self._node(request, call)
         record = node.record
         if record.state is not StudyState.DONE:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release yet: {record.state.value}")
         folder = release_folder(record.state, record.place)
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
-        if not self._releases.acquire(blocking=False):
-            raise WireError(ErrorCode.UNAVAILABLE, "too many releases are being sent")
-        try:
-            for piece in zip_pieces(FolderContents(folder)):
-                self._peer(context)  # may have been revoked since
-                for start in range(0, len(piece), strict.MOST_FRAME_BYTES):
-                    part = piece[start : start + strict.MOST_FRAME_BYTES]
+        for piece in zip_pieces(FolderContents(folder)):
+            self.identify(call.context)  # may have been revoked since
+            for start in range(0, len(piece), strict.MOST_FRAME_BYTES):
+                part = piece[start : start + strict.MOST_FRAME_BYTES]
+                with call.in_time():
                     yield pb.FetchReleaseResponse(piece=part)
-        finally:
-            self._releases.release()
         logger.info("party %s has the release of %s", peer.name, request.study.hex()[:16])
 
-    def _peer(self, context: grpc.ServicerContext) -> Peer:
+    def identify(self, context: grpc.ServicerContext) -> Peer:
+        """Who makes a call.
+
+        Raises:
+            WireError: a caller that may not.
+        """
         # gRPC's stubs say that a property has one value; it has a list of them.
         now = self._clock()
         peer = identify(cast(Call, context), self._revocations, at=now)
@@ -317,8 +248,6 @@ class CuratorServicer(CuratorServiceServicer):
         | pb.AcknowledgeRequest
         | pb.StatusRequest
         | pb.FetchReleaseRequest,
-        context: grpc.ServicerContext,
+        call: AdmittedCall,
     ) -> tuple[StudyNode, Peer]:
-        strict.check(request)
-        peer = self._peer(context)
-        return self._studies.node(request.study, peer.name), peer
+        return self._studies.node(request.study, call.peer.name), call.peer

@@ -13,6 +13,7 @@ from common.privacy.randomness import RandomSource, below
 from common.wire.catalogue import ErrorCode, WireError
 
 _FEW = 10
+_WAITING_HELPS = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS)
 _FEW_TIMES = (ErrorCode.INTERNAL, ErrorCode.OUT_OF_ORDER)  # trying again is safe, and may help
 
 
@@ -58,7 +59,7 @@ class Patience:
         return self.sleep(self.next_wait_s())
 
     def _most(self, code: ErrorCode) -> int:
-        if code is ErrorCode.UNAVAILABLE:
+        if code in _WAITING_HELPS:
             return self.attempts
         return min(_FEW, self.attempts) if code in _FEW_TIMES else 0
 

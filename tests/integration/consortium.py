@@ -72,6 +72,7 @@ class Curator:
         self.make_plan = EveryKindOfStep
         self.clock = clock
         self.port = 0
+        self.frame_timeout_s = 60.0
         self.running = False
 
     def keys_on(self, database):
@@ -102,6 +103,7 @@ class Curator:
             clock=self.clock,
             software="test",
             most_streams=200,
+            frame_timeout_s=self.frame_timeout_s,
         )
         self.port = self.server.start()
         self.running = True

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,7 +15,7 @@ from common.wire.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
 from curator.app import open_store, serve
 from curator.records import StudyState
-from curator.server import servicer
+from curator.server.admission import Kind, limits
 from parley.curator_configuration import curator_settings
 from parley.publishing import curator_signer, publish
 from party.client.lines import Address, Lines
@@ -26,9 +27,9 @@ from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures
 class Hub:
     """A curator whose study is what the test says it is."""
 
-    def __init__(self, place, study):
+    def __init__(self, place, study, environment):
         self.place, self.study = place, study
-        self.settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
+        self.settings = curator_settings(place.folder / "hub" / "curator.toml", environment).values
         self.port = 0
 
     @contextlib.contextmanager
@@ -56,11 +57,11 @@ class Hub:
 
 
 @pytest.fixture
-def hub(parley, small, monkeypatch):  # noqa: F811
+def hub(parley, small, monkeypatch, request):  # noqa: F811
     place = Place(small())
     assert parley(*place.words()).code == 0
     study = Study.load(place.folder / "study.toml")
-    made = Hub(place, study)
+    made = Hub(place, study, getattr(request, "param", {}))
     with made.store() as store:
         store.propose(study, at="now")
     stopping, ready = threading.Event(), threading.Event()
@@ -157,7 +158,7 @@ def test_a_stranger_gets_no_release_and_one_that_is_gone_is_said_to_be(hub):
 def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
     made = hub.finish()
     (made / "large.gz").write_bytes(bytes(range(256)) * (MOST_FRAME_BYTES // 8))
-    sent, most = [], servicer._MOST_RELEASES
+    sent, most = [], limits(1)[Kind.RELEASE].of_a_party
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(hub.lines("north").dial())
         for _ in range(most):  # begun, and not read on: gRPC holds the rest back
@@ -165,9 +166,40 @@ def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
             assert 0 < len(next(sent[-1])) <= MOST_FRAME_BYTES
         with pytest.raises(WireError) as refusal:
             list(connection.fetch_release(hub.study.digest))
-        assert refusal.value.code is ErrorCode.UNAVAILABLE
+        assert refusal.value.code is ErrorCode.TOO_MANY_CALLS
         sizes = [len(piece) for piece in sent[0]]
         assert max(sizes) <= MOST_FRAME_BYTES
         assert sum(sizes) > 30 * MOST_FRAME_BYTES
         for each in sent[1:]:
             each.close()
+
+
+@pytest.mark.parametrize("hub", [{"PARLEY_CURATOR_FRAME_TIMEOUT_S": "0.2"}], indirect=True)
+def test_a_party_that_does_not_read_on_gives_its_place_up(hub):
+    made = hub.finish()
+    (made / "large.gz").write_bytes(bytes(range(256)) * (MOST_FRAME_BYTES // 8))
+    with hub.lines("north").dial() as connection:
+        begun = [connection.fetch_release(hub.study.digest) for _ in range(2)]
+        assert all(next(each) for each in begun)
+        assert limits(1)[Kind.RELEASE].of_a_party == len(begun)
+        deadline = time.monotonic() + 20
+        while not _first_piece(connection, hub.study):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for each in begun:
+            with pytest.raises(WireError) as ended:
+                list(each)
+            assert ended.value.code is ErrorCode.UNAVAILABLE
+
+
+def _first_piece(connection, study):
+    """Begin to fetch and leave; nothing where the curator sends enough to this party already."""
+    release = connection.fetch_release(study.digest)
+    try:
+        return next(release)
+    except WireError as refusal:
+        if refusal.code is not ErrorCode.TOO_MANY_CALLS:
+            raise
+        return b""
+    finally:
+        release.close()

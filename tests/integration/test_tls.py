@@ -89,7 +89,7 @@ class Consortium:
     revoked: Path
     port: int
 
-    def enrol(self, files, name, *, authority=None, certificate=True, options=None):
+    def enrol(self, files, name, *, authority=None, certificate=True, options=None, at=NOW):
         """One call with these credentials; a refusal as what it means to the caller."""
         mine = files.load()
         if authority is not None:
@@ -110,9 +110,7 @@ class Consortium:
                 return stub.Enrol(request, timeout=20).software
             except grpc.RpcError as error:
                 shown = mine if certificate else None
-                raise tls.explain(
-                    error, shown, at=datetime.now(UTC), target="the curator"
-                ) from error
+                raise tls.explain(error, shown, at=at, target="the curator") from error
 
 
 @contextlib.contextmanager
@@ -173,10 +171,21 @@ def test_a_curator_that_closes_the_door_at_once_is_said_to(consortium, tmp_path)
     both = tmp_path / "both.pem"
     both.write_bytes(pem(consortium.authority.certificate) + pem(second.certificate))
     files = replace(second.issue(party("north")), authority=both)
-    with pytest.raises(WireError, match="trusts another authority") as refusal:
+    with pytest.raises(WireError, match=r"clock is wrong.*trusts another authority") as refusal:
         consortium.enrol(files, "north")
     assert refusal.value.code is ErrorCode.UNAVAILABLE
     assert consortium.servicer.callers == []
+
+
+@pytest.mark.parametrize(("first", "last", "here"), [(-9, -2, -5), (2, 9, 5)])
+def test_a_curator_whose_clock_is_wrong_is_said_to_be(consortium, first, last, here):
+    """By our clock our certificate is valid; by the curator's it is not."""
+    files = consortium.authority.issue(
+        party("north"), first=NOW + first * DAY, last=NOW + last * DAY
+    )
+    with pytest.raises(WireError, match=r"its clock is wrong.*parley doctor curator") as refusal:
+        consortium.enrol(files, "north", at=NOW + here * DAY)
+    assert refusal.value.code is ErrorCode.UNAVAILABLE
 
 
 def test_another_partys_certificate_does_not_open_a_door_under_this_name(consortium):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from common.service import ENOUGH_OPEN_FILES
 from curator.app import CuratorSettings
 from parley.cli import main
 from parley.curator_configuration import curator_settings
@@ -57,6 +58,13 @@ def test_the_owners_of_the_trial_approve_what_its_curator_signs():
     policy = Policy.from_toml(written.replace("$signer", "D8SJ-VYX3-J44C-K6HW-0GG8-G1VA-16T6-04PT"))
     assert policy.automatic
     assert policy.signers
+
+
+def test_a_curator_may_have_more_connections_than_a_few_strangers_can_open():
+    unit = (DEPLOY / "systemd" / "parley-curator.service").read_text()
+    assert f"LimitNOFILE={ENOUGH_OPEN_FILES}\n" in unit
+    compose = (DEPLOY / "compose.yaml").read_text()
+    assert f"nofile: {ENOUGH_OPEN_FILES}" in compose
 
 
 @pytest.mark.parametrize("unit", ["parley-curator.service", "parley-party.service"])

@@ -52,6 +52,13 @@ def test_other_messages_and_levels_are_not_held_back(heard):
     assert lines == ["one", "two", "one"]
 
 
+def test_a_record_may_say_its_own_kind(heard):
+    logger, lines = heard
+    for name in ("Status", "Submit", "Status"):
+        logger.warning("%s refused", name, extra={"kind": name})
+    assert lines == ["Status refused", "Submit refused"]
+
+
 def test_the_memory_is_bounded(clock):
     limit = RateLimit(per_second=1, clock=clock)
     for number in range(3000):

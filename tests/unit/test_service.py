@@ -131,3 +131,14 @@ def test_a_folder_that_cannot_be_is_named(tmp_path):
         alone_in(tmp_path / "file", service="curator"),
     ):
         pass
+
+
+def test_a_service_may_open_as_many_files_as_its_hard_limit_allows():
+    code = (
+        "import resource\n"
+        "from common.service import raise_open_files\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2000))\n"
+        "print(raise_open_files(), *resource.getrlimit(resource.RLIMIT_NOFILE))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.split() == [b"2000", b"2000", b"2000"]

@@ -29,6 +29,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_CODE_REFUSED: _ClassVar[ErrorCode]
     ERROR_CODE_UNAVAILABLE: _ClassVar[ErrorCode]
     ERROR_CODE_INTERNAL: _ClassVar[ErrorCode]
+    ERROR_CODE_TOO_MANY_CALLS: _ClassVar[ErrorCode]
 ERROR_CODE_UNSPECIFIED: ErrorCode
 ERROR_CODE_MALFORMED: ErrorCode
 ERROR_CODE_FIELD_MISSING: ErrorCode
@@ -51,6 +52,7 @@ ERROR_CODE_OUT_OF_TURN: ErrorCode
 ERROR_CODE_REFUSED: ErrorCode
 ERROR_CODE_UNAVAILABLE: ErrorCode
 ERROR_CODE_INTERNAL: ErrorCode
+ERROR_CODE_TOO_MANY_CALLS: ErrorCode
 
 class ErrorDetail(_message.Message):
     __slots__ = ("code",)

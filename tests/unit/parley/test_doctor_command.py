@@ -42,6 +42,13 @@ def test_a_port_that_is_taken_is_named_in_one_line(shell, place):
     assert len(done.stderr.splitlines()) == 1, "gRPC's own log is not among it"
 
 
+def test_few_descriptors_are_worth_a_warning(shell, place):
+    done = shell("ulimit -n 1000; parley doctor curator --config hub/curator.toml")
+    assert done.returncode == 0
+    (line,) = (each for each in done.stdout.splitlines() if "open files" in each)
+    assert line.startswith("warn  open files   at most 1,000 files and connections")
+
+
 def test_what_the_doctor_knows_is_said_before_it_waits_for_the_network(parley, monkeypatch, place):
     def examine(*_, **__):
         yield Finding(check="disk", ok=True, words="room")

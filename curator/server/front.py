@@ -1,0 +1,143 @@
+"""The front of every call: who it is, may it, what does it say; then the answer, or a refusal.
+
+gRPC is given handlers that take streams of bytes, whatever the contract says of a method. Left to
+itself it waits, in a thread that is counted nowhere, for the one message of a call; and a message
+that it cannot decode keeps its call, and its memory, for ever. On the wire there is no difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from common.log_limits import RateLimit
+from common.wire.catalogue import ErrorCode, WireError, classify
+from common.wire.peers import Peer
+from curator.metrics import CallCounter
+from curator.server.admission import Admission, AdmittedCall, Kind
+
+logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit())
+
+_BROKEN_OFF = "the party broke the call off"
+_Request = TypeVar("_Request")
+Reader = Callable[[Iterator[bytes], AdmittedCall], Any]
+"""Makes of a call's bytes what its method takes: one request, or an iterator of them."""
+
+
+def each(parse: Callable[[bytes], _Request]) -> Callable[..., Iterator[_Request]]:
+    """Make a reader of all the messages of a call; the peer must send each in time."""
+
+    def read(frames: Iterator[bytes], call: AdmittedCall) -> Iterator[_Request]:
+        while True:
+            with call.in_time():
+                data = next(frames, None)
+            if data is None:
+                return
+            yield parse(data)
+
+    return read
+
+
+def one(parse: Callable[[bytes], _Request]) -> Callable[..., _Request]:
+    """Make a reader of the one message of a call."""
+
+    def read(frames: Iterator[bytes], call: AdmittedCall) -> _Request:
+        for request in each(parse)(frames, call):
+            return request
+        raise WireError(ErrorCode.FIELD_MISSING, "a call without a message")
+
+    return read
+
+
+class Front:
+    """Makes gRPC handlers of methods that take requests and an admitted call.
+
+    Args:
+        admission: of calls.
+        identify: who makes a call; raises a WireError for a caller that may not.
+        calls: counts them.
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        identify: Callable[[grpc.ServicerContext], Peer],
+        calls: CallCounter,
+    ) -> None:
+        self._admission = admission
+        self._identify = identify
+        self._calls = calls
+
+    def answering(
+        self, name: str, read: Reader, method: Callable[[Any, AdmittedCall], Message], kind: Kind
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """Make a handler of a method that answers with one message."""
+
+        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Message:
+            with self._under_way(name, context, kind) as call:
+                return method(read(frames, call), call)
+
+        return grpc.stream_unary_rpc_method_handler(
+            answer, request_deserializer=None, response_serializer=_serialize
+        )
+
+    def streaming(
+        self,
+        name: str,
+        read: Reader,
+        method: Callable[[Any, AdmittedCall], Iterator[Message]],
+        kind: Kind,
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """Make a handler of a method that answers with a stream."""
+
+        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Message]:
+            with self._under_way(name, context, kind) as call:
+                yield from method(read(frames, call), call)
+
+        return grpc.stream_stream_rpc_method_handler(
+            answer, request_deserializer=None, response_serializer=_serialize
+        )
+
+    @contextlib.contextmanager
+    def _under_way(
+        self, name: str, context: grpc.ServicerContext, kind: Kind
+    ) -> Iterator[AdmittedCall]:
+        """Surround a call: whatever goes wrong in it is logged, and refused by its code."""
+        party = ""
+        try:
+            peer = self._identify(context)
+            party = peer.name
+            with self._admission.admitted(kind, peer, context) as call:
+                try:
+                    yield call
+                except grpc.RpcError:
+                    raise call.ended or WireError(ErrorCode.UNAVAILABLE, _BROKEN_OFF) from None
+        except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
+            self._refuse(name, party, error, context)
+        self._calls.add(name, "OK")
+
+    def _refuse(
+        self, name: str, party: str, error: Exception, context: grpc.ServicerContext
+    ) -> NoReturn:
+        """Log what went wrong, and end the call with its code and nothing else."""
+        refusal = classify(error)
+        defect = refusal.code is ErrorCode.INTERNAL
+        logger.log(
+            logging.ERROR if defect else logging.WARNING,
+            "%s of %s refused: %s (%s)", name, party or "a stranger", refusal.code.name,
+            refusal.detail, exc_info=error if defect else None,
+            extra={"kind": (name, party, refusal.code)},
+        )  # fmt: skip
+        self._calls.add(name, refusal.code.name)
+        context.set_trailing_metadata(refusal.trailer())
+        context.abort(refusal.entry.status, refusal.entry.public)
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
