@@ -1,0 +1,118 @@
+"""What must hold when the faults are over."""
+
+import json
+import time
+
+from tests.chaos.files import read_curator, read_party
+
+_LOOK_EVERY_S = 0.2
+_OF_A_FULL_DISK = ("LocalError", "InputError", "OSError")
+
+
+def settle(world, offers, *, seconds):
+    """Wait until every study is as it must be; what is not so in the end is a violation."""
+    deadline = time.monotonic() + seconds
+    while found := problems(world, offers):
+        if time.monotonic() > deadline:
+            world.violations += found
+            return
+        world.revive()
+        time.sleep(_LOOK_EVERY_S)
+
+
+def problems(world, offers):
+    """What is not, or not yet, as it must be."""
+    curator = read_curator(world.folder / "curator" / "curator.db")
+    parties = {name: read_party(world.folder / name / "party.db") for name in world.names}
+    unread = [who for who, file in {"curator": curator, **parties}.items() if file is None]
+    if unread:
+        return [f"{who}: its file cannot be read" for who in unread]
+    return [
+        f"study {offer.study.name}: {problem}"
+        for offer in offers
+        for problem in _of_study(offer, curator, parties)
+    ]
+
+
+def done(world, offers):
+    """How many of the studies that can have a release have it."""
+    curator = read_curator(world.folder / "curator" / "curator.db")
+    states = {} if curator is None else curator.studies
+    return sum(states.get(offer.digest, ("",))[0] == "done" for offer in offers)
+
+
+def _of_study(offer, curator, parties):
+    state, cause, _ = curator.studies.get(offer.digest, ("unknown", "", ""))
+    if offer.refused:
+        if state != "refused" or "policy" not in cause:
+            yield f"must be refused by a policy; it is {state}: {cause}"
+    elif state != "done":
+        yield f"is {state}, not done: {cause}"
+    for what in curator.secrets.get(offer.digest, ()):
+        yield f"the curator still has {what}"
+    for name, party in parties.items():
+        yield from _of_party(offer, name, party, curator)
+
+
+def _of_party(offer, name, party, curator):
+    invited = name in offer.names and not offer.refused
+    spent, owed = party.spent(offer.digest), offer.study.epsilon if invited else 0
+    if spent != owed:
+        yield f"the ledger of {name} has epsilon {spent}, not {owed}"
+    if invited and party.states.get(offer.digest) != "finished":
+        yield f"at {name} it is {party.states.get(offer.digest)}"
+    if party.sent_of(offer.digest) != curator.arrived_of(name, offer.digest):
+        yield f"what {name} sent is not what the curator has"
+    for what in party.secrets.get(offer.digest, ()):
+        yield f"{name} still has {what}"
+
+
+def verify(world, offers):
+    """Have every owner countersign every release, and verify it; how many could be."""
+    verified = 0
+    curator = read_curator(world.folder / "curator" / "curator.db")
+    places = {} if curator is None else curator.studies
+    for offer in offers:
+        state, _, place = places.get(offer.digest, ("", "", ""))
+        if state != "done":
+            continue
+        for name in offer.names:
+            _expect_0(world, "party", "countersign", place, "--config", _settings(world, name))
+        verified += _expect_0(world, "verify", place, "--all-parties")
+    return verified
+
+
+def check_ledgers(world):
+    """The chain of every ledger is whole."""
+    for name in world.names:
+        _expect_0(world, "party", "ledger", "--verify", "--config", _settings(world, name))
+
+
+def check_logs(world):
+    """No stack trace anywhere, but of what a full disk causes where one was."""
+    for who in world.everybody:
+        log = (world.folder / f"{who}.log").read_text(errors="replace")
+        allowed = _OF_A_FULL_DISK if who in world.filled else ()
+        traces = {line[:300] for line in log.splitlines() if _has_trace(line, allowed)}
+        world.violations += [f"{who}: a stack trace in the log: {line}" for line in sorted(traces)]
+
+
+def _has_trace(line, allowed):
+    if "Traceback (most recent call last)" in line:
+        return True
+    try:
+        error = json.loads(line).get("error")
+    except (ValueError, AttributeError):  # not one of our lines
+        return False
+    return error is not None and error not in allowed
+
+
+def _settings(world, name):
+    return world.folder / f"{name}.toml"
+
+
+def _expect_0(world, *words):
+    code, _, said = world.parley(*words)
+    if code:
+        world.violations.append(f"`parley {' '.join(map(str, words))}`: exit code {code}: {said}")
+    return not code
