@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 
 from tests.chaos.files import read_curator, read_party
 
@@ -30,7 +31,7 @@ def problems(world, offers):
     return [
         f"study {offer.study.name}: {problem}"
         for offer in offers
-        for problem in _of_study(offer, curator, parties)
+        for problem in of_study(offer, curator, parties)
     ]
 
 
@@ -41,7 +42,8 @@ def done(world, offers):
     return sum(states.get(offer.digest, ("",))[0] == "done" for offer in offers)
 
 
-def _of_study(offer, curator, parties):
+def of_study(offer, curator, parties):
+    """What is not as it must be with one study, in the files of everybody."""
     state, cause, _ = curator.studies.get(offer.digest, ("unknown", "", ""))
     if offer.refused:
         if state != "refused" or "policy" not in cause:
@@ -93,18 +95,18 @@ def check_logs(world):
     for who in world.everybody:
         log = (world.folder / f"{who}.log").read_text(errors="replace")
         allowed = _OF_A_FULL_DISK if who in world.filled else ()
-        traces = {line[:300] for line in log.splitlines() if _has_trace(line, allowed)}
-        world.violations += [f"{who}: a stack trace in the log: {line}" for line in sorted(traces)]
+        for trace, times in Counter(_traces(log.splitlines(), allowed)).items():
+            world.violations.append(f"{who}: a stack trace in the log, {times} times: {trace}")
 
 
-def _has_trace(line, allowed):
-    if "Traceback (most recent call last)" in line:
-        return True
-    try:
-        error = json.loads(line).get("error")
-    except (ValueError, AttributeError):  # not one of our lines
-        return False
-    return error is not None and error not in allowed
+def _traces(lines, allowed):
+    for text in lines:
+        if "Traceback (most recent call last)" in text:
+            yield text
+        elif text.startswith("{") and text.endswith("}"):  # a killed process leaves half a line
+            line = json.loads(text)
+            if "at" in line and line["error"] not in allowed:
+                yield f"{line['error']}: {line['message']}, {line['at'][-1]}"
 
 
 def _settings(world, name):

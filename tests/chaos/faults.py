@@ -1,4 +1,4 @@
-"""Faults of a few seconds, one after the other; a seed chooses the kind, the victims, the length."""
+"""Faults of a few seconds, one after the other, by a seed: the kind, its victims, its length."""
 
 import signal
 import time

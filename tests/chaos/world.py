@@ -81,6 +81,10 @@ class World(Processes):
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """End every process, and unmount every disk."""
         self.stop()
         self._open.close()
 
