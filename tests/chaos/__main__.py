@@ -12,10 +12,10 @@ machine.
 import argparse
 import random
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from common.crypto.sum_plan import Aggregation
@@ -23,6 +23,7 @@ from common.study import METHODS
 from tests.chaos import checks
 from tests.chaos.faults import KINDS, Faults
 from tests.chaos.observer import Observer
+from tests.chaos.reporting import kept_or_temporary, report
 from tests.chaos.world import PER_STUDY, World
 
 _EPSILONS = ("1", "1/2", "0.3", "2")
@@ -149,20 +150,18 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=defaults.seed)
     parser.add_argument("--parties", type=int, default=defaults.parties)
-    parser.add_argument(
-        "--seconds", type=float, default=defaults.seconds, help="no new faults after"
-    )
+    parser.add_argument("--seconds", type=float, default=defaults.seconds, help="of faults")
     parser.add_argument("--batches", type=int, default=defaults.batches, help="at most")
     parser.add_argument("--studies", type=int, default=defaults.studies, help="of a batch")
     parser.add_argument("--faults", type=int, default=defaults.faults, help="of a batch, at most")
-    parser.add_argument("--settle-s", type=float, default=defaults.settle_s)
+    parser.add_argument("--settle-s", type=float, default=defaults.settle_s, help="of a batch")
     parser.add_argument("--kinds", nargs="+", default=defaults.kinds, choices=list(KINDS))
-    options = Options(**vars(parser.parse_args()))
-    with tempfile.TemporaryDirectory(prefix="parley-chaos-") as folder:
-        figures = run(Path(folder), options, tell=lambda line: print(line, file=sys.stderr))  # noqa: T201
+    parser.add_argument("--folder", type=Path, help="Keep settings and logs in this new folder.")
+    chosen = vars(parser.parse_args())
+    with kept_or_temporary(chosen.pop("folder")) as folder:
+        figures = run(folder, Options(**chosen), tell=partial(print, file=sys.stderr))
     print(figures.table())  # noqa: T201
-    for violation in figures.violations:
-        print(violation, file=sys.stderr)  # noqa: T201
+    report(figures.violations, f"--seed {figures.options.seed}")
     return 1 if figures.violations else 0
 
 

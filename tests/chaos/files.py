@@ -31,6 +31,7 @@ SELECT lower(hex(study)), 'the key ' || name FROM secret
 UNION ALL SELECT lower(hex(study)), 'a message of ' || sender FROM incoming WHERE body IS NOT NULL
 UNION ALL SELECT lower(hex(study)), 'a queued message' FROM content
 """
+QUEUED = "a queued message"
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,17 @@ of these grows by more than its bound for each study. The first quarter of the r
 
 import argparse
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from common.crypto.sum_plan import Aggregation
 from tests.chaos import checks
+from tests.chaos.reporting import kept_or_temporary, report
 from tests.chaos.world import World
 
 _CLOSING_S = 0.5  # connections are closed after the last write of a study
@@ -78,13 +79,22 @@ class Soak:
             for what, bound in BOUNDS.items():
                 yield _growth(who, what, own, bound)
 
-    def pace(self):
-        """Seconds for each study, in the first and in the last quarter of the studies."""
-        times = dict(sample[:2] for sample in self.samples) | {0: 0.0}
-        quarter = self.done / _WARM_UP
-        early = max(at for at in times if at <= max(quarter, min(filter(None, times))))
-        late = max(at for at in times if at <= min(self.done - quarter, sorted(times)[-2]))
-        return times[early] / early, (times[self.done] - times[late]) / (self.done - late)
+    def summary(self):
+        """Seconds for each study, in the first and in the last quarter of the samples."""
+        times = list(dict(sample[:2] for sample in self.samples).items())
+        if not times:
+            return "not one wave of studies came to its end"
+        part = max(1, len(times) // _WARM_UP)
+        early = times[part - 1][1] / times[part - 1][0]
+        (start, began), (end, ended) = (
+            times[-part - 1] if len(times) > part else (0, 0.0),
+            times[-1],
+        )
+        late = (ended - began) / (end - start)
+        return (
+            f"{self.done} studies in {self.seconds:.0f} s: {early:.2f} s for each in the first "
+            f"quarter, {late:.2f} s in the last"
+        )
 
     def table(self):
         head = "| process | figure | first | last | growth for each study | bound |"
@@ -102,6 +112,8 @@ def run(folder, *, studies, parties, at_once, seconds, tell=lambda line: None):
             wave = [_offer(world, number) for number in numbers]
             offers += wave
             checks.settle(world, wave, seconds=max(0, deadline - time.monotonic()))
+            if world.violations:
+                break
             soak.done, soak.seconds = checks.done(world, offers), time.monotonic() - began
             time.sleep(_CLOSING_S)
             for who in world.everybody:
@@ -154,15 +166,12 @@ def main():
     parser.add_argument("--parties", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=12, help="studies of a wave")
     parser.add_argument("--seconds", type=float, default=3600.0, help="for all of it")
-    options = vars(parser.parse_args())
-    with tempfile.TemporaryDirectory(prefix="parley-soak-") as folder:
-        soak = run(Path(folder), tell=lambda line: print(line, file=sys.stderr), **options)  # noqa: T201
-    early, late = soak.pace()
-    print(soak.table())  # noqa: T201
-    print(f"{soak.done} studies in {soak.seconds:.0f} s: {early:.2f} s each in the first quarter, "  # noqa: T201
-          f"{late:.2f} s in the last")  # fmt: skip
-    for violation in soak.violations:
-        print(violation, file=sys.stderr)  # noqa: T201
+    parser.add_argument("--folder", type=Path, help="Keep state and logs in this new folder.")
+    chosen = vars(parser.parse_args())
+    with kept_or_temporary(chosen.pop("folder")) as folder:
+        soak = run(folder, tell=partial(print, file=sys.stderr), **chosen)
+    print(soak.table(), soak.summary(), sep="\n\n")  # noqa: T201
+    report(soak.violations)
     return 1 if soak.violations else 0
 
 

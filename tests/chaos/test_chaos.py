@@ -14,7 +14,7 @@ def check(figures):
 
 def test_two_studies_under_faults_end_as_undisturbed_ones(quick_folder):
     kinds = ("kill -9", "SIGTERM", "SIGSTOP", "polls", "silent connections")
-    options = Options(seed=5, parties=3, studies=2, batches=1, faults=8, kinds=kinds)
+    options = Options(seed=31, parties=3, studies=2, batches=1, faults=8, kinds=kinds)
     check(run(quick_folder, options))
 
 
