@@ -21,7 +21,7 @@ from pathlib import Path
 from common.crypto.sum_plan import Aggregation
 from common.study import METHODS
 from tests.chaos import checks
-from tests.chaos.faults import KINDS, Faults
+from tests.chaos.faults import AT_ONCE, KINDS, Faults
 from tests.chaos.observer import Observer
 from tests.chaos.reporting import kept_or_temporary, report
 from tests.chaos.world import PER_STUDY, World
@@ -70,9 +70,9 @@ class Figures:
         yield "done", self.done
         yield "verified with --all-parties", self.verified
         yield "refused by a policy, as they must be", self.refused
-        yield from self.faults.items()
-        if self.no_disks:
-            yield "full disk", f"skipped: {self.no_disks}"
+        for kind in (*self.options.kinds, *AT_ONCE):
+            skipped = kind == "full disk" and self.no_disks
+            yield kind, f"skipped: {self.no_disks}" if skipped else self.faults.get(kind, 0)
         yield "services that gave up and were started again", self.gave_up
         yield "looks of the observer", f"{self.looks} ({self.skipped} more were locked out)"
         yield "longest batch, seconds", round(self.longest_batch_s)

@@ -26,6 +26,7 @@ KINDS = {
     "silent calls": (4, 3.0),
     "silent connections": (4, 3.0),
 }
+AT_ONCE = ("two at once", "everybody at once")
 
 
 class Faults:
@@ -66,9 +67,9 @@ class Faults:
         if kind == "full disk" or luck > _TWO + _EVERYBODY:
             return [self.chance.choice(everybody)]
         if luck > _EVERYBODY:
-            self.counts["two at once"] += kind not in _FLOODS
+            self.counts[AT_ONCE[0]] += kind not in _FLOODS
             return self.chance.sample(everybody, 2)
-        self.counts["everybody at once"] += kind not in _FLOODS
+        self.counts[AT_ONCE[1]] += kind not in _FLOODS
         return list(everybody)
 
     def _kill(self, world, victims, seconds):

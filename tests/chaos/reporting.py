@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shlex
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -13,7 +14,11 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 @contextlib.contextmanager
 def kept_or_temporary(folder):
-    """The folder of a run: a new one that is kept, or one that goes with the run."""
+    """The folder of a run: a new one that is kept, or one that goes with the run.
+
+    SIGTERM ends the run as Ctrl-C does, so that processes are ended and disks unmounted.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if folder is not None:
         folder.mkdir(parents=True)
         yield folder.absolute()
