@@ -43,7 +43,7 @@ class Options:
     batches: int = 1000
     studies: int = 6
     faults: int = 15
-    settle_s: float = 180.0
+    settle_s: float = 120.0
     kinds: tuple[str, ...] = tuple(KINDS)
 
 
@@ -154,14 +154,16 @@ def main():
     parser.add_argument("--batches", type=int, default=defaults.batches, help="at most")
     parser.add_argument("--studies", type=int, default=defaults.studies, help="of a batch")
     parser.add_argument("--faults", type=int, default=defaults.faults, help="of a batch, at most")
-    parser.add_argument("--settle-s", type=float, default=defaults.settle_s, help="of a batch")
+    parser.add_argument(
+        "--settle-s", type=float, default=defaults.settle_s, help="without a change"
+    )
     parser.add_argument("--kinds", nargs="+", default=defaults.kinds, choices=list(KINDS))
     parser.add_argument("--folder", type=Path, help="Keep settings and logs in this new folder.")
     chosen = vars(parser.parse_args())
     with kept_or_temporary(chosen.pop("folder")) as folder:
         figures = run(folder, Options(**chosen), tell=partial(print, file=sys.stderr))
     print(figures.table())  # noqa: T201
-    report(figures.violations, f"--seed {figures.options.seed}")
+    report(figures.violations, figures.options.seed)
     return 1 if figures.violations else 0
 
 

@@ -11,10 +11,12 @@ _OF_A_FULL_DISK = ("LocalError", "InputError", "OSError")
 
 
 def settle(world, offers, *, seconds):
-    """Wait until every study is as it must be; what is not so in the end is a violation."""
-    deadline = time.monotonic() + seconds
+    """Wait until every study is as it must be; a violation if nothing changes for so long."""
+    before, since = None, time.monotonic()
     while found := problems(world, offers):
-        if time.monotonic() > deadline:
+        if found != before:
+            before, since = found, time.monotonic()
+        if time.monotonic() - since > seconds:
             world.violations += found
             return
         world.revive()
@@ -50,7 +52,7 @@ def of_study(offer, curator, parties):
             yield f"must be refused by a policy; it is {state}: {cause}"
     elif state != "done":
         yield f"is {state}, not done: {cause}"
-    for what in curator.secrets.get(offer.digest, ()):
+    for what in sorted(set(curator.secrets.get(offer.digest, ()))):
         # No party comes for the end of a study that was refused before it began.
         if not (offer.refused and what == QUEUED):
             yield f"the curator still has {what}"
@@ -67,7 +69,7 @@ def _of_party(offer, name, party, curator):
         yield f"at {name} it is {party.states.get(offer.digest)}"
     if party.sent_of(offer.digest) != curator.arrived_of(name, offer.digest):
         yield f"what {name} sent is not what the curator has"
-    for what in party.secrets.get(offer.digest, ()):
+    for what in sorted(set(party.secrets.get(offer.digest, ()))):
         yield f"{name} still has {what}"
 
 

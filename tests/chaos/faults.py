@@ -80,10 +80,7 @@ class Faults:
             world.start(who)
 
     def _terminate(self, world, victims, seconds):
-        for who in victims:
-            world.processes[who].send_signal(signal.SIGTERM)
-        for who in victims:
-            world.terminate(who)
+        world.terminate(victims)
         time.sleep(seconds)
         for who in victims:
             world.start(who)

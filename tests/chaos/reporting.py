@@ -27,11 +27,10 @@ def kept_or_temporary(folder):
         yield Path(temporary)
 
 
-def report(violations, repeated_by=""):
-    """Print what is wrong, and the command that runs it again."""
+def report(violations, seed=None):
+    """Print what is wrong, and how to run it again."""
     for violation in violations:
         print(violation, file=sys.stderr)  # noqa: T201
     if violations:
-        words = shlex.join(sys.argv[1:])
-        print(f"{len(violations)} violations; the options were: {words}; {repeated_by}",  # noqa: T201
-              file=sys.stderr)  # fmt: skip
+        again = [*sys.argv[1:], *([] if seed is None else ["--seed", str(seed)])]
+        print(f"violations: {len(violations)}; run again: {shlex.join(again)}", file=sys.stderr)  # noqa: T201

@@ -136,6 +136,11 @@ def test_what_the_services_write_is_read(world, offer, written):
     assert curator.studies[offer.digest][0] == "done"
 
 
+def test_a_study_that_does_not_move_is_a_violation(world, offer, written):
+    checks.settle(world, [offer], seconds=0)
+    assert "study s: at east it is running" in world.violations
+
+
 @pytest.mark.parametrize(
     ("file", "statement", "said"),
     [

@@ -102,19 +102,20 @@ class World(Processes):
         propose(self.settings, study, clock=clock)
         return Offer(study, refused=refused)
 
-    def terminate(self, who):
-        """End a service with SIGTERM, and look at its exit code."""
-        process = self.processes.pop(who)
-        process.terminate()
-        try:
-            code = process.wait(timeout=_ENDS_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            self.violations.append(f"{who}: does not end {_ENDS_S} s after SIGTERM")
-            process.wait()
-            return
-        if code not in _STOPPED:
-            self.violations.append(f"{who}: exit code {code} after SIGTERM")
+    def terminate(self, victims):
+        """End services with SIGTERM, all at once, and look at their exit codes."""
+        for who in victims:
+            self.processes[who].terminate()
+        for who in victims:
+            process = self.processes.pop(who)
+            try:
+                code = process.wait(timeout=_ENDS_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+                self.violations.append(f"{who}: did not end {_ENDS_S} s after SIGTERM")
+            if code not in (*_STOPPED, *_GAVE_UP, -signal.SIGKILL):
+                self.violations.append(f"{who}: exit code {code} after SIGTERM")
 
     def revive(self):
         """Start what ended by itself, as a supervisor does; only some exit codes are in order."""
