@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := common curator party parley benchmarks tests protos docs
 
-.PHONY: help install dev demo test test-spark test-all check format protos docs wheelhouse clean
+.PHONY: help install dev demo test test-spark test-all chaos soak check format protos docs wheelhouse clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
@@ -38,6 +38,13 @@ test-spark: .venv/.dev ## counts and rows of a small Spark cluster (needs Java 1
 
 test-all: .venv/.dev ## all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Options of both in ARGS: make chaos ARGS="--seconds 60 --seed 7".
+chaos: .venv/.dev ## batches of studies under random faults, for five minutes
+	$(BIN)/python -m tests.chaos $(ARGS)
+
+soak: .venv/.dev ## 1,000 small studies; does memory, disk or anything else grow?
+	$(BIN)/python -m tests.chaos.soak $(ARGS)
 
 check: .venv/.dev ## format, lint, types, import contracts, generated code
 	$(BIN)/ruff format --check $(SOURCES)

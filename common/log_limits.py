@@ -27,7 +27,9 @@ class RateLimit(logging.Filter):
         super().__init__()
         self._pause_s, self._clock = 1 / per_second, clock
         self._lock = threading.Lock()
-        self._kinds: dict[tuple[str, int, object], tuple[float, int]] = {}  # last passed, held since
+        self._kinds: dict[
+            tuple[str, int, object], tuple[float, int]
+        ] = {}  # last passed, held since
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record passes."""

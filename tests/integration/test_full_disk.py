@@ -1,14 +1,11 @@
 """A file system that is really full, under the party's ledger and under the curator's store."""
 
-import subprocess
-
 import pytest
 
 from common.errors import LocalError
 from curator.records import StudyState as CuratorState
 from tests.integration.consortium import Crash, Wrapped, finish, wrapping
-
-_KIB = 1024
+from tests.integration.disks import NoMountError, fill, mounted
 
 
 @pytest.fixture
@@ -16,27 +13,11 @@ def small_disk(tmp_path):
     """A file system of its own that a test can fill; skipped, visibly, where none may be made."""
     place = tmp_path / "small disk"
     place.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def fill(place):
-    """Leave no room for anything; the file to remove."""
-    ballast = place / "ballast"
-    with ballast.open("wb", buffering=0) as file:
-        for size in (64 * _KIB, _KIB, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:
-                continue
-    return ballast
+    try:
+        with mounted(place):
+            yield place
+    except NoMountError as error:
+        pytest.skip(str(error))
 
 
 class Filling(Wrapped):

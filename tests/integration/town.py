@@ -36,8 +36,8 @@ ROWS = 300  # enough for a structure to be learnt, in several steps
 SCHEMA = "".join(f'[[attribute]]\nname = "a{i}"\nkind = "boolean"\n' for i in range(4))
 POLICY = """
 [budget]
-epsilon_per_study = "8"
-epsilon_in_total = "9"
+epsilon_per_study = "{per_study}"
+epsilon_in_total = "{in_total}"
 [study]
 signers = ["{signer}"]
 [approval]
@@ -49,43 +49,51 @@ def clock():
     return datetime.now(UTC)
 
 
-class Town:
-    """Everybody's folders, and the processes that run on them."""
+class Processes:
+    """Folders of a curator and of its parties, and the processes that run on them."""
 
-    def __init__(self, folder, *, country=None):
-        self.folder = folder
-        self.country = country
+    stdin = None  # of every process; None is ours
+
+    def __init__(self, folder, names, *, country=None):
+        self.folder, self.names, self.country = folder, names, country
         self.processes = {}
-        hosts = {name: self.curator_of(name) for name in NAMES}
-        ring = init_curator(
+        self.port = 0
+        hosts = {name: self.curator_of(name) for name in names}
+        self.ring = init_curator(
             folder / "curator keys", "hub", tuple(hosts.values()), now=clock(), external=False
         )
         self.settings = CuratorSettings(
-            folder=folder / "curator", keys=ring.folder, releases=folder / "releases"
+            folder=folder / "curator", keys=self.ring.folder, releases=folder / "releases"
         )
         (folder / "curator.toml").write_text(
             'folder = "curator"\nkeys = "curator keys"\nreleases = "releases"\n'
             'metrics = "127.0.0.1:0"\n'
         )
         self.tables, self.identities = {}, {}
-        members = [self.add_party(name, ring) for name in NAMES]
-        self.study = Study(
-            name="processes",
-            schema=Schema.from_toml(SCHEMA),
-            members=tuple(members),
-            epsilon=Fraction(8),
-            method="dp-subn",
-            aggregation=Aggregation.MASKED,
-        ).signed_by(self.identities[NAMES[0]])
-        (folder / "policy.toml").write_text(POLICY.format(signer=self.study.signer))
-        propose(self.settings, self.study, clock=clock)
-        self.port = 0
+        self.members = [self.add_party(name) for name in names]
 
-    def add_party(self, name, ring):
+    def new_study(self, name, *, schema=SCHEMA, members=None, **terms):
+        """A study of some of the parties, or of all, signed by the first party."""
+        members = tuple(self.members if members is None else members)
+        study = Study(name=name, schema=Schema.from_toml(schema), members=members, **terms)
+        return study.signed_by(self.identities[self.names[0]])
+
+    def write_policy(self, *, per_study, in_total):
+        """The policy of every party: within the budget, what the first party signed."""
+        signer = self.identities[self.names[0]].public.fingerprint
+        text = POLICY.format(signer=signer, per_study=per_study, in_total=in_total)
+        (self.folder / "policy.toml").write_text(text)
+
+    def add_keys(self, name):
+        """Make the keys and the certificate of a party."""
         own = init_party(self.folder / f"{name} keys", name)
-        _, path = ring.approve(own.read_request(), days=2, now=clock())
-        own.trust(ring.files.authority.read_bytes(), where=path)
+        _, path = self.ring.approve(own.read_request(), days=2, now=clock())
+        own.trust(self.ring.files.authority.read_bytes(), where=path)
         own.accept(path.read_bytes(), where=path, now=clock())
+        return own
+
+    def add_party(self, name):
+        own = self.add_keys(name)
         cells = np.random.default_rng(3).integers(0, 2, (ROWS, 4))
         self.tables[name] = Codes.from_columns(list(cells.T), [2] * 4)
         self.identities[name] = load_identity(own.identity)
@@ -102,24 +110,27 @@ class Town:
         """The curator's address, as a party knows it."""
         if self.country is None:
             return "127.0.0.1"
-        return self.country.curator_address(NAMES.index(name))
+        return self.country.curator_address(self.names.index(name))
+
+    def command(self, who):
+        """What runs a service; both read their settings from `who`.toml."""
+        role = "curator" if who == "curator" else "party"
+        file = str(self.folder / f"{who}.toml")
+        return [sys.executable, "-m", "tests.integration.services", role, file]
 
     def start(self, who):
         environment = {**os.environ, SEED: who}
         if who == "curator":
-            role = "curator"
             address = "127.0.0.1" if self.country is None else "0.0.0.0"  # noqa: S104  # its own
             environment["PARLEY_CURATOR_LISTEN"] = f"{address}:{self.port}"
         else:
-            role = "party"
             environment["PARLEY_PARTY_CURATOR"] = f"{self.curator_of(who)}:{self.port}"
         within = [] if self.country is None else self.country.within(who)
         log = (self.folder / f"{who}.log").open("ab")
         with log:
             self.processes[who] = subprocess.Popen(
-                [*within, sys.executable, "-m", "tests.integration.services", role,
-                 str(self.folder / f"{who}.toml")],
-                cwd=ROOT, env=environment, stderr=log, stdout=log,
+                [*within, *self.command(who)],
+                cwd=ROOT, env=environment, stdin=self.stdin, stderr=log, stdout=log,
             )  # fmt: skip
         if who == "curator" and not self.port:
             self.wait_for((self.folder / "curator" / "port").exists)
@@ -129,6 +140,34 @@ class Town:
         process = self.processes.pop(who)
         process.send_signal(number)
         return process.wait(timeout=60)
+
+    def wait_for(self, condition, seconds=120):
+        for _ in range(seconds * 20):
+            if condition():
+                return
+            time.sleep(0.05)
+        logs = {path.name: path.read_text()[-2000:] for path in self.folder.glob("*.log")}
+        raise AssertionError(f"waited too long: {logs}")
+
+    def log(self, who):
+        return (self.folder / f"{who}.log").read_text()[-3000:]
+
+    def stop(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+class Town(Processes):
+    """Two parties and the one study that they run."""
+
+    def __init__(self, folder, *, country=None):
+        super().__init__(folder, NAMES, country=country)
+        self.study = self.new_study(
+            "processes", epsilon=Fraction(8), method="dp-subn", aggregation=Aggregation.MASKED
+        )
+        self.write_policy(per_study=8, in_total=9)
+        propose(self.settings, self.study, clock=clock)
 
     def record(self):
         database, store = open_store(self.settings)
@@ -144,14 +183,6 @@ class Town:
         port = re.search(r"metrics on port (\d+)", log.read_text())[1]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
             return answer.read().decode()
-
-    def wait_for(self, condition, seconds=120):
-        for _ in range(seconds * 20):
-            if condition():
-                return
-            time.sleep(0.05)
-        logs = {path.name: path.read_text()[-2000:] for path in self.folder.glob("*.log")}
-        raise AssertionError(f"waited too long: {logs}")
 
     def check_end(self, *, restarted=False):
         """A release, every step charged once, every answer one: those of the in-process run.
@@ -203,11 +234,3 @@ class Town:
             }
         finally:
             database.close()
-
-    def log(self, who):
-        return (self.folder / f"{who}.log").read_text()[-3000:]
-
-    def stop(self):
-        for process in self.processes.values():
-            process.kill()
-            process.wait()

@@ -18,7 +18,8 @@ def test_every_test_that_the_page_names_exists():
 
 
 def test_every_test_of_failure_over_a_network_is_on_the_page():
-    for file in ("network_namespaces", "clock_jumps", "full_disk", "deliveries"):
-        path = ROOT / "tests" / "integration" / f"test_{file}.py"
+    files = ("network_namespaces", "clock_jumps", "full_disk", "deliveries")
+    paths = [ROOT / "tests" / "integration" / f"test_{file}.py" for file in files]
+    for path in (*paths, ROOT / "tests" / "chaos" / "test_chaos.py"):
         tests = set(re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE))
         assert tests <= {name for _, name in NAMED}
