@@ -25,8 +25,7 @@ from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceServicer
 from curator.metrics import CallCounter
 from curator.node import StudyNode
-from curator.presence import Presence
-from curator.records import StudyState
+from curator.records import StudyState, Summary
 from curator.releases import release_folder
 from curator.studies import Studies
 
@@ -103,7 +102,7 @@ class CuratorServicer(CuratorServiceServicer):
         self._streams: dict[tuple[bytes, str], object] = {}
         self._releases = threading.Semaphore(_MOST_RELEASES)
         self.calls = CallCounter()
-        self.presence = Presence()
+        self.presence = studies.presence
 
     def refuse(self, method: str, error: Exception, context: grpc.ServicerContext) -> NoReturn:
         """Log what went wrong, and end the call with its code and nothing else."""
@@ -126,29 +125,13 @@ class CuratorServicer(CuratorServiceServicer):
         if request.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {request.protocol}")
         peer.require_name(request.party)
-        self._studies.store.enrol(
-            peer.name,
-            identity=request.identity,
-            software=request.software,
-            at=self._studies.around.now(),
-        )
-        studies = [self._summary(node, peer.name) for node in self._studies.of(peer.name)]
+        self._studies.enrol(peer.name, identity=request.identity, software=request.software)
+        listed = self._studies.summaries(peer.name, with_ended=request.with_ended)
         return pb.EnrolResponse(
             protocol=PROTOCOL,
             software=self._software,
-            studies=studies[:1000],
+            studies=map(_summary, listed),
             time_ms=round(self._clock().timestamp() * 1000),
-        )
-
-    def _summary(self, node: StudyNode, party: str) -> pb.StudySummary:
-        store, digest = self._studies.store, node.study.digest
-        return pb.StudySummary(
-            study=digest,
-            name=node.study.name,
-            state=_STATES[node.record.state],
-            approved=party in store.approvals(digest),
-            submitted=store.newest_incoming(digest, party),
-            acknowledged=store.acknowledged(digest, party),
         )
 
     @_refusing
@@ -157,7 +140,7 @@ class CuratorServicer(CuratorServiceServicer):
     ) -> pb.FetchStudyResponse:
         """The text of a study."""
         node, _ = self._node(request, context)
-        return pb.FetchStudyResponse(document=self._studies.store.document(node.study.digest))
+        return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
 
     @_refusing
     def Approve(
@@ -184,12 +167,12 @@ class CuratorServicer(CuratorServiceServicer):
         """Messages to this party until the study is over."""
         node, peer = self._node(request, context)
         self._acknowledge(node, peer.name, request.received)
-        place, me = (node.study.digest, peer.name), object()
+        place, me = (node.digest, peer.name), object()
         if len(self._streams) >= self._most_streams and place not in self._streams:
             raise WireError(ErrorCode.UNAVAILABLE, "too many parties are waiting for work")
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
         self._streams[place] = me
-        wake = functools.partial(self._studies.wake, node.study.digest, [peer.name])
+        wake = functools.partial(self._studies.wake, node.digest, [peer.name])
         wake()
         context.add_callback(wake)
 
@@ -198,6 +181,7 @@ class CuratorServicer(CuratorServiceServicer):
 
         try:
             with self.presence.listening(peer.name):
+                node.called(peer.name)  # again: an older stream may have ended meanwhile
                 yield from self._messages(node, peer, request.received, gone, context)
         finally:
             if self._streams.get(place) is me:
@@ -232,7 +216,7 @@ class CuratorServicer(CuratorServiceServicer):
         return pb.AcknowledgeResponse()
 
     def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
-        store, digest = self._studies.store, node.study.digest
+        store, digest = self._studies.store, node.digest
         if newest > store.newest_queued(digest, party):
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
@@ -254,7 +238,7 @@ class CuratorServicer(CuratorServiceServicer):
                 node = self._studies.node(request.study, peer.name)
                 stored = self._studies.store.newest_incoming(request.study, peer.name)
                 assembler = Assembler(stored=stored)
-            if request.study != node.study.digest:
+            if request.study != node.digest:
                 raise WireError(ErrorCode.FIELD_INVALID, "two studies in one call")
             whole = assembler.add(request)
             if whole is not None:
@@ -262,7 +246,7 @@ class CuratorServicer(CuratorServiceServicer):
         if node is None or assembler is None:
             raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
         assembler.finish()
-        stored = self._studies.store.newest_incoming(node.study.digest, peer.name)
+        stored = self._studies.store.newest_incoming(node.digest, peer.name)
         return pb.SubmitResponse(submitted=stored)
 
     @_refusing
@@ -305,7 +289,7 @@ class CuratorServicer(CuratorServiceServicer):
         # gRPC's stubs say that a property has one value; it has a list of them.
         now = self._clock()
         peer = identify(cast(Call, context), self._revocations, at=now)
-        self.presence.saw(peer.name, now)
+        self._studies.called(peer.name)
         return peer
 
     def _node(
@@ -322,3 +306,14 @@ class CuratorServicer(CuratorServiceServicer):
         strict.check(request)
         peer = self._peer(context)
         return self._studies.node(request.study, peer.name), peer
+
+
+def _summary(study: Summary) -> pb.StudySummary:
+    return pb.StudySummary(
+        study=study.study,
+        name=study.name,
+        state=_STATES[study.state],
+        approved=study.approved,
+        submitted=study.submitted,
+        acknowledged=study.acknowledged,
+    )

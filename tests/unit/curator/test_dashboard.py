@@ -25,16 +25,10 @@ from curator.metrics import CallCounter
 from curator.presence import ONLINE_FOR, Presence
 from curator.progress import chosen_links, step_record
 from curator.records import StudyState
-from parley.keyring import init_curator, init_party
+from parley.keyring import init_party
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import NOW, Parties
 from tests.unit.web.conftest import Client
-
-
-@pytest.fixture
-def ring(tmp_path):
-    now = dt.datetime.now(dt.UTC)
-    return init_curator(tmp_path / "hub", "hub", ("127.0.0.1",), now=now, external=False)
 
 
 @pytest.fixture
@@ -263,8 +257,8 @@ def test_refused_calls_are_counted_with_what_to_do():
     [
         (StudyState.REFUSED, "declined", "new study"),
         (StudyState.FAILED, "given up", "log"),
-        (StudyState.PUBLISHING, "disk full", "restart"),
-        (StudyState.RUNNING, "another version", "restart"),
+        (StudyState.PUBLISHING, "disk full", "tries again"),
+        (StudyState.RUNNING, "another version", "tries again"),
     ],
 )
 def test_every_trouble_comes_with_advice(state, cause, word):

@@ -235,7 +235,8 @@ def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
     signer = load_identity(place.ring.identity).public.fingerprint
     assert f"signer {signer}" in done.out
     database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
-    (text,) = store.documents(skip=0)
+    (digest,) = store.under_way()
+    text = store.document(digest)
     database.close()
     assert Study.from_toml(text).signer == signer, "and the parties fetch that one"
 
