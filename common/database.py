@@ -98,6 +98,7 @@ class Database:
             finally:
                 self._connection.set_progress_handler(None, 0)
         if found != "ok":
+            found = " ".join(found.split())
             raise LocalError(f"{self.path} is damaged ({found}); {_REMEDIES['damaged']}")
         return True
 

@@ -136,8 +136,8 @@ class Store:
         """The studies that are not over, and why the operator wants them ended; empty if not."""
         return dict(
             self._file.rows(
-                "SELECT study.study, COALESCE(reason, '') FROM study LEFT JOIN abort_request "
-                "USING (study) WHERE ended_at IS NULL ORDER BY study.rowid"
+                "SELECT study.study, COALESCE(reason, '') FROM study INDEXED BY study_open "
+                "LEFT JOIN abort_request USING (study) WHERE ended_at IS NULL ORDER BY study.rowid"
             )
         )
 
@@ -154,11 +154,7 @@ class Store:
             with_settled: those as well that ended and that the party has acknowledged.
             most: how many.
         """
-        rows = self._file.rows(
-            f"{_SUMMARIES} {'' if with_settled else 'AND settled = 0'} "
-            "ORDER BY member.rowid DESC LIMIT ?",
-            (party, most),
-        )
+        rows = self._file.rows(_ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES, (party, most))
         return [
             Summary(
                 study=bytes(study), name=name, state=StudyState(state), approved=bool(approved),
@@ -384,8 +380,8 @@ class Store:
     def drop_queues(self, *, ended_before: str) -> None:
         """Drop what parties never acknowledged of studies that ended long ago."""
         old = self._file.rows(
-            "SELECT DISTINCT study FROM member JOIN study USING (study) "
-            "WHERE settled = 0 AND ended_at < ?",
+            "SELECT DISTINCT study FROM member INDEXED BY member_open CROSS JOIN study "
+            "USING (study) WHERE settled = 0 AND ended_at < ?",
             (ended_before,),
         )
         if not old:
@@ -441,8 +437,11 @@ _SUMMARIES = (
     "WHERE study = member.study AND sender = member.party), "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
     "WHERE study = member.study AND party = member.party AND acknowledged = 1) "
-    "FROM member CROSS JOIN study ON study.study = member.study WHERE member.party = ?"
+    "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
+    "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
 )
+_ALL_SUMMARIES = _SUMMARIES.format(index="member_of", which="")
+_OPEN_SUMMARIES = _SUMMARIES.format(index="member_open", which="AND settled = 0")
 _RECORDS = (
     "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, '') "
     "FROM study LEFT JOIN abort_request USING (study)"
