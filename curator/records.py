@@ -81,6 +81,7 @@ class Summary:
         approved: whether the party approved.
         submitted: the newest message of the party that is on disk here.
         acknowledged: the newest message to the party that the party acknowledged.
+        queued: the newest message to the party.
     """
 
     study: bytes
@@ -89,6 +90,7 @@ class Summary:
     approved: bool
     submitted: int
     acknowledged: int
+    queued: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,9 +158,9 @@ class Store:
         return [
             Summary(
                 study=bytes(study), name=name, state=StudyState(state), approved=bool(approved),
-                submitted=submitted, acknowledged=acknowledged,
+                submitted=submitted, acknowledged=acknowledged, queued=queued,
             )
-            for study, name, state, approved, submitted, acknowledged in rows
+            for study, name, state, approved, submitted, acknowledged, queued in rows
         ]  # fmt: skip
 
     def study(self, study: bytes) -> Study:
@@ -436,7 +436,9 @@ _SUMMARIES = (
     "(SELECT COALESCE(MAX(sequence), 0) FROM incoming "
     "WHERE study = member.study AND sender = member.party), "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND party = member.party AND acknowledged = 1) "
+    "WHERE study = member.study AND party = member.party AND acknowledged = 1), "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
+    "WHERE study = member.study AND party = member.party) "
     "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
     "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
 )

@@ -316,4 +316,5 @@ def _summary(study: Summary) -> pb.StudySummary:
         approved=study.approved,
         submitted=study.submitted,
         acknowledged=study.acknowledged,
+        queued=study.queued,
     )

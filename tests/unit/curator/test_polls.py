@@ -39,6 +39,7 @@ def test_an_ended_study_is_listed_until_the_party_has_acknowledged_its_end(stage
     stage.store.acknowledge(digest, "north", newest - 1)
     (listed,) = studies.summaries("north", with_ended=False)
     assert (listed.state, listed.acknowledged) == (StudyState.DONE, newest - 1)
+    assert listed.queued == newest, "so that the party sees what it has not acknowledged"
     assert listed.submitted == stage.store.newest_incoming(digest, "north") > 0
     acknowledge_all(stage, "north")
     assert names(studies) == []
