@@ -133,11 +133,13 @@ class StudyNode:
             case StudyState.RUNNING:
                 self._current()
                 self.open_step()
-                self._pause.end()
-                if record.cause:  # of a failure that is over
-                    self._store.note_cause(self.digest, "")
-            case StudyState.PUBLISHING if not self._publishing:
-                self._publish_later()
+            case StudyState.PUBLISHING:
+                if not self._publishing:
+                    self._publish_later()
+                return
+        self._pause.end()
+        if record.cause:  # of a failure that is over
+            self._store.note_cause(self.digest, "")
 
     def _fail(self, what: str, error: Exception) -> None:
         """Say why the study does not go on now, and pause."""
@@ -295,7 +297,9 @@ class StudyNode:
     def _start_when_all_approved(self) -> None:
         if self.record.state is not StudyState.WAITING:
             return
-        if set(self.names) - set(self._store.approvals(self.digest)):
+        # Of the study itself: one that cannot be read is seen before its last approval.
+        members = {member.name for member in self.study.members}
+        if members - set(self._store.approvals(self.digest)):
             return
         self._make_key()
         work = self._begin()
