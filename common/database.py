@@ -13,9 +13,12 @@ old blocks: put the file on an encrypted disk if that matters.
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,13 +26,16 @@ from typing import Any
 
 from common.errors import InputError, LocalError
 
+logger = logging.getLogger(__name__)
+
 Value = int | str | bytes | None
 
 _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON")
 _BUSY_S = 30  # another command of the same owner may be writing to the file
-# Of all tables of both services; raised whenever one of them changes. A file of before there were
-# versions says 0, and has the tables of version 1.
-_VERSION = 1
+_START_S = 20.0  # for a check at the start of a service
+_CHECK_EVERY = 1_000  # steps of SQLite, between two looks at the clock
+# Of all tables of both services; raised whenever one of them changes. A new file says 0.
+_VERSION = 2
 
 
 class Database:
@@ -37,6 +43,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.commits = 0  # of this process
         self._lock = threading.RLock()
         try:
             _make_private(path)
@@ -53,7 +60,7 @@ class Database:
     def _check_version(self) -> None:
         """Leave alone what another version of this program has written."""
         ((written,),) = self.rows("PRAGMA user_version")
-        if written == 0:
+        if written == 0 and self.rows("SELECT 1 FROM sqlite_schema LIMIT 1") == []:
             self.add_tables(f"PRAGMA user_version={_VERSION};")
         elif written != _VERSION:
             self._connection.close()
@@ -71,15 +78,41 @@ class Database:
             self._connection.close()
             raise InputError(_words(self.path, error)) from error
 
-    def check(self) -> None:
-        """Read the whole file.
+    def check(self, *, within_s: float = math.inf) -> bool:
+        """Read the whole file, unless that takes too long; whether all of it was read.
 
         Raises:
             LocalError: it is damaged.
         """
-        ((found,), *_) = self.rows("PRAGMA quick_check(1)")
+        until = time.monotonic() + within_s
+        with self._lock:
+            self._connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
+            try:
+                ((found,), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+                    return False
+                raise LocalError(_unreadable(self.path, error)) from error
+            except sqlite3.Error as error:
+                raise LocalError(_unreadable(self.path, error)) from error
+            finally:
+                self._connection.set_progress_handler(None, 0)
         if found != "ok":
+            found = " ".join(found.split())
             raise LocalError(f"{self.path} is damaged ({found}); {_REMEDIES['damaged']}")
+        return True
+
+    def check_at_start(self) -> None:
+        """Refuse to run on a damaged file; of a very large one, what there is time for is read.
+
+        Raises:
+            LocalError: it is damaged.
+        """
+        if not self.check(within_s=_START_S):
+            logger.warning(
+                "%s: not all of it was checked for damage in %d s. Run `parley doctor`, which "
+                "reads all of it", self.path, _START_S,
+            )  # fmt: skip
 
     def close(self) -> None:
         """Close the file."""
@@ -100,6 +133,7 @@ class Database:
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
                 self._connection.execute("COMMIT")
+                self.commits += 1
             except sqlite3.Error as error:
                 self._roll_back()
                 raise LocalError(
@@ -132,9 +166,7 @@ class Database:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise LocalError(
-                f"{self.path} could not be read ({error}); {_remedy(error)}"
-            ) from error
+            raise LocalError(_unreadable(self.path, error)) from error
 
 
 _REMEDIES = {
@@ -160,6 +192,10 @@ def _remedy(error: Exception) -> str:
         _CAUSES.get(code, ""),
         "look at the file, its folder and the disk, and let no other program use it",
     )
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    return f"{path} could not be read ({error}); {_remedy(error)}"
 
 
 def _words(path: Path, error: Exception) -> str:

@@ -113,15 +113,15 @@ def read_settings(
         raise InputError(f"{origin}: {error}") from None
 
 
-def check_seconds(key: str, value: float) -> None:
+def check_seconds(key: str, value: float, *, most: float = MOST_S) -> None:
     """Refuse a duration that is not finite, or is too short or too long to wait for.
 
     Raises:
         InputError: naming the key and the range.
     """
-    if not (math.isfinite(value) and LEAST_S <= value <= MOST_S):
+    if not (math.isfinite(value) and LEAST_S <= value <= most):
         raise InputError(
-            f"{key}: {value} is not a usable duration. Set {LEAST_S} to {MOST_S:.0f} seconds"
+            f"{key}: {value} is not a usable duration. Set {LEAST_S} to {most:.0f} seconds"
         )
 
 

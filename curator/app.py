@@ -34,6 +34,7 @@ from curator.server.service import CuratorServer
 from curator.store import Store
 from curator.studies import Studies
 from curator.surroundings import Outcome
+from curator.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ PREFIX = "PARLEY_CURATOR_"
 STORE = "curator.db"
 MOST_STREAMS = 10_000  # each is a thread
 _LOOK_EVERY_S = 1.0  # for what `parley curator study` writes into the file
+LONGEST_DEADLINE_S = 366 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,9 @@ class CuratorSettings:
         frame_timeout_s: how long a party may take to send or to take a frame of 1 MiB; a call that
             takes longer is ended.
         grace_s: how long calls under way may take when the curator is stopped; at most a day.
+        step_deadline_s: how long a step may wait for parties before its study is overdue: the log,
+            `study status`, the metrics and the dashboard say so.
+        end_overdue: whether an overdue study ends; what it cost so far stays charged.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
         reflection: whether callers with a certificate may list the calls there are, as gRPC tools
@@ -77,6 +82,8 @@ class CuratorSettings:
     most_streams: int = 200
     frame_timeout_s: float = 60.0
     grace_s: float = 20.0
+    step_deadline_s: float = 3600.0
+    end_overdue: bool = False
     log_level: str = "info"
     metrics: str = ""
     reflection: bool = False
@@ -84,6 +91,11 @@ class CuratorSettings:
     dashboard_listen: str = "127.0.0.1:7444"
     dashboard_actions: bool = False
     dashboard_operators: Path | None = None
+
+    @property
+    def step_deadline(self) -> dt.timedelta:
+        """How long a step may wait for parties."""
+        return dt.timedelta(seconds=self.step_deadline_s)
 
     @property
     def dashboard_place(self) -> Place | None:
@@ -107,6 +119,7 @@ class CuratorSettings:
         check_whole("most_streams", self.most_streams, most=MOST_STREAMS)
         check_seconds("grace_s", self.grace_s)
         check_seconds("frame_timeout_s", self.frame_timeout_s)
+        check_seconds("step_deadline_s", self.step_deadline_s, most=LONGEST_DEADLINE_S)
         check_level(self.log_level)
 
 
@@ -119,7 +132,7 @@ def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
 
 
 def propose(settings: CuratorSettings, study: Study, *, clock: Callable[[], dt.datetime]) -> None:
-    """Offer a study to its parties; a running curator notices it when a party calls."""
+    """Offer a study to its parties; a running curator notices it within a second."""
     plan_of(study)  # refuses a study that could never be run
     with _opened(settings) as store:
         store.propose(study, at=clock().astimezone(dt.UTC).isoformat(timespec="seconds"))
@@ -162,7 +175,9 @@ def serve(
             store, make_plan=make_plan, publish=publish, clock=clock,
             later=lambda task: background.submit(task).add_done_callback(_log_failure),
         )  # fmt: skip
+        store.check_at_start()
         studies.open()
+        upkeep = Upkeep(studies, deadline=settings.step_deadline, end_overdue=settings.end_overdue)
         server = CuratorServer(
             studies,
             files=files,
@@ -178,15 +193,17 @@ def serve(
         watched = Service(
             studies=studies, presence=server.presence, calls=server.calls, files=files,
             clock=clock, software=software, actions=settings.dashboard_actions,
+            deadline=settings.step_deadline,
         )  # fmt: skip
         try:
             with _watched(settings, watched):
                 watch = ExpiryWatch(clock)
                 while not stopping.wait(_LOOK_EVERY_S):
-                    _look(studies)
+                    _look(studies, upkeep)
                     watch.look(files)
         finally:
             server.stop(grace_s=settings.grace_s)
+            _write_calls(upkeep)
 
 
 @contextmanager
@@ -203,18 +220,32 @@ def _watched(settings: CuratorSettings, service: Service) -> Iterator[None]:
     """With the metrics and the dashboard that the settings ask for."""
     store, calls, files = service.studies.store, service.calls, service.files
     with (
-        serving_metrics(settings.metrics, lambda: curator_samples(store, calls, files)),
+        serving_metrics(
+            settings.metrics,
+            lambda: curator_samples(
+                store, calls, files, deadline=service.deadline, now=service.clock()
+            ),
+        ),
         serving_dashboard(settings.dashboard_place, service),
     ):
         yield
 
 
-def _look(studies: Studies) -> None:
-    """What a command wrote into the file meanwhile; one that cannot be used stops nobody."""
+def _look(studies: Studies, upkeep: Upkeep) -> None:
+    """See to what a command wrote into the file, and to what is due; a failure stops nothing."""
     try:
         studies.open()
+        upkeep.look()
     except ParleyError as error:
         logger.error("looking for new studies: %s", error)
+
+
+def _write_calls(upkeep: Upkeep) -> None:
+    """Before the end; a full disk does not change how the service ends."""
+    try:
+        upkeep.write_calls()
+    except ParleyError as error:
+        logger.error("when parties called last is not on disk: %s", error)
 
 
 def _log_failure(done: Future[None]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from common.metrics import Sample
 from common.wire.credentials import CredentialFiles
 from curator.records import StudyState
 from curator.store import Store
+from curator.waiting import overdue, waited
 
 
 class CallCounter:
@@ -43,8 +45,23 @@ class CallCounter:
         ]
 
 
-def curator_samples(store: Store, calls: CallCounter, files: CredentialFiles) -> Iterator[Sample]:
-    """Everything, as it is now."""
+def curator_samples(
+    store: Store,
+    calls: CallCounter,
+    files: CredentialFiles,
+    *,
+    deadline: dt.timedelta,
+    now: dt.datetime,
+) -> Iterator[Sample]:
+    """Everything, as it is now.
+
+    Args:
+        store: of the studies.
+        calls: that parties made.
+        files: the curator's certificate.
+        deadline: how long a step may wait for parties.
+        now: the time.
+    """
     states = store.count_by_state()
     for state in StudyState:
         yield Sample(
@@ -54,6 +71,7 @@ def curator_samples(store: Store, calls: CallCounter, files: CredentialFiles) ->
             value=states.get(state, 0),
             labels={"state": state.value},
         )
+    yield from _waiting_samples(store.waiting_since(), deadline=deadline, now=now)
     yield from calls.samples()
     yield Sample(
         name="parley_certificate_expires_seconds",
@@ -61,3 +79,23 @@ def curator_samples(store: Store, calls: CallCounter, files: CredentialFiles) ->
         kind="gauge",
         value=files.load().certificate.not_valid_after_utc.timestamp(),
     )
+
+
+def _waiting_samples(
+    waiting: Mapping[bytes, str], *, deadline: dt.timedelta, now: dt.datetime
+) -> Iterator[Sample]:
+    """Of running studies only, so that the labels do not grow with those there ever were."""
+    yield Sample(
+        name="parley_curator_overdue_studies",
+        help="Studies that wait for parties for longer than step_deadline_s.",
+        kind="gauge",
+        value=len(overdue(waiting, deadline=deadline, now=now)),
+    )
+    for study, since in sorted(waiting.items()):
+        yield Sample(
+            name="parley_curator_waiting_seconds",
+            help="How long a running study waits for a call or an answer of a party.",
+            kind="gauge",
+            value=max(0.0, waited(since, now).total_seconds()),
+            labels={"study": study.hex()[:16]},
+        )

@@ -8,8 +8,14 @@ it the stored messages again brings it back.
 `StudyFinished` says that the release is made, so it is queued when it is: between the last result
 and the release the study is PUBLISHING, and a crash there makes the release again.
 
-    node = StudyNode(study, ...)
-    node.resume()                              # goes on where a crash stopped it
+A party charges its ledger when a step is opened, so the message that opens a step is held back
+until every owner of the step is online: what one owner pays must not wait for another that is gone.
+It is held in the store, in the transaction of the message that caused it.
+
+What fails for want of room or files is tried again, with growing pauses.
+
+    node = StudyNode(digest, names, ...)
+    node.resume()                              # goes on where a crash or a failure stopped it
     node.approve("north", signature)           # the last approval starts the study
     node.receive("north", 1, body)             # for every message, in order; duplicates do no harm
 """
@@ -19,7 +25,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -29,6 +36,7 @@ from common.messages import (
     MOST_TEXT,
     Message,
     PartyRefused,
+    StepOpened,
     StudyAborted,
     StudyFinished,
     ToCurator,
@@ -37,12 +45,14 @@ from common.messages import (
 from common.privacy.randomness import KeyedRandomSource
 from common.rounds import needs_key
 from common.study import Study
+from common.subn.steps import Step
 from common.wire import approval, codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.effects import Effect, Fail, Finish, Send
 from curator.progress import chosen_links, step_record
-from curator.records import Record, StudyState
+from curator.records import Record, StudyState, Word
 from curator.surroundings import Outcome, Surroundings
+from curator.waiting import Pause, Waiting
 from curator.work import Work, effect_name
 
 logger = logging.getLogger(__name__)
@@ -52,38 +62,123 @@ _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier k
 
 
 class StudyNode:
-    """One study at the curator. Threads may share it."""
+    """One study at the curator. Threads may share it.
 
-    def __init__(self, study: Study, around: Surroundings) -> None:
-        self.study = study
-        self.names = tuple(member.name for member in study.members)
+    Args:
+        digest: of the study; its text is read when it is needed.
+        names: of its parties.
+        around: what it shares with other studies.
+    """
+
+    def __init__(self, digest: bytes, names: tuple[str, ...], around: Surroundings) -> None:
+        self.digest, self.names = digest, names
         self._around = around
         self._store = around.store
         self._lock = threading.RLock()
+        self._study: Study | None = None
         self._work: Work | None = None
-        self._waiting_for: tuple[str, ...] = ()
+        self._waiting = Waiting()
+        self._pause = Pause()
+        self._publishing = False
+
+    @property
+    def study(self) -> Study:
+        """What was agreed.
+
+        Raises:
+            InputError: this version of the program cannot read it.
+        """
+        if self._study is None:
+            self._study = self._store.study(self.digest)
+        return self._study
 
     @property
     def record(self) -> Record:
         """Where the study stands."""
-        return self._store.record(self.study.digest)
+        return self._store.record(self.digest)
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """The parties whose next word would bring the study on."""
         if self.record.state is StudyState.WAITING:
-            approved = self._store.approvals(self.study.digest)
+            approved = self._store.approvals(self.digest)
             return tuple(name for name in self.names if name not in approved)
-        return self._waiting_for
+        return self._waiting.names
+
+    @property
+    def holds_a_step(self) -> bool:
+        """Whether the next step is opened when all of its owners call."""
+        return self._waiting.word is Word.CALL
 
     def resume(self) -> None:
-        """Go on where the last process stopped."""
-        with self._lock:
-            self._start_when_all_approved()
-            if self.record.state is StudyState.RUNNING:
+        """Go on where the last process or a failure stopped; after a failure, not at every call.
+
+        A study that is at work goes on already, and is left alone.
+        """
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._pause.is_over():
+                self._go_on()
+        except Exception as error:  # noqa: BLE001  # the other studies go on
+            self._fail("the study cannot go on", error)
+        finally:
+            self._lock.release()
+
+    def _go_on(self) -> None:
+        record = self.record
+        match record.state:
+            case StudyState.WAITING:
+                self._start_when_all_approved()
+            case StudyState.RUNNING:
                 self._current()
-            elif self.record.state is StudyState.PUBLISHING:
-                self._around.later(self._publish)
+                self.open_step()
+            case StudyState.PUBLISHING:
+                if not self._publishing:
+                    self._publish_later()
+                return
+        self._pause.end()
+        if record.cause:  # of a failure that is over
+            self._store.note_cause(self.digest, "")
+
+    def _fail(self, what: str, error: Exception) -> None:
+        """Say why the study does not go on now, and pause."""
+        self._pause.lengthen()
+        defect = None if isinstance(error, ParleyError | OSError) else error
+        logger.error("study %s: %s: %s", self.digest.hex()[:16], what, error, exc_info=defect)
+        cause = f"{what}: {error}. The curator tries again by itself"
+        try:
+            if self.record.cause != cause:
+                self._store.note_cause(self.digest, cause)
+        except ParleyError as full:  # the same disk may be full
+            logger.error("study %s: the cause is not on disk: %s", self.digest.hex()[:16], full)
+
+    def called(self, party: str) -> None:
+        """Note a call of one of the parties: a step may have waited for it."""
+        self._around.presence.saw(party, self._around.clock())
+        if self.holds_a_step:
+            self.open_step()
+
+    def open_step(self) -> None:
+        """Open the step that is held, if all of its owners are online by now."""
+        with self._lock:
+            if not self.holds_a_step:
+                return
+            work, body = self._current(), self._store.held(self.digest)
+            step = work.role.current_step
+            if step is None or body is None:
+                return
+            absent = self._around.absent(step.parties)
+            if absent == self._waiting.names:
+                return
+            with self._rebuilt_on_failure(), self._store.transaction():
+                if not absent:
+                    self._store.release_held(self.digest)
+                    self._queue_step(work, step, body)
+                waiting = self._note_waiting(work, absent)
+            self._waiting = waiting
+        if not absent:
+            self._around.changed(self.digest, self.names)
 
     def approve(self, party: str, signature: bytes) -> StudyState:
         """A party's owner approved; the last approval starts the study.
@@ -92,15 +187,14 @@ class StudyNode:
             WireError: APPROVAL_INVALID, or STUDY_CLOSED.
         """
         identity = next(m.identity for m in self.study.members if m.name == party)
-        approval.require(
-            study=self.study.digest, party=party, signature=signature, identity=identity
-        )
+        approval.require(study=self.digest, party=party, signature=signature, identity=identity)
         with self._lock:
             state = self.record.state
             if state in (StudyState.REFUSED, StudyState.FAILED):
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
             with self._store.transaction():
-                self._store.approve(self.study.digest, party, signature, at=self._around.now())
+                self._store.approve(self.digest, party, signature, at=self._around.now())
+            self.called(party)
             self._start_when_all_approved()
             return self.record.state
 
@@ -116,7 +210,7 @@ class StudyNode:
                 return state
             if state not in (StudyState.WAITING, StudyState.RUNNING):
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
-            approved = party in self._store.approvals(self.study.digest)
+            approved = party in self._store.approvals(self.digest)
             word = "withdrew" if approved else "declined"
             self._end_early(StudyState.REFUSED, f"party {party!r} {word}: {reason}")
             return StudyState.REFUSED
@@ -144,8 +238,9 @@ class StudyNode:
             RemoteProtocolError: the message is not allowed now; nothing changed.
             LocalError: the store could not be written; the same message can come again.
         """
-        digest = self.study.digest
+        digest = self.digest
         with self._lock:
+            self.called(party)
             newest = self._store.newest_incoming(digest, party)
             if sequence > newest + 1:
                 raise WireError(ErrorCode.OUT_OF_ORDER, f"message {sequence} after {newest}")
@@ -157,7 +252,7 @@ class StudyNode:
             self.require_running()
             effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
             if self.record.state is StudyState.PUBLISHING:
-                self._around.later(self._publish)
+                self._publish_later()
         # Only whoever is sent something is woken: with K parties most messages cause none.
         self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
@@ -175,67 +270,78 @@ class StudyNode:
 
     def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> list[Effect]:
         work = self._current()
-        drawn = work.drawn
+        refused = isinstance(message, PartyRefused)
+        if self.holds_a_step and not refused:
+            raise WireError(ErrorCode.OUT_OF_TURN, "the step is not open yet")
         number, step = work.role.step_number, work.role.current_step
-        try:
+        with self._rebuilt_on_failure():
             effects = work.role.receive(party, message)
             with self._store.transaction():
                 self._store.add_incoming(
-                    self.study.digest, party, sequence, body,
+                    self.digest, party, sequence, body,
                     effects=[effect_name(effect) for effect in effects], at=self._around.now(),
                 )  # fmt: skip
                 if links := chosen_links(self.study, step, message) if effects else ():
-                    self._store.note_links(self.study.digest, number, links)
+                    self._store.note_links(self.digest, number, links)
                 self._note(message, len(body), party, sent=True)
-                refused = isinstance(message, PartyRefused)
-                self._execute(work, effects, StudyState.REFUSED if refused else StudyState.FAILED)
+                ending = StudyState.REFUSED if refused else StudyState.FAILED
+                waiting = self._execute(work, effects, ending)
+        self._waiting = waiting
+        work.note_step()
+        return effects
+
+    @contextmanager
+    def _rebuilt_on_failure(self) -> Iterator[None]:
+        """Forget the role if it, or its randomness, may be ahead of the store after a failure."""
+        work = self._current()
+        drawn = work.drawn
+        try:
+            yield
         except BaseException as error:
-            # The role may be ahead of the store now, or its streams may be; the next message
-            # rebuilds it.
             if not isinstance(error, RemoteProtocolError) or work.drawn != drawn:
                 self._work = None
             raise
-        self._waiting_for = work.note_step()
-        return effects
 
     def _start_when_all_approved(self) -> None:
         if self.record.state is not StudyState.WAITING:
             return
-        if set(self.names) - set(self._store.approvals(self.study.digest)):
+        # Of the study itself: one that cannot be read is seen before its last approval.
+        members = {member.name for member in self.study.members}
+        if members - set(self._store.approvals(self.digest)):
             return
         self._make_key()
         work = self._begin()
         effects = work.role.start()
         with self._store.transaction():
-            self._store.move(self.study.digest, StudyState.RUNNING, step=0, phase="")
-            self._execute(work, effects, StudyState.FAILED)
-        self._work = work
-        self._waiting_for = work.note_step()
-        logger.info("study %s: every party approved, it begins", self.study.digest.hex()[:16])
-        self._around.changed(self.study.digest, self.names)
+            self._store.move(self.digest, StudyState.RUNNING, step=0, phase="")
+            waiting = self._execute(work, effects, StudyState.FAILED)
+        self._work, self._waiting = work, waiting
+        work.note_step()
+        logger.info("study %s: every party approved, it begins", self.digest.hex()[:16])
+        self._around.changed(self.digest, self.names)
 
     def _make_key(self) -> None:
-        if needs_key(self.study) and self._store.paillier_key(self.study.digest) is None:
+        if needs_key(self.study) and self._store.paillier_key(self.digest) is None:
             source = KeyedRandomSource(
-                self._store.step_key(self.study.digest, _KEY_STEP), private=self._store.private
+                self._store.step_key(self.digest, _KEY_STEP), private=self._store.private
             )
             key = generate_key_pair(self.study.key_bits, source)
-            self._store.keep_paillier_key(self.study.digest, key)
+            self._store.keep_paillier_key(self.digest, key)
 
-    def _execute(self, work: Work, effects: Sequence[Effect], ending: StudyState) -> None:
-        """Write the effects down in order, in the caller's transaction."""
-        digest, encoded = self.study.digest, _Encoder()
+    def _execute(self, work: Work, effects: Sequence[Effect], ending: StudyState) -> Waiting:
+        """Write the effects down in order, in the caller's transaction; who is waited for then."""
+        digest, encoded = self.digest, _Encoder()
         step = work.role.current_step
         phase = step.phase if step else ""
+        opening: bytes | None = None
         if effects:
             self._store.move(digest, StudyState.RUNNING, step=work.role.step_number, phase=phase)
-            if step is not None:
-                opened = step_record(self.study, work.role.step_number, step, at=self._around.now())
-                self._store.note_step(digest, opened)
         for effect in effects:
             match effect:
                 case Send(message=StudyFinished()):
                     continue  # is queued when the release is made
+                case Send(message=StepOpened()):
+                    opening = encoded(effect.message)  # the same to all, and the last to each
                 case Send():
                     body = encoded(effect.message)
                     self._store.queue(digest, effect.to, body)
@@ -249,33 +355,73 @@ class StudyNode:
                     )
                 case _:
                     assert_never(effect)
+        absent: tuple[str, ...] = ()
+        if opening is not None and step is not None:
+            absent = self._open_or_hold(work, step, opening)
+        return self._note_waiting(work, absent)
+
+    def _open_or_hold(self, work: Work, step: Step, body: bytes) -> tuple[str, ...]:
+        """Open a step, or hold it if owners of it are not online; these."""
+        absent = self._around.absent(step.parties)
+        if absent:
+            self._store.hold(self.digest, body)
+            logger.info(
+                "study %s: step %d is opened when %s calls", self.digest.hex()[:16],
+                work.role.step_number + 1, ", ".join(absent),
+            )  # fmt: skip
+        else:
+            self._queue_step(work, step, body)
+        return absent
+
+    def _queue_step(self, work: Work, step: Step, body: bytes) -> None:
+        opened = codec.decode_to_party(body)
+        for name in self.names:
+            self._store.queue(self.digest, name, body)
+            self._note(opened, len(body), name, sent=False, phase=step.phase)
+        number = work.role.step_number
+        shown = step_record(self.study, number, step, at=self._around.now())
+        self._store.note_step(self.digest, shown)
+
+    def _note_waiting(self, work: Work, absent: tuple[str, ...]) -> Waiting:
+        """Note whom the study waits for now, in the caller's transaction."""
+        waiting = Waiting(
+            step=work.role.step_number,
+            word=Word.CALL if absent else Word.ANSWER,
+            names=absent or work.role.waiting_for,
+        )
+        return waiting.note(self._store, self.digest, self._waiting, at=self._around.now())
+
+    def _publish_later(self) -> None:
+        self._publishing = True
+        self._around.later(self._publish)
 
     def _publish(self) -> None:
         """Make the release, tell everybody, close the study."""
         with self._lock:
-            if self.record.state is not StudyState.PUBLISHING:
-                return
-            work = self._current()
-            outcome = Outcome(
-                study=self.study,
-                model=work.role.model(),
-                steps=tuple(work.steps.values()),
-                results=work.role.results,
-                private=self._store.private,
-                traffic=self._store.traffic.phases(self.study.digest),
-            )
             try:
-                place = self._around.publish(outcome)
-            except (ParleyError, OSError) as error:
-                logger.exception("study %s: no release", self.study.digest.hex()[:16])
-                cause = f"the release cannot be made: {error}. Restart the curator to try again"
-                self._store.note_cause(self.study.digest, cause)
-                return
-            self._finish(StudyState.DONE, StudyFinished(study=self.study.digest), place=str(place))
+                if self.record.state is StudyState.PUBLISHING:
+                    place = self._around.publish(self._outcome())
+                    told = StudyFinished(study=self.digest)
+                    self._finish(StudyState.DONE, told, place=str(place))
+            except Exception as error:  # noqa: BLE001  # tried again
+                self._fail("the release cannot be made", error)
+            finally:
+                self._publishing = False
+
+    def _outcome(self) -> Outcome:
+        work = self._current()
+        return Outcome(
+            study=self.study,
+            model=work.role.model(),
+            steps=tuple(work.steps.values()),
+            results=work.role.results,
+            private=self._store.private,
+            traffic=self._store.traffic.phases(self.digest),
+        )
 
     def _end_early(self, state: StudyState, cause: str) -> None:
         cause = cause[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
-        told = StudyAborted(study=self.study.digest, reason=cause)
+        told = StudyAborted(study=self.digest, reason=cause)
         self._finish(state, told, cause=cause)
 
     def _finish(
@@ -284,14 +430,12 @@ class StudyNode:
         body = codec.encode_to_party(told)
         with self._store.transaction():
             for name in self.names:
-                self._store.queue(self.study.digest, name, body)
+                self._store.queue(self.digest, name, body)
                 self._note(told, len(body), name, sent=False)
-            self._store.end(
-                self.study.digest, state, cause=cause, place=place, at=self._around.now()
-            )
-        self._work, self._waiting_for = None, ()
-        logger.info("study %s: %s", self.study.digest.hex()[:16], state.value)
-        self._around.changed(self.study.digest, self.names)
+            self._store.end(self.digest, state, cause=cause, place=place, at=self._around.now())
+        self._work, self._waiting = None, Waiting()
+        logger.info("study %s: %s", self.digest.hex()[:16], state.value)
+        self._around.changed(self.digest, self.names)
 
     def _note(
         self, message: Message, size: int, party: str, *, sent: bool, phase: str = ""
@@ -301,7 +445,7 @@ class StudyNode:
         )
 
     def _begin(self) -> Work:
-        key = self._store.paillier_key(self.study.digest) if needs_key(self.study) else None
+        key = self._store.paillier_key(self.digest) if needs_key(self.study) else None
         return Work(self.study, self._around, key)
 
     def _current(self) -> Work:
@@ -310,10 +454,11 @@ class StudyNode:
             work = self._begin()
             work.role.start()
             work.note_step()
-            for message in self._store.incoming(self.study.digest):
+            for message in self._store.incoming(self.digest):
                 work.replay(message.sender, message.body, message.effects)
             self._work = work
-            self._waiting_for = work.note_step()
+            number = work.role.step_number
+            self._waiting = Waiting.on_disk(self._store, self.digest, step=number)
         return self._work
 
 

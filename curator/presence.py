@@ -1,4 +1,8 @@
-"""When each party was last heard of, and who is connected now. In memory: it is about now."""
+"""When each party was last heard of, and who is connected now. In memory: it is about now.
+
+A party is online while it waits for work, and for a minute after a call; unless it hung up, which
+a node that dies does, and has not called since.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,15 @@ class Presence:
         self._lock = threading.Lock()
         self._seen: dict[str, dt.datetime] = {}
         self._streams: Counter[str] = Counter()
+        self._hung_up: set[str] = set()
 
-    def saw(self, party: str, at: dt.datetime) -> None:
-        """A party made a call."""
+    def saw(self, party: str, at: dt.datetime) -> bool:
+        """Note that a party made a call; whether it was not online before."""
         with self._lock:
+            away = not self._is_online(party, at)
             self._seen[party] = at
+            self._hung_up.discard(party)
+            return away
 
     @contextmanager
     def listening(self, party: str) -> Iterator[None]:
@@ -34,6 +42,8 @@ class Presence:
         finally:
             with self._lock:
                 self._streams[party] -= 1
+                if not self._streams[party]:
+                    self._hung_up.add(party)
 
     def seen(self) -> Mapping[str, dt.datetime]:
         """When every party was last heard of, since the curator started."""
@@ -43,5 +53,13 @@ class Presence:
     def online(self, at: dt.datetime) -> frozenset[str]:
         """Who is connected, or was heard of just now."""
         with self._lock:
-            recent = {name for name, seen in self._seen.items() if at - seen < ONLINE_FOR}
-            return frozenset(recent | {name for name, number in self._streams.items() if number})
+            known = self._seen.keys() | self._streams.keys()
+            return frozenset(name for name in known if self._is_online(name, at))
+
+    def _is_online(self, party: str, at: dt.datetime) -> bool:
+        if self._streams[party]:
+            return True
+        seen = self._seen.get(party)
+        if seen is None or party in self._hung_up:
+            return False
+        return abs(at - seen) < ONLINE_FOR  # also when the clock was set back since

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+UNREADABLE = "this version of parley cannot read its text"
+
 
 class StudyState(enum.StrEnum):
     """Where a study stands."""
@@ -45,6 +47,50 @@ class Record:
     cause: str
     place: str
     abort_asked: str
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether the study does not go on because this version cannot read its text."""
+        return UNREADABLE in self.cause
+
+
+class Word(enum.StrEnum):
+    """What a running study waits for from a party."""
+
+    CALL = "call"  # the next step is opened when all of its owners call
+    ANSWER = "answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A party that a running study waits for, and since when."""
+
+    party: str
+    word: Word
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A study as one of its parties needs to know it.
+
+    Attributes:
+        study: its digest.
+        name: for people.
+        state: where it stands.
+        approved: whether the party approved.
+        submitted: the newest message of the party that is on disk here.
+        acknowledged: the newest message to the party that the party acknowledged.
+        queued: the newest message to the party.
+    """
+
+    study: bytes
+    name: str
+    state: StudyState
+    approved: bool
+    submitted: int
+    acknowledged: int
+    queued: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

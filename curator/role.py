@@ -93,6 +93,7 @@ class CuratorRole:
         self._results: list[bytes] = []
         self._sum: SumCurator | None = None
         self._missing_chunks: set[tuple[str, int]] = set()
+        self._missing_relays: dict[str, int] = {}
         self._missing_seeds: set[str] = set()
         self._seen: set[tuple[str, bytes]] = set()
 
@@ -126,6 +127,9 @@ class CuratorRole:
             return step.parties
         if step is None:
             return ()
+        for name, missing in self._missing_relays.items():
+            if missing:
+                return (name,)  # nothing reaches the parties after it in the ring
         return tuple(sorted({name for name, _ in self._missing_chunks}))
 
     def model(self) -> Model:
@@ -201,6 +205,8 @@ class CuratorRole:
             study=message.study, step=message.step, sender=sender, envelope=message.envelope
         )
         effects: list[Effect] = [Send(to=message.recipient, message=relayed)]
+        if self._missing_relays.get(sender):
+            self._missing_relays[sender] -= 1
         if self._state is State.AWAITING_SEEDS:
             self._missing_seeds.discard(message.recipient)
             if not self._missing_seeds:
@@ -268,6 +274,9 @@ class CuratorRole:
         submitters = [name for name in plan.parties if plan.successor(name) is None]
         self._missing_chunks = {
             (name, chunk) for name in submitters for chunk in range(plan.chunks)
+        }
+        self._missing_relays = {
+            name: plan.chunks for name in plan.parties if name not in submitters
         }
         return self._sum.selector or b""
 

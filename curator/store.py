@@ -6,16 +6,17 @@ was queued for the parties is sent as it was, byte for byte. Messages to a party
 3, ... and so are messages from it; a message of many recipients is kept once.
 
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
-The queues stay until the parties have acknowledged them.
+A queue stays until its party has acknowledged it, at most `KEEP_QUEUES` after the end.
 
 Not here: what messages mean, and when a study starts. `curator.node` knows.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -28,8 +29,20 @@ from common.study import Study
 from common.traffic import TrafficLog
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.progress import Links, StepRecord
-from curator.records import Incoming, Queued, Record, StudyState
+from curator.records import (
+    UNREADABLE,
+    Awaited,
+    Incoming,
+    Queued,
+    Record,
+    StudyState,
+    Summary,
+    Word,
+)
 from curator.tables import TABLES
+
+KEEP_QUEUES = dt.timedelta(days=30)  # of an ended study, for a party that does not acknowledge
+_READ_ELSEWHERE = "Go on with the version of parley that the study was offered with"
 
 
 class Store:
@@ -55,9 +68,18 @@ class Store:
         """Whether the keys of steps are secrets: false with a seeded source."""
         return self._source.private
 
+    @property
+    def version(self) -> int:
+        """Another one after every change that this process made."""
+        return self._file.commits
+
     def transaction(self) -> AbstractContextManager[None]:
         """All of the block's changes on disk, or none."""
         return self._file.transaction()
+
+    def check_at_start(self) -> None:
+        """Refuse to run on a damaged file."""
+        self._file.check_at_start()
 
     def enrol(self, name: str, *, identity: bytes, software: str, at: str) -> None:
         """Note who was here, with the identity that it offers for studies."""
@@ -66,16 +88,23 @@ class Store:
                 "INSERT OR REPLACE INTO party VALUES (?, ?, ?, ?)", (name, identity, software, at)
             )
 
-    def identities(self) -> Mapping[str, bytes]:
-        """The identity that every party offered last; empty if it withheld it."""
-        return dict(self._file.rows("SELECT name, identity FROM party ORDER BY name"))
+    def introductions(self) -> Mapping[str, tuple[bytes, str]]:
+        """The identity that every party offered last, empty if withheld, and its software."""
+        rows = self._file.rows("SELECT name, identity, software FROM party")
+        return {name: (bytes(identity), software) for name, identity, software in rows}
+
+    def note_calls(self, calls: Mapping[str, str]) -> None:
+        """Note when parties called last."""
+        with self._file.transaction():
+            for party, at in calls.items():
+                self._file.write("UPDATE party SET seen_at = ? WHERE name = ?", (at, party))
 
     def parties(self) -> Mapping[str, str]:
         """The software that every party called with last."""
         return dict(self._file.rows("SELECT name, software FROM party ORDER BY name"))
 
     def last_calls(self) -> Mapping[str, str]:
-        """When every party called last; a node that runs calls every few seconds."""
+        """When every party called last, to the minute; a node that runs calls every few seconds."""
         return dict(self._file.rows("SELECT name, seen_at FROM party ORDER BY name"))
 
     def propose(self, study: Study, *, at: str) -> None:
@@ -98,13 +127,52 @@ class Store:
                 "ON CONFLICT (study) DO UPDATE SET document = excluded.document",
                 (study.digest, study.name, document, StudyState.WAITING.value, at),
             )
+            for member in study.members:
+                self._file.write(
+                    "INSERT OR IGNORE INTO member VALUES (?, ?, 0)", (study.digest, member.name)
+                )
 
-    def documents(self, *, skip: int) -> list[str]:
-        """The text of every study after the first ones, oldest first."""
-        rows = self._file.rows(
-            "SELECT document FROM study ORDER BY rowid LIMIT -1 OFFSET ?", (skip,)
+    def under_way(self) -> Mapping[bytes, str]:
+        """The studies that are not over, and why the operator wants them ended; empty if not."""
+        return dict(
+            self._file.rows(
+                "SELECT study.study, COALESCE(reason, '') FROM study INDEXED BY study_open "
+                "LEFT JOIN abort_request USING (study) WHERE ended_at IS NULL ORDER BY study.rowid"
+            )
         )
-        return [document for (document,) in rows]
+
+    def members(self, study: bytes) -> tuple[str, ...]:
+        """The parties of a study, in its order; none if there is no such study."""
+        rows = self._file.rows("SELECT party FROM member WHERE study = ? ORDER BY rowid", (study,))
+        return tuple(party for (party,) in rows)
+
+    def summaries(self, party: str, *, with_settled: bool, most: int) -> list[Summary]:
+        """The studies of a party, newest first.
+
+        Args:
+            party: whose.
+            with_settled: those as well that ended and that the party has acknowledged.
+            most: how many.
+        """
+        rows = self._file.rows(_ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES, (party, most))
+        return [
+            Summary(
+                study=bytes(study), name=name, state=StudyState(state), approved=bool(approved),
+                submitted=submitted, acknowledged=acknowledged, queued=queued,
+            )
+            for study, name, state, approved, submitted, acknowledged, queued in rows
+        ]  # fmt: skip
+
+    def study(self, study: bytes) -> Study:
+        """A study, read from its text.
+
+        Raises:
+            InputError: naming the study: this version of the program cannot read it.
+        """
+        ((name, text),) = self._file.rows(
+            "SELECT name, document FROM study WHERE study = ?", (study,)
+        )
+        return read_study(study, name, text)
 
     def document(self, study: bytes) -> str:
         """The text of a study, with the signature under it if it has one."""
@@ -164,6 +232,8 @@ class Store:
             (state.value, cause, place, at, study),
         )
         self._file.write("DELETE FROM secret WHERE study = ?", (study,))
+        self._file.write("DELETE FROM held WHERE study = ?", (study,))
+        self._file.write("DELETE FROM awaited WHERE study = ?", (study,))
         self._file.write("UPDATE incoming SET body = NULL WHERE study = ?", (study,))
 
     def ask_to_abort(self, study: bytes, reason: str, *, at: str) -> None:
@@ -173,14 +243,41 @@ class Store:
                 "INSERT OR IGNORE INTO abort_request VALUES (?, ?, ?)", (study, reason, at)
             )
 
-    def abort_requests(self) -> Mapping[bytes, str]:
-        """The reasons to end the studies that the operator wants ended and that are not over."""
-        return dict(
-            self._file.rows(
-                "SELECT study, reason FROM abort_request JOIN study USING (study) "
-                "WHERE ended_at IS NULL"
+    def hold(self, study: bytes, body: bytes) -> None:
+        """Keep the message that opens a step until it may be sent, in the caller's transaction."""
+        self._file.write("INSERT INTO held VALUES (?, ?)", (study, body))
+
+    def held(self, study: bytes) -> bytes | None:
+        """The message that opens the next step, if it is not to be sent yet."""
+        rows = self._file.rows("SELECT body FROM held WHERE study = ?", (study,))
+        return bytes(rows[0][0]) if rows else None
+
+    def release_held(self, study: bytes) -> None:
+        """Forget the held message, in the caller's transaction: it is queued."""
+        self._file.write("DELETE FROM held WHERE study = ?", (study,))
+
+    def wait_for(self, study: bytes, parties: Iterable[str], word: Word, *, at: str) -> None:
+        """Note that a study waits for parties, too, in the caller's transaction."""
+        for party in parties:
+            self._file.write(
+                "INSERT OR REPLACE INTO awaited VALUES (?, ?, ?, ?)", (study, party, word, at)
             )
+
+    def stop_waiting_for(self, study: bytes, parties: Iterable[str]) -> None:
+        """Note that a study waits for parties no more, in the caller's transaction."""
+        for party in parties:
+            self._file.write("DELETE FROM awaited WHERE study = ? AND party = ?", (study, party))
+
+    def awaited(self, study: bytes) -> list[Awaited]:
+        """Whom a running study waits for."""
+        rows = self._file.rows(
+            "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
         )
+        return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
+
+    def waiting_since(self) -> Mapping[bytes, str]:
+        """The running studies that wait for parties, and since when the longest."""
+        return dict(self._file.rows("SELECT study, MIN(since) FROM awaited GROUP BY study"))
 
     def approve(self, study: bytes, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction; again is harmless."""
@@ -272,6 +369,27 @@ class Store:
                 "(SELECT digest FROM outgoing WHERE study = ? AND acknowledged = 0)",
                 (study, study),
             )
+            self._file.write(
+                "UPDATE member SET settled = 1 WHERE study = ? AND party = ? AND settled = 0 "
+                "AND EXISTS (SELECT 1 FROM study WHERE study = ? AND ended_at IS NOT NULL) "
+                "AND NOT EXISTS (SELECT 1 FROM outgoing "
+                "WHERE study = ? AND party = ? AND acknowledged = 0)",
+                (study, party, study, study, party),
+            )
+
+    def drop_queues(self, *, ended_before: str) -> None:
+        """Drop what parties never acknowledged of studies that ended long ago."""
+        old = self._file.rows(
+            "SELECT DISTINCT study FROM member INDEXED BY member_open CROSS JOIN study "
+            "USING (study) WHERE settled = 0 AND ended_at < ?",
+            (ended_before,),
+        )
+        if not old:
+            return
+        with self._file.transaction():
+            for (study,) in old:
+                self._file.write("DELETE FROM content WHERE study = ?", (study,))
+                self._file.write("UPDATE member SET settled = 1 WHERE study = ?", (study,))
 
     def acknowledged(self, study: bytes, party: str) -> int:
         """The number of the newest message that a party acknowledged; 0 before the first."""
@@ -312,6 +430,20 @@ class Store:
         self._file.write("INSERT INTO secret VALUES (?, ?, ?)", (study, name, value))
 
 
+_SUMMARIES = (
+    "SELECT study.study, name, state, "
+    "EXISTS (SELECT 1 FROM approval WHERE study = member.study AND party = member.party), "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM incoming "
+    "WHERE study = member.study AND sender = member.party), "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
+    "WHERE study = member.study AND party = member.party AND acknowledged = 1), "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
+    "WHERE study = member.study AND party = member.party) "
+    "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
+    "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
+)
+_ALL_SUMMARIES = _SUMMARIES.format(index="member_of", which="")
+_OPEN_SUMMARIES = _SUMMARIES.format(index="member_open", which="AND settled = 0")
 _RECORDS = (
     "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, '') "
     "FROM study LEFT JOIN abort_request USING (study)"
@@ -324,6 +456,22 @@ def _record(row: tuple[Any, ...]) -> Record:
         study=bytes(study), name=name, state=StudyState(state), step=step, phase=phase,
         cause=cause, place=place, abort_asked=abort_asked,
     )  # fmt: skip
+
+
+def read_study(digest: bytes, name: str, text: str) -> Study:
+    """A study of the store from its text.
+
+    Raises:
+        InputError: naming the study: this version of the program cannot read it.
+    """
+    where = f"study {digest.hex()[:16]} ({name!r})"
+    try:
+        study = Study.from_toml(text, where="its text")
+    except InputError as error:
+        raise InputError(f"{where}: {UNREADABLE}: {error}. {_READ_ELSEWHERE}") from error
+    if study.digest != digest:
+        raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
+    return study
 
 
 def _sha256(body: bytes) -> bytes:

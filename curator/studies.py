@@ -8,16 +8,19 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from common.errors import LocalError
+from common.errors import ParleyError
 from common.study import Study
 from common.subn.steps import Plan
 from common.wire.catalogue import ErrorCode, WireError
 from curator.node import StudyNode
-from curator.records import Queued
+from curator.presence import Presence
+from curator.records import Queued, Summary
 from curator.store import Store
 from curator.surroundings import Outcome, Surroundings
 
 logger = logging.getLogger(__name__)
+
+MOST_LISTED = 1000  # studies in one answer to a party
 
 
 class Studies:
@@ -41,45 +44,90 @@ class Studies:
         later: Callable[[Callable[[], None]], None],
     ) -> None:
         self.store = store
+        self.presence = Presence()
         self.around = Surroundings(
-            store=store, make_plan=make_plan, publish=publish, clock=clock, later=later,
-            changed=self.wake,
+            store=store, presence=self.presence, make_plan=make_plan, publish=publish, clock=clock,
+            later=later, changed=self.wake,
         )  # fmt: skip
         self._nodes: dict[bytes, StudyNode] = {}
+        self._introduced = dict(store.introductions())
+        self._found = 0
+        self._listed: dict[str, tuple[tuple[int, int], list[Summary]]] = {}
         self._news = threading.Lock()
         self._waiting: dict[tuple[bytes, str], threading.Condition] = {}
         self._closed = False
 
     def open(self) -> None:
-        """Take in what commands wrote into the store: new studies, and which are to end."""
-        with self._news:
-            fresh = [self._add(text) for text in self.store.documents(skip=len(self._nodes))]
-            nodes = dict(self._nodes)
-        for study, reason in self.store.abort_requests().items():
-            if study in nodes:
-                nodes[study].abort(f"ended by the curator's operator: {reason}")
-        for node in fresh:
-            try:
-                node.resume()
-            except LocalError as error:  # one study that cannot go on does not stop the others
-                logger.exception("study %s cannot go on", node.study.digest.hex()[:16])
-                self.store.note_cause(node.study.digest, str(error))
+        """Take in what commands wrote into the store, and see to the studies under way.
 
-    def _add(self, document: str) -> StudyNode:
-        study = Study.from_toml(document, where="a study in the curator's store")
-        node = self._nodes[study.digest] = StudyNode(study, self.around)
-        return node
+        New studies are taken up, those that the operator gave up end, and those that failed are
+        tried again. Studies that are over are not looked at.
+        """
+        under_way = self.store.under_way()
+        with self._news:
+            fresh = [study for study in under_way if study not in self._nodes]
+            for study in fresh:
+                self._nodes[study] = StudyNode(study, self.store.members(study), self.around)
+            nodes = dict(self._nodes)
+            self._found += len(fresh)
+        for study, node in nodes.items():
+            if study not in under_way and node.record.state.over:
+                self._forget(study)
+            elif reason := under_way.get(study):
+                _end(node, f"ended by the curator's operator: {reason}")
+            else:
+                node.resume()
+
+    def _forget(self, study: bytes) -> None:
+        """Keep nothing in memory of a study that is over."""
+        with self._news:
+            self._nodes.pop(study, None)
+            for place in [place for place in self._waiting if place[0] == study]:
+                self._waiting.pop(place).notify_all()
 
     def propose(self, study: Study) -> StudyNode:
         """Offer a study to its parties; again is harmless."""
         self.store.propose(study, at=self.around.now())
         self.open()
-        return self._nodes[study.digest]
+        return self.node(study.digest, study.members[0].name)
 
-    def of(self, party: str) -> list[StudyNode]:
-        """The studies that list a party, newest first."""
-        self.open()
-        return [node for node in reversed(self._nodes.values()) if party in node.names]
+    def enrol(self, party: str, *, identity: bytes, software: str) -> None:
+        """Note who calls, with the identity that it offers; on disk only if it is another."""
+        if self._introduced.get(party) != (identity, software):
+            at = self.around.now()
+            self.store.enrol(party, identity=identity, software=software, at=at)
+            self._introduced[party] = (identity, software)
+
+    def called(self, party: str) -> None:
+        """Note a call of a party; steps that waited for it are opened."""
+        if not self.presence.saw(party, self.around.clock()):
+            return
+        with self._news:
+            held = [node for node in self._nodes.values() if node.holds_a_step]
+        for node in held:
+            if party in node.names:
+                try:
+                    node.open_step()
+                except ParleyError as error:  # the call is about something else
+                    logger.error("study %s: %s", node.digest.hex()[:16], error)
+
+    def summaries(self, party: str, *, with_ended: bool) -> list[Summary]:
+        """The studies that list a party, newest first.
+
+        Asked for again and again, they are read when something changed.
+
+        Args:
+            party: whose.
+            with_ended: those as well that ended and that the party has acknowledged.
+        """
+        if with_ended:
+            return self.store.summaries(party, with_settled=True, most=MOST_LISTED)
+        version = (self.store.version, self._found)  # as it is before they are read
+        known = self._listed.get(party)
+        if known is None or known[0] != version:
+            found = self.store.summaries(party, with_settled=False, most=MOST_LISTED)
+            known = self._listed[party] = (version, found)
+        return known[1]
 
     def node(self, study: bytes, party: str) -> StudyNode:
         """A study that lists the party.
@@ -87,14 +135,24 @@ class Studies:
         Raises:
             WireError: STUDY_UNKNOWN, whether it does not exist or is none of the party's business.
         """
-        node = self._nodes.get(study)
+        node = self._find(study)
         if node is None or party not in node.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
 
+    def _find(self, study: bytes) -> StudyNode | None:
+        """A study under way, or one that is over, which is not kept in memory."""
+        with self._news:
+            node = self._nodes.get(study)
+            if node is None and (names := self.store.members(study)):
+                node = StudyNode(study, names, self.around)
+                if not node.record.state.over:
+                    self._nodes[study] = node
+        return node
+
     def known(self, study: bytes) -> StudyNode | None:
         """A study, for the operator, who may see all of them."""
-        return self._nodes.get(study)
+        return self._find(study)
 
     def wake(self, study: bytes, parties: Iterable[str]) -> None:
         """Have these parties look again, if they wait; nobody else's thread is disturbed."""
@@ -127,7 +185,7 @@ class Studies:
         Raises:
             WireError: UNAVAILABLE: the curator is shutting down.
         """
-        place = (node.study.digest, party)
+        place = (node.digest, party)
         with self._news:
             news = self._waiting.setdefault(place, threading.Condition(self._news))
             while not gone():
@@ -135,8 +193,15 @@ class Studies:
                     raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
                 # In this order: a study that is over has its last message in the queue.
                 over = node.record.state.over
-                queued = self.store.next_queued(node.study.digest, party, after=after)
+                queued = self.store.next_queued(node.digest, party, after=after)
                 if queued is not None or over:
                     return queued
                 news.wait(patience_s)
         return None
+
+
+def _end(node: StudyNode, cause: str) -> None:
+    try:
+        node.abort(cause)
+    except ParleyError as error:  # the request stays in the store, and the others go on
+        logger.error("study %s cannot be ended now: %s", node.digest.hex()[:16], error)

@@ -10,6 +10,7 @@ from pathlib import Path
 from common.study import Study
 from common.subn.steps import Model, Plan, Step
 from common.traffic import Phases
+from curator.presence import Presence
 from curator.store import Store
 
 
@@ -40,6 +41,7 @@ class Surroundings:
 
     Attributes:
         store: where everything is kept.
+        presence: who is there.
         make_plan: makes a fresh copy of a study's plan.
         publish: makes the release and says where it is; made again after a crash, it is the same.
         clock: the time, for the records.
@@ -49,6 +51,7 @@ class Surroundings:
     """
 
     store: Store
+    presence: Presence
     make_plan: Callable[[Study], Plan]
     publish: Callable[[Outcome], Path]
     clock: Callable[[], dt.datetime]
@@ -57,4 +60,14 @@ class Surroundings:
 
     def now(self) -> str:
         """The time as records have it."""
-        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+        return written(self.clock())
+
+    def absent(self, parties: Iterable[str]) -> tuple[str, ...]:
+        """Those of the parties that are not online."""
+        online = self.presence.online(self.clock())
+        return tuple(name for name in parties if name not in online)
+
+
+def written(at: dt.datetime) -> str:
+    """A time as records have it."""
+    return at.astimezone(dt.UTC).isoformat(timespec="seconds")

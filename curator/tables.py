@@ -2,7 +2,12 @@
 
 `content` holds what is queued for parties, once for all recipients; `secret` holds keys, and is
 emptied when a study ends. `step` is for people who watch: what was opened when and at what cost;
-it stays.
+it stays. `member` lists the parties of a study in their order; it is settled when the study ended
+and the party has every message. `held` is a step that is opened when all of its owners call;
+`awaited` says whose call or answer a study waits for.
+
+What a running curator asks again and again has an index without the studies that are over, and the
+queries name it: SQLite would rather read the table in its order.
 """
 
 TABLES = """
@@ -23,6 +28,27 @@ CREATE TABLE IF NOT EXISTS study (
     place TEXT NOT NULL,
     proposed_at TEXT NOT NULL,
     ended_at TEXT
+) STRICT;
+CREATE INDEX IF NOT EXISTS study_open ON study (study) WHERE ended_at IS NULL;
+CREATE INDEX IF NOT EXISTS study_state ON study (state);
+CREATE TABLE IF NOT EXISTS member (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    settled INTEGER NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
+CREATE INDEX IF NOT EXISTS member_of ON member (party);
+CREATE INDEX IF NOT EXISTS member_open ON member (party) WHERE settled = 0;
+CREATE TABLE IF NOT EXISTS held (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    body BLOB NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS awaited (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    word TEXT NOT NULL,
+    since TEXT NOT NULL,
+    PRIMARY KEY (study, party)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS abort_request (
     study BLOB PRIMARY KEY REFERENCES study (study),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from common.crypto.identity_file import load_public_identity
 from common.errors import InputError
-from common.study import Member, Study
+from common.study import Member
 from common.traffic import Phases
 from curator.app import CuratorSettings, open_store
-from curator.records import Record, StudyState
+from curator.records import Awaited, Record, StudyState
 from curator.store import Store
 
 MOST_REASON = 500
@@ -40,12 +40,10 @@ def records(settings: CuratorSettings) -> list[tuple[Record, tuple[str, ...]]]:
 
 
 def _waiting(store: Store, record: Record) -> tuple[str, ...]:
-    """Read from the study only where it matters: a curator may have had a thousand of them."""
     if record.state is not StudyState.WAITING:
         return ()
-    study = Study.from_toml(store.document(record.study), where=f"study {record.name!r}")
     approved = store.approvals(record.study)
-    return tuple(member.name for member in study.members if member.name not in approved)
+    return tuple(name for name in store.members(record.study) if name not in approved)
 
 
 def last_calls(settings: CuratorSettings, record: Record) -> dict[str, str]:
@@ -54,9 +52,17 @@ def last_calls(settings: CuratorSettings, record: Record) -> dict[str, str]:
         return {}
     database, store = open_store(settings)
     try:
-        study = Study.from_toml(store.document(record.study), where=f"study {record.name!r}")
         calls = store.last_calls()
-        return {member.name: calls.get(member.name, "") for member in study.members}
+        return {name: calls.get(name, "") for name in store.members(record.study)}
+    finally:
+        database.close()
+
+
+def awaited(settings: CuratorSettings, study: bytes) -> list[Awaited]:
+    """The parties that a running study waits for, and since when."""
+    database, store = open_store(settings)
+    try:
+        return store.awaited(study)
     finally:
         database.close()
 

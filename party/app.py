@@ -100,13 +100,21 @@ def metrics(settings: PartySettings, house: Household) -> AbstractContextManager
     )
 
 
-def alone(settings: PartySettings) -> AbstractContextManager[None]:
-    """Be the only node of this party, for the length of a block; commands need not be.
+@contextmanager
+def alone(settings: PartySettings) -> Iterator[None]:
+    """Be the only node of this party, on a sound file, for the length of a block.
 
     Raises:
         InputError: another node runs on the same folder.
+        LocalError: the file is damaged.
     """
-    return alone_in(settings.folder, service="node of this party")
+    with alone_in(settings.folder, service="node of this party"):
+        database = Database(settings.folder / "party.db")
+        try:
+            database.check_at_start()
+        finally:
+            database.close()
+        yield
 
 
 @contextmanager

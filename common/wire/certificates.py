@@ -12,6 +12,7 @@ Pure functions: dates are arguments, and no file is read or written here.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import ipaddress
 from collections.abc import Sequence
@@ -139,6 +140,7 @@ def issue(
     )
 
 
+@functools.lru_cache(maxsize=1024)  # asked for at every call of a party
 def subject_of(holder: x509.Certificate | x509.CertificateSigningRequest) -> Subject:
     """Whom a certificate or a request names.
 

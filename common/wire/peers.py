@@ -7,6 +7,7 @@ party's, it is still valid (a connection may outlive it), and it is not on the r
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -108,13 +109,19 @@ def identify(call: Call, revocations: Revocations, *, at: datetime) -> Peer:
     if encoded is None:
         raise WireError(ErrorCode.CERTIFICATE_MISSING)
     try:
-        certificate = x509.load_pem_x509_certificate(encoded)
+        certificate, fingerprint = _parsed(encoded)
     except ValueError as error:
         raise WireError(ErrorCode.CERTIFICATE_UNTRUSTED, "unreadable") from error
     subject = certificates.verify_holder(certificate, role=Role.PARTY, at=at)
-    fingerprint = certificates.fingerprint(certificate)
     revocations.refuse(fingerprint)
     return Peer(name=subject.name, fingerprint=fingerprint, expires=certificate.not_valid_after_utc)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(encoded: bytes) -> tuple[x509.Certificate, str]:
+    """A certificate and its fingerprint; a node shows the same one at every call."""
+    certificate = x509.load_pem_x509_certificate(encoded)
+    return certificate, certificates.fingerprint(certificate)
 
 
 def _only(properties: Mapping[str, Iterable[bytes]], name: str) -> bytes | None:

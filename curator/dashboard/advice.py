@@ -10,7 +10,12 @@ from curator.records import StudyState
 _BUDGET = "What the steps so far cost stays spent in the parties' ledgers."
 
 
-def advice(state: StudyState, cause: str) -> str:
+UNREADABLE_ADVICE = (
+    "The other studies go on. Look at this one with the version of parley that it was offered with."
+)
+
+
+def advice(state: StudyState, cause: str, *, overdue: bool = False) -> str:
     """What to do about a study that does not go on; empty for one that does."""
     match state:
         case StudyState.REFUSED:
@@ -26,12 +31,17 @@ def advice(state: StudyState, cause: str) -> str:
         case StudyState.PUBLISHING if cause:
             return (
                 "Every result is there and nothing is lost. Put right what it names (space and "
-                "permissions of the folder of releases), then restart the curator."
+                "permissions of the folder of releases): the curator tries again by itself."
             )
         case _ if cause:
             return (
-                "The study is stopped and nothing is lost. Put right what it names, then restart "
-                "the curator; if another version of parley began it, go on with that one."
+                "The study is stopped and nothing is lost. Put right what it names: the curator "
+                "tries again by itself. If another version of parley began it, go on with that one."
+            )
+        case StudyState.RUNNING if overdue:
+            return (
+                "The study is overdue. Ask the owners that it waits for whether their nodes run. "
+                f"If one of them does not come back, end the study. {_BUDGET}"
             )
     return ""
 

@@ -16,10 +16,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from common.errors import LocalError
+from common.errors import InputError, LocalError
 from common.study import Study
 from curator.progress import StepRecord
-from curator.records import StudyState
+from curator.records import Awaited, StudyState, Word
+from curator.store import read_study
 
 _WAIT_S = 5
 
@@ -58,6 +59,20 @@ class StudyView:
     approvals: Mapping[str, str]
     steps: Sequence[StepRecord]
     traffic: Sequence[StepBytes]
+    awaited: Sequence[Awaited]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableStudy:
+    """A study whose text this version of the program cannot read; `problem` says why."""
+
+    digest: bytes
+    name: str
+    state: StudyState
+    place: str
+    proposed_at: str
+    ended_at: str | None
+    problem: str
 
 
 class StoreReader:
@@ -96,24 +111,31 @@ class StoreReader:
         ((number,),) = self._rows("SELECT COUNT(*) FROM study")
         return int(number)
 
-    def newest(self, most: int) -> list[StudyView]:
+    def newest(self, most: int) -> list[StudyView | UnreadableStudy]:
         """The newest studies, newest first."""
         rows = self._rows("SELECT study FROM study ORDER BY rowid DESC LIMIT ?", (most,))
         return [view for (digest,) in rows if (view := self.study(bytes(digest))) is not None]
 
-    def study(self, digest: bytes) -> StudyView | None:
+    def study(self, digest: bytes) -> StudyView | UnreadableStudy | None:
         """One study."""
         found = self._rows(
-            "SELECT state, step, phase, cause, place, proposed_at, ended_at FROM study "
+            "SELECT name, state, step, phase, cause, place, proposed_at, ended_at FROM study "
             "WHERE study = ?",
             (digest,),
         )
         if not found:
             return None
-        state, step, phase, cause, place, proposed_at, ended_at = found[0]
+        name, state, step, phase, cause, place, proposed_at, ended_at = found[0]
+        try:
+            study = self._document(digest, name)
+        except InputError as error:
+            return UnreadableStudy(
+                digest=digest, name=name, state=StudyState(state), place=place,
+                proposed_at=proposed_at, ended_at=ended_at, problem=str(error),
+            )  # fmt: skip
         approvals = self._rows("SELECT party, approved_at FROM approval WHERE study = ?", (digest,))
         return StudyView(
-            study=self._document(digest),
+            study=study,
             state=StudyState(state),
             step=step,
             phase=phase,
@@ -124,14 +146,21 @@ class StoreReader:
             approvals=dict(approvals),
             steps=self._steps(digest),
             traffic=self._traffic(digest),
+            awaited=self._awaited(digest),
         )
 
-    def _document(self, digest: bytes) -> Study:
+    def _document(self, digest: bytes, name: str) -> Study:
         """The agreed study; it never changes, so it is parsed once."""
         if digest not in self._studies:
             ((text,),) = self._rows("SELECT document FROM study WHERE study = ?", (digest,))
-            self._studies[digest] = Study.from_toml(text, where="a study in the curator's store")
+            self._studies[digest] = read_study(digest, name, text)
         return self._studies[digest]
+
+    def _awaited(self, digest: bytes) -> list[Awaited]:
+        rows = self._rows(
+            "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (digest,)
+        )
+        return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
 
     def _steps(self, digest: bytes) -> list[StepRecord]:
         rows = self._rows(

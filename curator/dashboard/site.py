@@ -23,13 +23,13 @@ from common.web.sessions import Session
 from common.web.site import Route
 from common.wire.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
-from curator.dashboard.reader import StoreReader, StudyView
-from curator.dashboard.snapshot import spent_by_party, study_document
+from curator.dashboard.reader import StoreReader, StudyView, UnreadableStudy
+from curator.dashboard.snapshot import spent_by_party, study_document, unreadable_document
 from curator.metrics import CallCounter
 from curator.presence import Presence
-from curator.records import StudyState
 from curator.releases import release_folder
 from curator.studies import Studies
+from curator.waiting import waited
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +44,14 @@ class Service:
     """What the dashboard watches.
 
     Attributes:
-        studies: for whom a study waits; and to give one up, if that is allowed.
+        studies: to give one up, if that is allowed.
         presence: who is there.
         calls: how calls ended.
         files: the curator's certificate.
         clock: the time.
         software: what we are.
         actions: whether the operator may give a study up here.
+        deadline: how long a step may wait for parties.
     """
 
     studies: Studies
@@ -60,6 +61,7 @@ class Service:
     clock: Callable[[], dt.datetime]
     software: str
     actions: bool
+    deadline: dt.timedelta = dt.timedelta(hours=1)
 
 
 class Dashboard:
@@ -108,8 +110,10 @@ class Dashboard:
             "certificate_days": (expires - now).days,
             "actions": self._service.actions,
             "older": max(0, self._reader.count() - len(views)),
-            "parties": self._parties(views, online),
-            "studies": [self._study(view, online) for view in views],
+            "parties": self._parties(
+                [view for view in views if isinstance(view, StudyView)], online
+            ),
+            "studies": [self._study(view, online, now) for view in views],
             "troubles": troubles(self._service.calls.counted()),
         }
 
@@ -134,17 +138,17 @@ class Dashboard:
             for name in names
         ]
 
-    def _study(self, view: StudyView, online: frozenset[str]) -> dict[str, object]:
-        if view.state is StudyState.WAITING:  # perhaps added by a command, and not taken up yet
-            awaited = [m.name for m in view.study.members if m.name not in view.approvals]
-        else:
-            node = self._service.studies.known(view.study.digest)
-            awaited = [] if node is None else list(node.waiting_for)
+    def _study(
+        self, view: StudyView | UnreadableStudy, online: frozenset[str], now: dt.datetime
+    ) -> dict[str, object]:
         place = release_folder(view.state, view.place)
+        if isinstance(view, UnreadableStudy):
+            return unreadable_document(view, has_release=place is not None)
+        waits = (waited(each.since, now) for each in view.awaited)
         return study_document(
             view,
             online=online,
-            awaited=awaited,
+            overdue=any(wait > self._service.deadline for wait in waits),
             has_release=place is not None,
             has_picture=place is not None and (place / _PICTURE).is_file(),
         )

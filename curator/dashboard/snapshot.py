@@ -12,10 +12,11 @@ from fractions import Fraction
 from itertools import groupby
 
 from common.wording import many
-from curator.dashboard.advice import advice
-from curator.dashboard.reader import StudyView
+from curator.dashboard.advice import UNREADABLE_ADVICE, advice
+from curator.dashboard.reader import StudyView, UnreadableStudy
 from curator.progress import StepRecord
 from curator.records import StudyState
+from curator.waiting import in_words
 
 Document = dict[str, object]
 
@@ -24,7 +25,7 @@ def study_document(
     view: StudyView,
     *,
     online: Collection[str],
-    awaited: Collection[str],
+    overdue: bool,
     has_release: bool,
     has_picture: bool,
 ) -> Document:
@@ -33,11 +34,12 @@ def study_document(
     Args:
         view: as the store has it.
         online: the parties that are connected.
-        awaited: the parties whose next word would bring it on.
+        overdue: whether it waits for parties for longer than it should.
         has_release: whether there is something to download.
         has_picture: whether the release has a drawing of its network.
     """
     study = view.study
+    awaited = _awaited(view)
     return {
         "digest": study.digest.hex(),
         "name": study.name,
@@ -45,7 +47,8 @@ def study_document(
         "kind": _KINDS[view.state],
         "over": view.state.over,
         "cause": view.cause,
-        "advice": advice(view.state, view.cause),
+        "advice": advice(view.state, view.cause, overdue=overdue),
+        "waits_for": in_words(view.awaited, step=view.step),
         "method": study.method,
         "profile": study.profile,
         "aggregation": study.aggregation.value,
@@ -59,6 +62,34 @@ def study_document(
         "network": _network(view),
         "release": has_release,
         "picture": has_picture,
+    }
+
+
+def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Document:
+    """What can be said of a study that this version cannot read."""
+    unknown = "not known"
+    return {
+        "digest": study.digest.hex(),
+        "name": study.name,
+        "state": f"{study.state.value}, unreadable",
+        "kind": "bad",
+        "over": study.state.over,
+        "cause": study.problem,
+        "advice": UNREADABLE_ADVICE,
+        "waits_for": "",
+        "method": unknown,
+        "profile": unknown,
+        "aggregation": unknown,
+        "epsilon": unknown,
+        "rows": 0,
+        "attributes": 0,
+        "proposed_at": study.proposed_at,
+        "ended_at": study.ended_at,
+        "phases": [],
+        "parties": [],
+        "network": {"names": [], "phase": "", "links": []},
+        "release": has_release,
+        "picture": False,
     }
 
 
@@ -80,6 +111,13 @@ def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, Fraction]:
             for party, cost in step.costs.items():
                 spent[party] = spent.get(party, Fraction(0)) + cost
     return spent
+
+
+def _awaited(view: StudyView) -> set[str]:
+    """The parties whose next word would bring a study on."""
+    if view.state is StudyState.WAITING:
+        return {name for name in _names(view) if name not in view.approvals}
+    return {each.party for each in view.awaited}
 
 
 def _names(view: StudyView) -> list[str]:

@@ -22,8 +22,7 @@ from common.wire.frames import Assembler, split
 from common.wire.peers import Call, Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
 from curator.node import StudyNode
-from curator.presence import Presence
-from curator.records import StudyState
+from curator.records import StudyState, Summary
 from curator.releases import release_folder
 from curator.server.admission import Admission, AdmittedCall
 from curator.studies import Studies
@@ -67,7 +66,7 @@ class CuratorServicer:
         self._clock = clock
         self._software = software
         self._admission = admission
-        self.presence = Presence()
+        self.presence = studies.presence
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
         """Introductions, and the studies of this party."""
@@ -75,29 +74,13 @@ class CuratorServicer:
         if request.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {request.protocol}")
         peer.require_name(request.party)
-        self._studies.store.enrol(
-            peer.name,
-            identity=request.identity,
-            software=request.software,
-            at=self._studies.around.now(),
-        )
-        studies = [self._summary(node, peer.name) for node in self._studies.of(peer.name)]
+        self._studies.enrol(peer.name, identity=request.identity, software=request.software)
+        listed = self._studies.summaries(peer.name, with_ended=request.with_ended)
         return pb.EnrolResponse(
             protocol=PROTOCOL,
             software=self._software,
-            studies=studies[:1000],
+            studies=map(_summary, listed),
             time_ms=round(self._clock().timestamp() * 1000),
-        )
-
-    def _summary(self, node: StudyNode, party: str) -> pb.StudySummary:
-        store, digest = self._studies.store, node.study.digest
-        return pb.StudySummary(
-            study=digest,
-            name=node.study.name,
-            state=_STATES[node.record.state],
-            approved=party in store.approvals(digest),
-            submitted=store.newest_incoming(digest, party),
-            acknowledged=store.acknowledged(digest, party),
         )
 
     def FetchStudy(
@@ -105,7 +88,7 @@ class CuratorServicer:
     ) -> pb.FetchStudyResponse:
         """The text of a study."""
         node, _ = self._node(request, call)
-        return pb.FetchStudyResponse(document=self._studies.store.document(node.study.digest))
+        return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
 
     def Approve(self, request: pb.ApproveRequest, call: AdmittedCall) -> pb.ApproveResponse:
         """The owner's signature under a study."""
@@ -124,10 +107,11 @@ class CuratorServicer:
         node, peer = self._node(request, call)
         self._acknowledge(node, peer.name, request.received)
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
-        self._admission.take_over(call, node.study.digest)
-        wake = functools.partial(self._studies.wake, node.study.digest, [peer.name])
+        self._admission.take_over(call, node.digest)
+        wake = functools.partial(self._studies.wake, node.digest, [peer.name])
         call.context.add_callback(wake)
         with self.presence.listening(peer.name):
+            node.called(peer.name)  # again: an older stream may have ended meanwhile
             yield from self._messages(node, request.received, call)
 
     def _messages(
@@ -157,7 +141,7 @@ class CuratorServicer:
         return pb.AcknowledgeResponse()
 
     def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
-        store, digest = self._studies.store, node.study.digest
+        store, digest = self._studies.store, node.digest
         if newest > store.newest_queued(digest, party):
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
@@ -173,7 +157,7 @@ class CuratorServicer:
         for request in requests:
             if node is None or assembler is None:
                 node, assembler = self._submission(request, call)
-            if request.study != node.study.digest:
+            if request.study != node.digest:
                 raise WireError(ErrorCode.FIELD_INVALID, "two studies in one call")
             if request.frame.sequence == assembler.latest:
                 node.require_running()
@@ -185,7 +169,7 @@ class CuratorServicer:
         if node is None or assembler is None:
             raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
         assembler.finish()
-        stored = self._studies.store.newest_incoming(node.study.digest, call.peer.name)
+        stored = self._studies.store.newest_incoming(node.digest, call.peer.name)
         return pb.SubmitResponse(submitted=stored)
 
     def _submission(
@@ -193,7 +177,7 @@ class CuratorServicer:
     ) -> tuple[StudyNode, Assembler]:
         node = self._studies.node(first.study, call.peer.name)
         # A party submits once at a time for a study, as it waits once for work.
-        self._admission.take_over(call, node.study.digest)
+        self._admission.take_over(call, node.digest)
         stored = self._studies.store.newest_incoming(first.study, call.peer.name)
         return node, Assembler(stored=stored)
 
@@ -236,7 +220,7 @@ class CuratorServicer:
         # gRPC's stubs say that a property has one value; it has a list of them.
         now = self._clock()
         peer = identify(cast(Call, context), self._revocations, at=now)
-        self.presence.saw(peer.name, now)
+        self._studies.called(peer.name)
         return peer
 
     def _node(
@@ -251,3 +235,15 @@ class CuratorServicer:
         call: AdmittedCall,
     ) -> tuple[StudyNode, Peer]:
         return self._studies.node(request.study, call.peer.name), call.peer
+
+
+def _summary(study: Summary) -> pb.StudySummary:
+    return pb.StudySummary(
+        study=study.study,
+        name=study.name,
+        state=_STATES[study.state],
+        approved=study.approved,
+        submitted=study.submitted,
+        acknowledged=study.acknowledged,
+        queued=study.queued,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from common.methods import plan_of
 from common.study import Study
 from curator import app as curator_app
 from curator.records import Record
+from curator.waiting import in_words, waited
 from parley import console
 from parley.atomic import write_new
 from parley.commands import new_app
@@ -38,7 +40,7 @@ from parley.commands.options import (
 from parley.curator_configuration import curator_settings
 from parley.passphrases import passphrase_in
 from parley.proposals import abort as ask_to_abort
-from parley.proposals import find_record, last_calls, member_of, phases_of, records
+from parley.proposals import awaited, find_record, last_calls, member_of, phases_of, records
 from parley.study_options import DEFAULT_METHOD, StudyOptions
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
@@ -152,9 +154,14 @@ def status(
     record, waiting = find_record(settings, study)
     phases = phases_of(settings, record.study)
     calls = last_calls(settings, record)
+    waits = awaited(settings, record.study)
+    late = any(waited(each.since, _now()) > settings.step_deadline for each in waits)
     if json:
         took = {phase: traffic.as_json() for phase, traffic in phases.items()}
-        told = {"not_approved_by": list(waiting), "last_calls": calls, "phases": took}
+        told = {
+            "not_approved_by": list(waiting), "last_calls": calls, "phases": took,
+            "waiting_for": [asdict(each) for each in waits], "overdue": late,
+        }  # fmt: skip
         console.result_json(_as_json(record) | told)
         return
     console.result(f"study    {record.name}")
@@ -162,6 +169,10 @@ def status(
     console.result(f"state    {_standing(record)}")
     if waiting:
         console.result(f"waits for the approval of {', '.join(waiting)}")
+    if waits:
+        console.result(f"waits for {in_words(waits, step=record.step)}")
+    if late:
+        console.result("overdue  ask the owners it waits for whether their nodes run")
     for party, at in calls.items():  # a node that runs calls every few seconds
         console.result(f"party    {party}: {f'last called {at}' if at else 'has not called yet'}")
     if record.abort_asked and not record.state.over:
@@ -224,6 +235,8 @@ def _tell_offered(study: Study, file: Path, *, as_json: bool) -> None:
 
 
 def _standing(record: Record) -> str:
+    if record.unreadable:
+        return f"{record.state.value}, unreadable"
     return f"{record.state.value}, {record.phase}" if record.phase else record.state.value
 
 
@@ -235,6 +248,7 @@ def _as_json(record: Record) -> dict[str, object]:
         "steps_done": record.step,
         "phase": record.phase,
         "cause": record.cause,
+        "unreadable": record.unreadable,
         "release": record.place,
         "abort_asked": record.abort_asked,
     }

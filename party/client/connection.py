@@ -133,15 +133,23 @@ class Connection:
                 raise
             raise HungUpError from error
 
-    def enrol(self, party: str, identity: bytes) -> list[Summary]:
+    def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[Summary]:
         """Introduce ourselves; the studies that list us, newest first."""
-        return self.greet(party, identity).studies
+        return self.greet(party, identity, with_ended=with_ended).studies
 
-    def greet(self, party: str, identity: bytes) -> Greeting:
-        """Introduce ourselves; who answers, and the studies that list us."""
+    def greet(self, party: str, identity: bytes, *, with_ended: bool = True) -> Greeting:
+        """Introduce ourselves; who answers, and the studies that list us.
+
+        Args:
+            party: our name.
+            identity: our public identity.
+            with_ended: list the studies as well that ended and that we acknowledged: all that our
+                journal must know of. A poll leaves them out.
+        """
         request = pb.EnrolRequest(
-            protocol=PROTOCOL, software=self._software, party=party, identity=identity
-        )
+            protocol=PROTOCOL, software=self._software, party=party, identity=identity,
+            with_ended=with_ended,
+        )  # fmt: skip
         with self._explained():
             response = self._stub.Enrol(request, timeout=_CALL_S)
         strict.check(response)

@@ -123,7 +123,8 @@ class Invitations:
         identity = self._house.identity.public.encoded
         try:
             with self._lines.dial() as connection:
-                invited = connection.enrol(self._house.name, identity)
+                # Everything is compared with our journal once a connection; a poll is about news.
+                invited = connection.enrol(self._house.name, identity, with_ended=not self._reached)
                 require_memory(self._house.journal, self._house.policy, invited)
                 for each in invited:
                     if each.state in OPEN and self._house.withdrew(each.study):

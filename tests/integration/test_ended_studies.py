@@ -1,9 +1,11 @@
 """How studies end before their time, what stays charged, and what both sides count on the way."""
 
 import dataclasses
+import datetime
 import logging
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,12 +15,21 @@ from common.privacy.randomness import OsRandomSource
 from common.study import Study
 from common.traffic import SETTING_UP
 from common.wire import approval
+from curator.presence import ONLINE_FOR
 from curator.records import StudyState as CuratorState
+from curator.records import Word
 from curator.store import Store
 from party.approvals import Decision
 from party.client.invitations import Invitations
 from party.journal import StudyState
-from tests.integration.consortium import Consortium, Wrapped, wrapping
+from tests.integration.consortium import (
+    Consortium,
+    Crash,
+    Wrapped,
+    check_release,
+    clock,
+    wrapping,
+)
 
 
 def ask_to_abort(consortium, reason):
@@ -82,6 +93,51 @@ def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(co
     assert north.attend(consortium.study) is StudyState.ABORTED
     with north.house() as house:
         assert house.ledger.spent() == 0
+
+
+def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering):
+    consortium = gathering(3)
+    curator, study = consortium.curator, consortium.study
+    late = datetime.timedelta()
+    curator.clock = lambda: clock() + late
+    curator.restart()
+    approve(consortium.parties["south"], study)  # and dies
+    late = ONLINE_FOR
+    others = {name: consortium.parties[name] for name in ("north", "east")}
+    with ThreadPoolExecutor(3) as threads:
+        attending = [threads.submit(party.attend, study) for party in others.values()]
+        wait_for(lambda: curator.store.record(study.digest).state is CuratorState.RUNNING)
+        wait_for(lambda: {"north", "east"} <= curator.studies.presence.online(curator.clock()))
+        (waits,) = curator.store.awaited(study.digest)
+        assert (waits.party, waits.word) == ("south", Word.CALL)
+        for party in others.values():
+            with party.house() as house:
+                assert house.ledger.spent() == 0
+        attending.append(threads.submit(consortium.parties["south"].attend, study))
+        assert {each.result(timeout=60) for each in attending} == {StudyState.FINISHED}
+    check_release(consortium)
+
+
+class Dying(Wrapped):
+    """The party dies when it has the first message on disk."""
+
+    def work(self, study, *, received):
+        yield next(self.connection.work(study, received=received))
+        raise Crash
+
+
+def test_a_party_that_comes_back_when_its_queue_is_gone_hears_that_the_study_ended(gathering):
+    consortium = gathering(1)
+    north, store = consortium.parties["north"], consortium.curator.store
+    digest = consortium.study.digest
+    with pytest.raises(Crash):
+        north.attend(consortium.study, dial=wrapping(north, Dying))
+    consortium.node.abort("enough")
+    store.drop_queues(ended_before="9999")
+    assert store.next_queued(digest, "north", after=0) is None
+    with north.dial() as connection:
+        assert connection.enrol("north", b"", with_ended=False) == []
+    assert north.attend(consortium.study) is StudyState.ABORTED
 
 
 class Lying(Wrapped):

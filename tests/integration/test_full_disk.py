@@ -1,11 +1,18 @@
 """A file system that is really full, under the party's ledger and under the curator's store."""
 
+import threading
+import time
+
 import pytest
 
 from common.errors import LocalError
+from common.wire.catalogue import WireError
 from curator.records import StudyState as CuratorState
-from tests.integration.consortium import Crash, Wrapped, finish, wrapping
+from tests.integration.consortium import Crash, Wrapped, check_release, finish, wrapping
 from tests.integration.disks import NoMountError, fill, mounted
+from tests.integration.test_ended_studies import approve
+
+_KIB = 1024
 
 
 @pytest.fixture
@@ -80,3 +87,60 @@ def test_a_full_disk_under_the_store_takes_nothing_in_until_there_is_room(gather
     assert (record.state, record.step) == (CuratorState.RUNNING, 0)
     ballast[0].unlink()
     finish(consortium)
+
+
+def test_a_full_disk_at_the_last_approval_only_delays_the_study(gathering, small_disk):
+    consortium = gathering(2)
+    curator, north = consortium.curator, consortium.parties["north"]
+    curator.stop()
+    curator.folder = small_disk
+    curator.start()
+    node = curator.studies.propose(consortium.study)
+    approve(consortium.parties["east"], consortium.study)
+    working = curator.studies.around.store.move
+    ballast = []
+
+    def fill_first(*arguments, **named):
+        if not ballast:  # the approval is on disk, and the study is about to begin
+            ballast.append(fill(small_disk))
+        working(*arguments, **named)
+
+    curator.studies.around.store.move = fill_first
+    with pytest.raises(WireError, match="INTERNAL"):
+        approve(north, consortium.study)
+    curator.studies.open()  # as a running curator does every second
+    assert node.record.state is CuratorState.WAITING
+    assert node.waiting_for == ()
+    ballast[0].unlink()
+    for _ in range(10):
+        curator.studies.open()
+    assert node.record.state is CuratorState.RUNNING
+    finish(consortium)
+
+
+def test_a_full_disk_under_the_releases_only_delays_the_release(gathering, small_disk):
+    consortium = gathering(1)
+    curator, north = consortium.curator, consortium.parties["north"]
+    ballast = [fill(small_disk)]
+    making = curator.publish
+
+    def publish(outcome):
+        (small_disk / "synthetic.csv").write_bytes(bytes(_KIB))
+        return making(outcome)
+
+    curator.publish = publish
+    curator.restart()
+    attending = threading.Thread(target=north.attend, args=(consortium.study,))
+    attending.start()
+    record = curator.store.record(consortium.study.digest)
+    deadline = time.monotonic() + 60
+    while not record.cause and time.monotonic() < deadline:
+        time.sleep(0.02)
+        record = curator.store.record(consortium.study.digest)
+    assert record.state is CuratorState.PUBLISHING
+    assert "No space left on device. The curator tries again by itself" in record.cause
+    ballast[0].unlink()
+    for _ in range(10):
+        curator.studies.open()
+    attending.join(timeout=60)
+    check_release(consortium)

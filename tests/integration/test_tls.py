@@ -104,7 +104,7 @@ class Consortium:
         with grpc.secure_channel(address, channel_credentials, options=options) as channel:
             stub = curator_pb2_grpc.CuratorServiceStub(channel)
             request = curator_pb2.EnrolRequest(
-                protocol=1, software="test", party=name, identity=b""
+                protocol=1, software="test", party=name, identity=b"", with_ended=False
             )
             try:
                 return stub.Enrol(request, timeout=20).software
@@ -288,7 +288,9 @@ def test_the_curators_certificate_is_rotated_without_a_restart(consortium):
     mine = tls.channel_credentials(files.load())
     with grpc.secure_channel(f"127.0.0.1:{consortium.port}", mine) as channel:
         stub = curator_pb2_grpc.CuratorServiceStub(channel)
-        request = curator_pb2.EnrolRequest(protocol=1, software="t", party="north", identity=b"")
+        request = curator_pb2.EnrolRequest(
+            protocol=1, software="t", party="north", identity=b"", with_ended=False
+        )
         assert stub.Enrol(request, timeout=20)
         consortium.authority.issue(CURATOR)  # replaces both files
         assert served_certificate(consortium, files)[0] != before

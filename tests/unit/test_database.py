@@ -25,7 +25,9 @@ def set_version(path, number):
     connection.close()
 
 
-@pytest.mark.parametrize(("written", "words"), [(7, "a later"), (-1, "an earlier")])
+@pytest.mark.parametrize(
+    ("written", "words"), [(7, "a later"), (1, "an earlier"), (0, "an earlier")]
+)
 def test_tables_of_another_version_are_left_alone(file, written, words):
     set_version(file, written)
     before = file.read_bytes()
@@ -34,15 +36,6 @@ def test_tables_of_another_version_are_left_alone(file, written, words):
     assert f"version {written}" in str(refused.value)
     assert "run the version that wrote it" in str(refused.value)
     assert file.read_bytes() == before
-
-
-def test_a_file_from_before_there_were_versions_is_taken_over(file):
-    set_version(file, 0)
-    for _ in range(2):
-        database = Database(file)
-        assert database.rows("PRAGMA user_version") == [(1,)]
-        assert len(database.rows("SELECT * FROM word")) == 2000
-        database.close()
 
 
 def test_a_file_of_something_else_is_said_to_be_and_what_to_do(tmp_path):
@@ -65,3 +58,23 @@ def test_damage_where_nobody_reads_is_found_by_looking_at_all_of_it(file):
     with pytest.raises(LocalError, match="newest copy"):
         damaged.check()
     damaged.close()
+
+
+def test_a_service_does_not_start_on_a_damaged_file(file):
+    content = bytearray(file.read_bytes())
+    content[8192:12288] = bytes(range(256)) * 16
+    file.write_bytes(content)
+    damaged = Database(file)
+    with pytest.raises(LocalError, match=r"damaged.*newest copy"):
+        damaged.check_at_start()
+    damaged.close()
+
+
+def test_a_check_that_takes_too_long_is_left_unfinished_and_said(file, monkeypatch, caplog):
+    monkeypatch.setattr("common.database._START_S", -1.0)
+    database = Database(file)
+    database.check_at_start()
+    assert "not all of it was checked for damage" in caplog.text
+    assert database.check(), "and without haste all of it is read"
+    assert len(database.rows("SELECT * FROM word")) == 2000
+    database.close()

@@ -37,16 +37,18 @@ class Frame(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., digest: _Optional[bytes] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class EnrolRequest(_message.Message):
-    __slots__ = ("protocol", "software", "party", "identity")
+    __slots__ = ("protocol", "software", "party", "identity", "with_ended")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    WITH_ENDED_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     software: str
     party: str
     identity: bytes
-    def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., party: _Optional[str] = ..., identity: _Optional[bytes] = ...) -> None: ...
+    with_ended: bool
+    def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., party: _Optional[str] = ..., identity: _Optional[bytes] = ..., with_ended: _Optional[bool] = ...) -> None: ...
 
 class EnrolResponse(_message.Message):
     __slots__ = ("protocol", "software", "studies", "time_ms")
@@ -61,20 +63,22 @@ class EnrolResponse(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., studies: _Optional[_Iterable[_Union[StudySummary, _Mapping]]] = ..., time_ms: _Optional[int] = ...) -> None: ...
 
 class StudySummary(_message.Message):
-    __slots__ = ("study", "name", "state", "approved", "submitted", "acknowledged")
+    __slots__ = ("study", "name", "state", "approved", "submitted", "acknowledged", "queued")
     STUDY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     ACKNOWLEDGED_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
     study: bytes
     name: str
     state: StudyState
     approved: bool
     submitted: int
     acknowledged: int
-    def __init__(self, study: _Optional[bytes] = ..., name: _Optional[str] = ..., state: _Optional[_Union[StudyState, str]] = ..., approved: _Optional[bool] = ..., submitted: _Optional[int] = ..., acknowledged: _Optional[int] = ...) -> None: ...
+    queued: int
+    def __init__(self, study: _Optional[bytes] = ..., name: _Optional[str] = ..., state: _Optional[_Union[StudyState, str]] = ..., approved: _Optional[bool] = ..., submitted: _Optional[int] = ..., acknowledged: _Optional[int] = ..., queued: _Optional[int] = ...) -> None: ...
 
 class FetchStudyRequest(_message.Message):
     __slots__ = ("study",)

@@ -168,6 +168,7 @@ function drawStudy(study, actions, first) {
           ["Method", `${study.method}, profile ${study.profile}, ${study.aggregation}`],
           ["Agreed epsilon", study.epsilon],
           ["Table", `${plural(study.rows, "row")}, ${plural(study.attributes, "attribute")}`],
+          ...(study.waits_for ? [["Waits for", study.waits_for]] : []),
           ["Offered", when(study.proposed_at)],
           ["Ended", study.ended_at ? when(study.ended_at) : "not yet"],
           ["Digest", make("code", {}, study.digest)]]),

@@ -12,6 +12,7 @@ from common.wire import approval, codec
 from curator.store import Store
 from curator.studies import Studies
 from parley.in_process import RowsInMemory
+from parley.keyring import init_curator
 from party.effects import Send
 from party.role import PartyRole
 from tests.study.conftest import (  # noqa: F401  # fixtures
@@ -36,20 +37,24 @@ def stage(quick_folder, identities, rows):  # noqa: F811
         identities=two,
         outcomes=[],
         opened=[],
+        now=NOW,
     )
 
     def publish(outcome):
         result.outcomes.append(outcome)
         return Path("release")
 
-    def studies(*, publish=publish, later=lambda task: task(), source=None):
+    def studies(
+        *, publish=publish, later=lambda task: task(), source=None, make_plan=EveryKindOfStep
+    ):
         database = Database(result.path)
         result.opened.append(database)
         result.database = database
         result.store = Store(database, source or SeededRandomSource("curator"))
         made = Studies(
-            result.store, make_plan=EveryKindOfStep, publish=publish, clock=lambda: NOW, later=later
-        )
+            result.store, make_plan=make_plan, publish=publish, clock=lambda: result.now,
+            later=later,
+        )  # fmt: skip
         made.open()
         return made
 
@@ -61,6 +66,13 @@ def stage(quick_folder, identities, rows):  # noqa: F811
     yield result
     for database in result.opened:
         database.close()
+
+
+@pytest.fixture
+def ring(tmp_path):
+    """The curator's keys."""
+    now = dt.datetime.now(dt.UTC)
+    return init_curator(tmp_path / "hub", "hub", ("127.0.0.1",), now=now, external=False)
 
 
 class Parties:
@@ -86,6 +98,7 @@ class Parties:
         """Everybody takes the next message; what is said in answer, as (party, number, bytes)."""
         answers = []
         for name, role in self.roles.items():
+            self.node.called(name)
             queued = self.store.next_queued(self.study.digest, name, after=self.taken[name])
             if queued is None:
                 continue

@@ -339,7 +339,9 @@ def test_a_replay_that_comes_to_something_else_is_noticed(stage, tables):
 
 def test_a_study_proposed_by_another_process_is_noticed(stage):
     studies = stage.studies()
-    assert studies.of("north") == []
+    assert studies.summaries("north", with_ended=False) == []
     stage.studies().propose(stage.study)
-    assert [node.study.digest for node in studies.of("north")] == [stage.study.digest]
-    assert studies.of("stranger") == []
+    studies.open()  # as a running curator does every second
+    (listed,) = studies.summaries("north", with_ended=False)
+    assert listed.study == stage.study.digest
+    assert studies.summaries("stranger", with_ended=False) == []

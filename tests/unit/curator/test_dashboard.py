@@ -25,16 +25,10 @@ from curator.metrics import CallCounter
 from curator.presence import ONLINE_FOR, Presence
 from curator.progress import chosen_links, step_record
 from curator.records import StudyState
-from parley.keyring import init_curator, init_party
+from parley.keyring import init_party
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import NOW, Parties
 from tests.unit.web.conftest import Client
-
-
-@pytest.fixture
-def ring(tmp_path):
-    now = dt.datetime.now(dt.UTC)
-    return init_curator(tmp_path / "hub", "hub", ("127.0.0.1",), now=now, external=False)
 
 
 @pytest.fixture
@@ -124,6 +118,31 @@ def test_a_study_is_shown_from_its_offer_to_its_release(stage, tables, shown, tm
     assert page.client.ask("GET", f"/studies/{study['digest']}/network.svg").body == b"<svg/>"
     (release / "link").symlink_to(release.parent)
     assert page.client.ask("GET", f"/studies/{study['digest']}/release.zip").status == 409
+
+
+def test_a_study_that_cannot_be_read_is_shown_as_such_beside_the_others(stage, tables, shown):
+    page = shown()
+    page.client.log_in(page.token)
+    node = begin(page, stage)
+    Parties(stage.study, stage.identities, tables, node, stage.store).run()
+    with stage.database.transaction():
+        stage.database.write("UPDATE study SET document = 'of another time'")
+    page.studies.propose(make_study(stage.identities, {"north": 40, "east": 50}, name="next"))
+    fresh, old = document(page)["studies"]
+    assert (fresh["name"], fresh["state"]) == ("next", "waiting for parties")
+    assert (old["name"], old["state"]) == ("test", "done, unreadable")
+    assert "this version of parley cannot read its text" in old["cause"]
+    assert old.keys() == fresh.keys(), "the page draws both"
+
+
+def test_a_study_that_waits_too_long_is_shown_as_overdue(stage, shown):
+    page = shown()
+    page.client.log_in(page.token)
+    begin(page, stage)  # by a clock of months ago
+    (study,) = document(page)["studies"]
+    assert study["waits_for"].startswith("the answer of east, north in step 1, since 2026-01-01")
+    assert "overdue" in study["advice"]
+    assert all(party["awaited"] for party in study["parties"])
 
 
 def test_budgets_are_exact_sums_of_the_steps(stage, tables, shown):
@@ -263,8 +282,8 @@ def test_refused_calls_are_counted_with_what_to_do():
     [
         (StudyState.REFUSED, "declined", "new study"),
         (StudyState.FAILED, "given up", "log"),
-        (StudyState.PUBLISHING, "disk full", "restart"),
-        (StudyState.RUNNING, "another version", "restart"),
+        (StudyState.PUBLISHING, "disk full", "tries again"),
+        (StudyState.RUNNING, "another version", "tries again"),
     ],
 )
 def test_every_trouble_comes_with_advice(state, cause, word):

@@ -14,6 +14,8 @@ from common.privacy.randomness import OsRandomSource
 from common.study import Study
 from common.wire.certificates import fingerprint
 from curator.app import open_store
+from curator.records import StudyState as CuratorState
+from curator.records import Word
 from curator.studies import Studies
 from parley import release
 from parley.curator_configuration import curator_settings
@@ -235,7 +237,8 @@ def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
     signer = load_identity(place.ring.identity).public.fingerprint
     assert f"signer {signer}" in done.out
     database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
-    (text,) = store.documents(skip=0)
+    (digest,) = store.under_way()
+    text = store.document(digest)
     database.close()
     assert Study.from_toml(text).signer == signer, "and the parties fetch that one"
 
@@ -367,3 +370,67 @@ def test_the_largest_release_to_take_is_a_usable_number(parley, place, size):
     done = parley("party", "fetch", "ab", "--out", "x.zip", "--most-gb", size, *NORTH)
     assert done.code == 3
     assert "--most-gb" in done.err
+
+
+def test_a_running_study_says_whom_it_waits_for_and_since_when(parley, place, written):
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    with database.transaction():
+        store.move(written.digest, CuratorState.RUNNING, step=2, phase="counting")
+        store.wait_for(written.digest, ["east"], Word.ANSWER, at=since)
+    status = ("curator", "study", "status", "regional", *HUB)
+    assert f"waits for the answer of east in step 3, since {since}" in parley(*status).out
+    with database.transaction():
+        long_ago = "2026-01-02T03:04:05+00:00"
+        store.wait_for(written.digest, ["east"], Word.CALL, at=long_ago)
+    database.close()
+    told = parley(*status).out
+    assert f"waits for east to call before step 3 is opened, since {long_ago}" in told
+    assert "overdue" in told
+    told = parley(*status, "--json").json
+    assert told["waiting_for"] == [{"party": "east", "word": "call", "since": long_ago}]
+    assert told["overdue"]
+
+
+def test_a_study_that_cannot_be_read_is_listed_as_such(parley, place, written):
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
+    database, store = open_store(settings)
+    with database.transaction():
+        database.write("UPDATE study SET document = 'of another time'")
+        for name in ("north", "east"):
+            store.approve(written.digest, name, b"", at="now")
+    Studies(
+        store, make_plan=plan_of, publish=None, clock=lambda: datetime.now(UTC), later=None
+    ).open()
+    database.close()
+    assert "waiting for parties, unreadable" in parley("curator", "study", "list", *HUB).out
+    (listed,) = parley("curator", "study", "list", "--json", *HUB).json
+    assert listed["unreadable"]
+    assert "cannot read its text" in parley("curator", "study", "status", "regional", *HUB).out
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("hub/state/curator.db", ("curator", "serve", *HUB)),
+        ("north/state/party.db", ("party", "join", *NORTH)),
+    ],
+)
+def test_no_service_starts_on_a_damaged_file(parley, place, written, file, words):
+    parley("curator", "study", "add", "study.toml", *HUB)
+    parley("party", "status", "--offline", *NORTH)
+    path = place.folder / file
+    with sqlite3.connect(path) as connection:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'step_time'"
+        ((page,),) = connection.execute(query)  # which no start looks at
+        ((size,),) = connection.execute("PRAGMA page_size")
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xa5" * size
+    path.write_bytes(content)
+    done = parley(*words)
+    assert done.code == 3
+    assert "is damaged" in done.err
+    assert "newest copy" in done.err

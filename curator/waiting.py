@@ -1,0 +1,94 @@
+"""Whom a study waits for, and when to try again what failed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from curator.records import Awaited, Word
+from curator.store import Store
+
+_MOST_LOOKS = 300  # between two attempts; the curator looks every second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Whom a running study waits for in a step, and for what."""
+
+    step: int = 0
+    word: Word = Word.ANSWER
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def on_disk(cls, store: Store, study: bytes, *, step: int) -> Waiting:
+        """As the store has it."""
+        held = store.held(study) is not None
+        names = tuple(each.party for each in store.awaited(study))
+        return cls(step=step, word=Word.CALL if held else Word.ANSWER, names=names)
+
+    def note(self, store: Store, study: bytes, before: Waiting, *, at: str) -> Waiting:
+        """Write down what is different from before, in the caller's transaction.
+
+        With many parties an answer changes one line, and leaves the others' times as they are.
+        """
+        same = (self.step, self.word) == (before.step, before.word)
+        store.stop_waiting_for(study, _without(before.names, self.names if same else ()))
+        fresh = _without(self.names, before.names if same else ())
+        store.wait_for(study, fresh, self.word, at=at)
+        return self
+
+
+def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
+    excluded = set(others)
+    return [name for name in names if name not in excluded]
+
+
+@dataclass(slots=True)
+class Pause:
+    """Between attempts at a study that cannot go on: 2, 4, 8, ... looks at it."""
+
+    failures: int = 0
+    looks: int = 0
+
+    def is_over(self) -> bool:
+        """Whether to try now; counts a look."""
+        self.looks += 1
+        return self.looks >= min(_MOST_LOOKS, 1 << min(self.failures, 10))
+
+    def lengthen(self) -> None:
+        """After one more failure."""
+        self.failures += 1
+        self.looks = 0
+
+    def end(self) -> None:
+        """After a success."""
+        self.failures = 0
+
+
+def overdue(
+    waiting: Mapping[bytes, str], *, deadline: dt.timedelta, now: dt.datetime
+) -> dict[bytes, str]:
+    """The studies that wait for parties for longer than the deadline, and since when."""
+    return {study: since for study, since in waiting.items() if waited(since, now) > deadline}
+
+
+def waited(since: str, now: dt.datetime) -> dt.timedelta:
+    """How long something was waited for."""
+    return now - dt.datetime.fromisoformat(since)
+
+
+def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
+    """Whom a running study waits for, for people; empty if for no party.
+
+    Args:
+        awaited: the parties.
+        step: how many steps have their result.
+    """
+    if not awaited:
+        return ""
+    names = ", ".join(each.party for each in awaited)
+    since = min(each.since for each in awaited)
+    if awaited[0].word is Word.CALL:
+        return f"{names} to call before step {step + 1} is opened, since {since}"
+    return f"the answer of {names} in step {step + 1}, since {since}"
