@@ -12,6 +12,7 @@ from parley import console
 from parley.commands import new_app
 from parley.commands.options import AllowOtherVersion, AsJson
 from parley.exit_codes import ExitCode
+from parley.spreadsheet import check_copy, write_safe_copy
 from parley.verification import Verified, signer_text, verify
 
 app = new_app()
@@ -39,6 +40,10 @@ def verify_release(
         bool,
         typer.Option("--bytes-only", help="Hashes and signatures; not whether files agree."),
     ] = False,
+    safe_for_spreadsheets: Annotated[
+        Path | None,
+        typer.Option(help="A CSV file to write: the table, with formulas as text."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Check every file of a release against its manifest, and the manifest's signatures.
@@ -51,6 +56,8 @@ def verify_release(
     signature says who vouches, not that you should trust them: compare the fingerprint with one
     that you were told, or give it as --signer.
     """
+    if safe_for_spreadsheets is not None:
+        check_copy(release, safe_for_spreadsheets)
     with console.progress("verifying") as tell:
         found = verify(
             release,
@@ -66,9 +73,11 @@ def verify_release(
             raise typer.Exit(ExitCode.INPUT)
         if found.other_version is not None and not allow_other_version:
             raise typer.Exit(ExitCode.OTHER_VERSION)
-        return
-    found.require(allow_other_version=allow_other_version)
-    report(found)
+    else:
+        found.require(allow_other_version=allow_other_version)
+        report(found)
+    if safe_for_spreadsheets is not None:
+        write_safe_copy(release, safe_for_spreadsheets)
 
 
 def report(found: Verified) -> None:

@@ -1,12 +1,15 @@
 """`parley verify`, `bundle` and `party countersign` on releases as the commands make them."""
 
+import csv
 import json
 import shutil
 import zipfile
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from common.bundle.finishing import finish, put_signature
@@ -377,6 +380,38 @@ def test_a_model_that_is_longer_than_the_derived_one_is_not_read(parley, copies)
     done = parley("verify", "several", "--unsigned")
     assert done.code == 3
     assert "model.json has" in done.err
+
+
+def test_formulas_are_warned_of_and_are_text_in_the_copy_for_spreadsheets(parley, tmp_path):
+    values = ["=HYPERLINK(1)", "-1", "plain, quoted"]
+    schema = (
+        f'[[attribute]]\nname = "@x"\nkind = "categorical"\nvalues = {json.dumps(values)}\n'
+        '[[attribute]]\nname = "y"\nkind = "integer"\nmin = -9\nmax = -1\n'
+    )
+    Path("schema.toml").write_text(schema)
+    rows = [[value, -number] for value in values for number in range(1, 10)] * 3
+    pd.DataFrame(rows, columns=["@x", "y"]).to_csv("data.csv", index=False)
+    words = ["synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", "9", "--seed", "1"]
+    made = parley(*words, "--out", "r")
+    assert "Formulas: a spreadsheet would run 2 of the names and values" in made.err
+    assert "Formulas: a spreadsheet would run 2" in Path("r/report.html").read_text()
+    verify = ["verify", "r", "--unsigned", "--safe-for-spreadsheets"]
+    assert parley(*verify, "r/safe.csv").code == 3, "a release has its own files only"
+    assert parley(*verify, "safe.csv").code == 0
+    assert parley(*verify, "safe.csv").code == 3, "nothing is overwritten"
+    whole, safe = (
+        list(csv.reader(Path(name).read_text().splitlines()))
+        for name in ("r/synthetic.csv", "safe.csv")
+    )
+    assert set(values) == {cell for cell, _ in whole[1:]}
+    for before, after in zip(whole, safe, strict=True):
+        escaped = {"=HYPERLINK(1)": "'=HYPERLINK(1)", "@x": "'@x"}
+        assert after == [escaped.get(cell, cell) for cell in before]
+    append(Path("r/synthetic.csv"), "-1,-1\n")
+    assert parley(*verify, "other.csv").code == 3
+    assert not Path("other.csv").exists()
+    assert parley(*words, "--out", "p", "--format", "parquet").code == 0
+    assert "needs no such copy" in parley("verify", "p", *verify[2:], "other.csv").err
 
 
 def test_a_bundle_is_not_overwritten_unasked(parley, copies):
