@@ -32,4 +32,4 @@ def write_safe_copy(where: Path, target: Path) -> None:
         with contents.open(name) as source, release.new_file(target) as scratch:
             rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8", newline=""))
             with scratch.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(map(harmless, row) for row in rows)
+                csv.writer(file).writerows(map(harmless, row) for row in rows)

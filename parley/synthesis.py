@@ -101,7 +101,7 @@ def write_release(
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What people read of a release: a function of its other files, so that anyone can compare.
+    """What people read of a release: a function of its other files, so it can be made again.
 
     Attributes:
         files: report.html, and network.svg where there is a network, by name.

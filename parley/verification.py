@@ -1,8 +1,8 @@
 """`parley verify`: is a release what its makers signed, and does it agree with itself?
 
-By default somebody who can be named must have signed: a party that the study pins, or the identity
-that signed the study; of a release of a single owner, its maker. A signature by an identity that
-nothing in the release names is worth as much as none, unless the caller asks for it.
+By default an identity that the release names must have signed: a party that the study pins, or the
+identity that signed the study; of a release of a single owner, its maker. A signature by an
+identity that nothing in the release names is worth as much as none, unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def verify(
         path: the folder or the .zip.
         signers: fingerprints that must be among the signatures.
         all_parties: every party of the study must have countersigned, and the curator signed.
-        unsigned: nobody needs to have signed.
+        unsigned: no signature is needed.
         bytes_only: do not ask whether the files agree with each other.
         tell: told how far the work is.
 
@@ -199,7 +199,7 @@ def verify_contents(
 
 
 def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Problem]:
-    """Whether anyone signed whom the release itself names."""
+    """Report that no identity signed that the release itself names."""
     if not signatures:
         return [Problem(FOLDER, Kind.SIGNATURE, _NOT_SIGNED)]
     if study is None:
@@ -223,7 +223,7 @@ def missing_parties(study: Study, signatures: Sequence[Signature]) -> dict[str, 
 def missing_curator(
     study: Study, signatures: Sequence[Signature], signers: Sequence[str]
 ) -> dict[str, str]:
-    """Whoever signed the study, by fingerprint, unless it or a named signer signed as curator."""
+    """The signer of the study, unless it or an identity of `signers` signed as curator."""
     known = {study.signer, *signers}
     if study.signer is None or any(
         each.role is SignerRole.CURATOR and each.identity.fingerprint in known

@@ -1,6 +1,6 @@
 """Text that a spreadsheet would run as a formula: the values and names that a schema lists.
 
-Whoever proposes a study chooses its values, and a spreadsheet that opens a CSV file takes a cell
+The proposer of a study chooses its values, and a spreadsheet that opens a CSV file takes a cell
 that begins with one of a few characters for a formula. Numbers, negative ones too, are no formulas.
 The release keeps the values as they are; a copy for a spreadsheet has an apostrophe before each.
 """

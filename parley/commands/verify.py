@@ -33,7 +33,10 @@ def verify_release(
         ),
     ] = False,
     unsigned: Annotated[
-        bool, typer.Option("--unsigned", help="Accept a release that nobody known signed.")
+        bool,
+        typer.Option(
+            "--unsigned", help="Accept a release without a signature of a known identity."
+        ),
     ] = False,
     allow_other_version: AllowOtherVersion = False,
     bytes_only: Annotated[

@@ -22,6 +22,7 @@ from parley.cli import main
 from parley.keyring import init_identity
 from parley.population import demo_schema_toml, make_population
 from parley.verification import missing_curator, missing_parties
+from tests.place import NORTH, Place
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +217,19 @@ def test_a_forged_release_contradicts_itself(parley, copies, release, spoil, fil
     assert not done.json["derived"]
     bytes_only = parley("verify", release, "--bytes-only", "--unsigned").code
     assert bytes_only == (3 if "missing" in {p["kind"] for p in done.json["problems"]} else 0)
+
+
+def test_a_party_does_not_countersign_another_report_or_another_version(parley, made, copies):
+    Place(copies)
+    words = ("party", "countersign", "several", *NORTH)
+    sign_again(copies / "several", made, version="0.0.9")
+    assert parley(*words).code == 4
+    append(copies / "several" / "report.html", "<script>")
+    sign_again(copies / "several", made)
+    done = parley(*words)
+    assert done.code == 3
+    assert "report.html: is not what the table, the model and the statement imply" in done.err
+    assert len(list((copies / "several" / "signatures").iterdir())) == 1
 
 
 def test_a_countersignature_of_somebody_outside_the_study_is_refused(parley, copies):
