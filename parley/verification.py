@@ -17,7 +17,7 @@ from common.bundle.signatures import FOLDER, Signature, SignerRole
 from common.crypto.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError
 from common.study import Study
-from parley.consistency import Agreement, check_agreement, name_problems, other_version
+from parley.agreement import Agreement, name_problems, other_version
 from parley.console import Reporter, silent
 from parley.release import STUDY
 
@@ -169,6 +169,8 @@ def verify_contents(
         if problems:  # what has changed is not worth reading
             agreement = Agreement(not_checked=["whether the files agree: some have changed"])
         else:
+            from parley.consistency import check_agreement  # takes a while to load
+
             agreement = check_agreement(contents, checked, tell=tell)
             problems += agreement.problems
     study = None if agreement is None else agreement.study
