@@ -13,6 +13,10 @@ class InputError(LocalError):
     """What the user handed in cannot be used: a file, a schema, a table, an option."""
 
 
+class OtherVersionError(LocalError):
+    """A release that another version of parley made: this version cannot derive it again."""
+
+
 class RemoteProtocolError(ParleyError):
     """A peer sent something that the protocol does not allow here. Our state did not change."""
 

@@ -24,6 +24,7 @@ from common.schema.decoder import shape_like
 _BY_SCHEMA = "by schema"
 _CATEGORY = "category"
 _ORDERED = "category, ordered"
+KINDS = frozenset({_BY_SCHEMA, _CATEGORY, _ORDERED})
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,23 @@
 A study and the results published during it determine every step, what it cost, and the model. So
 for a release of several owners the privacy statement and the model are derived again, by the same
 functions that a party's node uses, and compared. A release of a single owner has no study: there
-the statement's own sum is checked.
+the statement's own sum is checked. In both, what people read is made again from the other files.
+
+What another version of parley made cannot be derived here. Such a release is never called verified:
+its manifest must not be able to switch off what would refuse it. What the study says by itself, its
+epsilon, is held against the statement in every case.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from common.bundle.checking import Checked, Kind, Problem
@@ -28,7 +30,7 @@ from common.bundle.signatures import SignerRole
 from common.crypto.sum_plan import Aggregation
 from common.errors import InputError, ParleyError
 from common.methods import account, plan_of, statement_of
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import parse_epsilon, shown
 from common.privacy.statement import SEEDED, versions
 from common.rounds import decode_total, sum_plan_of
 from common.schema import Schema
@@ -36,127 +38,85 @@ from common.study import Study
 from common.subn.steps import ChoiceStep, Model, Step
 from common.wording import many
 from parley import release
+from parley.agreement import Agreement, other_version
+from parley.columns import KINDS, Columns
 from parley.console import Reporter, silent
-from parley.report.study_figures import study_noise
+from parley.privbayes import FittedPrivBayes
+from parley.privelet import FittedPrivelet
+from parley.released_table import ReleasedTable, read_released_table
+from parley.reproduction import check_transcript, differing_pages, read_ranges
+from parley.study_release import FittedStudy
+from parley.synthesis import Fitted
 
 _MOST_TEXT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
 # epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
 _MOST_MODEL = 1 << 30
 _MOST_RESULTS = 1 << 30
-_MOST_HEADER = 1 << 20
 _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and no more than that
-_ALWAYS = (release.STATEMENT, release.MODEL, release.SCHEMA, release.REPORT)
-_OF_A_STUDY = (release.TRANSCRIPT, RESULTS)
-
-
-@dataclass(slots=True)
-class Agreement:
-    """What was found.
-
-    Attributes:
-        study: what the owners agreed on, if there were several.
-        privacy: the privacy statement.
-        results: what was published during the study.
-        problems: files that contradict another one.
-        not_checked: what could not be looked at, and why.
-    """
-
-    study: Study | None = None
-    privacy: Mapping[str, Any] = field(default_factory=dict)
-    results: Sequence[bytes] = ()
-    problems: list[Problem] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
-
-    def blame(self, file: str, why: str) -> None:
-        """A file that is not what the others say it must be."""
-        self.problems.append(Problem(file, Kind.INCONSISTENT, why))
 
 
 def check_agreement(contents: Contents, checked: Checked, *, tell: Reporter = silent) -> Agreement:
-    """Compare the files of a release with each other; their bytes are the manifest's already."""
+    """Compare the files of a release with each other.
+
+    Args:
+        contents: the release.
+        checked: its files are the manifest's, and those that a release has.
+        tell: told how far the work is.
+    """
     found = Agreement()
-    needed = [*_ALWAYS, *(_OF_A_STUDY if checked.manifest.study is not None else ())]
-    for name in needed:
-        if name not in checked.manifest.files:
-            found.problems.append(Problem(name, Kind.MISSING, "is missing: every release has it"))
-    if found.problems:
-        return found
     try:
-        schema = Schema.from_toml(_text(contents, release.SCHEMA), where=release.SCHEMA)
-        found.privacy = _json(contents, release.STATEMENT)
-        model = _json(contents, release.MODEL, most=_MOST_MODEL)
-        _check_model(found, model, schema)
-        _check_table(found, contents, checked, schema)
-        _check_study(found, contents, checked, schema)
-        if found.study is None:
-            _check_sum(found)
-        else:
-            tell(0.5, "deriving the steps of the study again")
-            _check_derivation(found, contents, checked, model)
+        _check_all(found, contents, checked, tell)
     except ParleyError as error:
-        name = str(error).partition(":")[0]
-        found.blame(name if name in checked.manifest.files else "the release", str(error))
+        name, _, why = str(error).partition(": ")
+        known = name in checked.manifest.files
+        found.blame(name if known else "the release", why if known else str(error))
     except RecursionError:
         found.blame("the release", "a file is nested too deeply to be compared")
+    found.derived &= not found.problems
     return found
 
 
-def _check_model(found: Agreement, model: Mapping[str, Any], schema: Schema) -> None:
-    if model.get("privacy") != found.privacy:
-        found.blame(release.MODEL, f"has another privacy statement than {release.STATEMENT}")
-    written = model.get("schema")
-    if not isinstance(written, str):
-        found.blame(release.MODEL, "has no schema")
-    elif Schema.from_toml(written, where=release.MODEL).digest() != schema.digest():
-        found.blame(release.MODEL, f"has another schema than {release.SCHEMA}")
-
-
-def _check_table(found: Agreement, contents: Contents, checked: Checked, schema: Schema) -> None:
-    """The columns only: the rows of a table are as many as they are."""
-    names = [release.table_name(kind) for kind in release.FORMATS]
-    there = [name for name in names if name in checked.manifest.files]
-    if len(there) != 1:
-        found.problems.append(
-            Problem(names[0], Kind.MISSING, f"a release has one of {', '.join(names)}")
+def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Reporter) -> None:
+    schema = Schema.from_toml(_text(contents, release.SCHEMA), where=release.SCHEMA)
+    found.privacy = _json(contents, release.STATEMENT)
+    _check_study(found, contents, checked, schema)
+    _check_epsilon(found)
+    tell(0.3, "reading the table")
+    (name,) = checked.manifest.files.keys() & set(release.table_names())
+    table = read_released_table(contents, name, schema)
+    if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
+        found.blame(name, f"has {many(table.rows, 'row')}, which is not what {release.STUDY} says")
+    made_by = other_version(checked.manifest)
+    if made_by is not None:
+        found.not_checked.append(
+            "whether statement, model and report follow from the other files: the release was made "
+            f"by parley {made_by}, this is {versions()['parley']}"
         )
         return
-    columns = _columns(contents, there[0])
-    if sorted(columns) != sorted(schema.names):
-        strange = sorted(set(columns) ^ set(schema.names)) or ["one that is there twice"]
-        found.blame(there[0], f"its columns are not those of the schema: {', '.join(strange)}")
+    if _text(contents, release.SCHEMA) != schema.to_toml():
+        found.blame(release.SCHEMA, "is not written as parley writes a schema")
+    tell(0.5, "deriving the steps of the study again")
+    fitted = _fitted(found, contents, checked, schema)
+    if fitted is not None and not found.problems:
+        _check_pages(found, checked, fitted, table)
 
 
-def _columns(contents: Contents, name: str) -> list[str]:
-    with contents.open(name) as stream:
-        if name.endswith(".parquet"):
-            try:
-                return list(pyarrow.parquet.read_schema(stream).names)
-            except (OSError, pyarrow.ArrowException) as error:
-                raise InputError(f"{name}: not a Parquet file: {error}") from None
-        head = stream.read(_MOST_HEADER).decode("utf-8", errors="replace")
-    try:
-        return next(csv.reader(io.StringIO(head)), [])
-    except csv.Error as error:
-        raise InputError(f"{name}: not a CSV file: {error}") from None
+def _check_pages(found: Agreement, checked: Checked, fitted: Fitted, table: ReleasedTable) -> None:
+    for name in differing_pages(checked, fitted, table):
+        found.blame(name, "is not what the table, the model and the statement imply")
 
 
 def _check_study(found: Agreement, contents: Contents, checked: Checked, schema: Schema) -> None:
-    digest = checked.manifest.study
-    if (digest is not None) != (release.STUDY in checked.manifest.files):
-        found.blame(release.STUDY, "is there if and only if the manifest names a study")
-        return
-    if digest is None:
-        roster = {}
-    else:
-        study = found.study = Study.from_toml(_text(contents, release.STUDY), where=release.STUDY)
+    digest, roster = checked.manifest.study, {}
+    if digest is not None:
+        text = _text(contents, release.STUDY)
+        study = found.study = Study.from_toml(text, where=release.STUDY)
         roster = {member.name: member.identity for member in study.members}
         if study.digest.hex() != digest:
             found.blame(release.STUDY, "its digest is not the manifest's")
         if study.schema.digest() != schema.digest():
             found.blame(release.SCHEMA, f"is not the schema of {release.STUDY}")
-        if _json(contents, release.TRANSCRIPT).get("study") != study.digest.hex():
-            found.blame(release.TRANSCRIPT, f"is of another study than {release.STUDY}")
     for signature in checked.signatures:
         if signature.role is SignerRole.PARTY and roster.get(signature.name) != signature.identity:
             found.problems.append(
@@ -168,39 +128,94 @@ def _check_study(found: Agreement, contents: Contents, checked: Checked, schema:
             )
 
 
-def _check_sum(found: Agreement) -> None:
-    """What the steps cost adds up to what was delivered; to the digits that the file prints."""
-    privacy = found.privacy
+def _check_epsilon(found: Agreement) -> None:
+    """What the statement says of epsilon, as far as it needs no derivation."""
     try:
-        spent = sum(float(step["epsilon"]) for step in privacy["steps"])
-        delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
-        right = math.isclose(spent, delivered, rel_tol=1e-9)
-        right &= math.isclose(float(privacy["epsilon_delivered"]), delivered, rel_tol=1e-9)
-    except (KeyError, TypeError, ValueError, ArithmeticError, InputError):
+        right = _adds_up(found.privacy) if found.study is None else _as_agreed(found)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError):
         right = False
-    if not right:
-        found.blame(release.STATEMENT, "its steps do not add up to the epsilon it states")
-
-
-def _check_derivation(
-    found: Agreement, contents: Contents, checked: Checked, model: Mapping[str, Any]
-) -> None:
-    """The statement and the model again, from the study and the published results."""
-    made_by, here = checked.manifest.versions.get("parley"), versions()["parley"]
-    if made_by != here:
-        found.not_checked.append(
-            f"whether statement and model follow from the study: the release was made by parley "
-            f"{made_by}, this is {here}"
-        )
+    if right:
         return
+    if found.study is None:
+        found.blame(release.STATEMENT, "its steps do not add up to the epsilon it states")
+    else:
+        found.blame(release.STATEMENT, f"states another epsilon than {release.STUDY}")
+
+
+def _adds_up(privacy: Mapping[str, Any]) -> bool:
+    """What the steps cost adds up to what was delivered; to the digits that the file prints."""
+    spent = sum(float(step["epsilon"]) for step in privacy["steps"])
+    delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
+    return math.isclose(spent, delivered, rel_tol=1e-9) and math.isclose(
+        float(privacy["epsilon_delivered"]), delivered, rel_tol=1e-9
+    )
+
+
+def _as_agreed(found: Agreement) -> bool:
+    """The epsilon asked for is the study's; in profile sound every party pays it, exactly."""
+    study, privacy = found.study, found.privacy
+    if study is None:
+        return False
+
+    def says(key: str, wanted: Fraction | dict[str, Fraction]) -> bool:
+        exact, printed = privacy["exact"][key], privacy[key]
+        if isinstance(wanted, dict):
+            return bool(
+                exact == {name: str(each) for name, each in wanted.items()}
+                and printed == {name: shown(each) for name, each in wanted.items()}
+            )
+        return bool(exact == str(wanted) and printed == shown(wanted))
+
+    paid = {member.name: study.epsilon for member in study.members}
+    sound = study.profile != "sound" or (
+        says("epsilon_delivered", study.epsilon) and says("parties", paid)
+    )
+    return sound and says("epsilon_requested", study.epsilon)
+
+
+def _fitted(
+    found: Agreement, contents: Contents, checked: Checked, schema: Schema
+) -> Fitted | None:
+    """What the release was made of, read back or derived; None if it contradicts itself."""
+    if found.study is not None:
+        return _derived(found, contents, checked, found.study, schema)
+    fitted: FittedPrivBayes | FittedPrivelet
+    model = _json(contents, release.MODEL, most=_MOST_MODEL)
+    _check_model(found, model, schema)
+    if release.RANGES in checked.manifest.files:
+        fitted = read_ranges(contents, checked)
+    else:
+        fitted = FittedPrivBayes.from_json(model, where=release.MODEL)
+    if not found.problems and fitted.to_json() != model:
+        found.blame(release.MODEL, "is not written as parley writes a model")
+    return fitted
+
+
+def _check_model(found: Agreement, model: Mapping[str, Any], schema: Schema) -> None:
+    if model.get("privacy") != found.privacy:
+        found.blame(release.MODEL, f"has another privacy statement than {release.STATEMENT}")
+    if model.get("schema") != schema.to_toml():
+        found.blame(release.MODEL, f"has another schema than {release.SCHEMA}")
+    columns = model.get("columns")
+    if (
+        not isinstance(columns, dict)
+        or set(columns) != set(schema.names)
+        or not all(isinstance(kind, str) and kind in KINDS for kind in columns.values())
+    ):
+        found.blame(release.MODEL, "its columns are not those of the schema")
+
+
+def _derived(
+    found: Agreement, contents: Contents, checked: Checked, study: Study, schema: Schema
+) -> FittedStudy | None:
+    """The statement, the model and the transcript again, from the study and what was published."""
+    if _text(contents, release.STUDY) != study.to_toml():
+        found.blame(release.STUDY, "is not written as parley writes a study")
     size = checked.manifest.files[RESULTS].size
     if size > _MOST_RESULTS:
         raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST_RESULTS:,}")
     with contents.open(RESULTS) as stream:
         found.results = read_results(stream, size=size)
-    study = found.study
-    if study is None:
-        return
     try:
         steps, learnt = derive(study, found.results)
         reasons = found.privacy.get("not_private_because")
@@ -208,8 +223,26 @@ def _check_derivation(
         statement = statement_of(study, account(study, steps), source_private=not seeded)
     except ParleyError as error:
         found.blame(RESULTS, f"does not follow from {release.STUDY}: {error}")
-        return
-    expected = statement.as_dict() | {"versions": found.privacy.get("versions")}
+        return None
+    privacy = statement.as_dict() | {"versions": dict(checked.manifest.versions)}
+    _check_statement(found, privacy)
+    transcript = read_whole(contents, release.TRANSCRIPT, most=_MOST_TEXT)
+    fitted = FittedStudy(
+        study=study,
+        schema=schema,
+        model=learnt,
+        steps=tuple(steps),
+        results=tuple(found.results),
+        privacy=privacy,
+        columns=Columns.by_schema(schema),
+        transcript=check_transcript(transcript, study, steps),
+    )
+    _check_derived_model(found, contents, fitted)
+    found.derived = True
+    return fitted
+
+
+def _check_statement(found: Agreement, expected: Mapping[str, object]) -> None:
     differing = [
         key
         for key in sorted(expected.keys() | found.privacy.keys())
@@ -220,12 +253,24 @@ def _check_derivation(
             release.STATEMENT,
             f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}",
         )
-    if model.get("method") != study.method or not _alike(
-        _plain(learnt.as_json()), model.get("model")
-    ):
-        found.blame(release.MODEL, f"is not the model that {release.STUDY} and {RESULTS} imply")
-    elif not _alike(study_noise(study, steps), model.get("noise_in_a_count")):
-        found.blame(release.MODEL, f"states other noise than {release.STUDY} implies")
+
+
+def _check_derived_model(found: Agreement, contents: Contents, fitted: FittedStudy) -> None:
+    """Compare; model.json is read only if it is not much longer than the derived model."""
+    text = json.dumps(fitted.to_json(), indent=2)
+    model = _json(contents, release.MODEL, most=2 * len(text))
+    _check_model(found, model, fitted.schema)
+    expected = json.loads(text) | {"columns": model.get("columns"), "privacy": model.get("privacy")}
+    differing = [
+        key
+        for key in sorted(expected.keys() | model.keys())
+        if key not in model or not _alike(expected.get(key), model[key])
+    ]
+    if differing:
+        found.blame(
+            release.MODEL,
+            f"is not the model that {release.STUDY} and {RESULTS} imply: {', '.join(differing)}",
+        )
 
 
 def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:

@@ -32,8 +32,8 @@ def countersign(release: Path, settings: PartySettings, *, tell: Reporter = sile
     identity = load_identity(
         settings.keys / "identity.key", passphrase=passphrase_in(settings.passphrase_file)
     )
-    found = verify(release, tell=tell)
-    found.require()
+    found = verify(release, unsigned=True, tell=tell)  # our own books say whether it is ours
+    found.require(allow_other_version=True)
     study = found.agreement.study if found.agreement is not None else None
     if study is None:
         raise InputError(f"{release} is of a single owner; there is no study to vouch for")
@@ -55,7 +55,7 @@ def _our_name(study: Study, identity: Identity) -> str:
 
 
 def _require_ours(settings: PartySettings, found: Verified, study: Study, name: str) -> None:
-    if found.agreement is None or found.agreement.not_checked:
+    if found.agreement is None or not (found.derived and found.verified):
         raise PolicyError("the release cannot be derived from its study here; we do not vouch")
     path = settings.folder / "party.db"
     if not path.exists():

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from common.errors import LocalError, ParleyError, PolicyError, RemoteProtocolError
+from common.errors import (
+    LocalError,
+    OtherVersionError,
+    ParleyError,
+    PolicyError,
+    RemoteProtocolError,
+)
 from parley import interrupts
 
 
@@ -17,6 +23,7 @@ class ExitCode(IntEnum):
     INPUT = 3
     REFUSED = 4
     PEER = 5
+    OTHER_VERSION = 6
     INTERRUPTED = interrupts.EXIT_CODE
     NOBODY_READS = 141
 
@@ -28,6 +35,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.INPUT: "the input cannot be used, or `doctor` found something wrong",
     ExitCode.REFUSED: "refused by a budget or a policy",
     ExitCode.PEER: "a peer cannot be reached, or broke the protocol",
+    ExitCode.OTHER_VERSION: "another version of parley made the release; it is not verified",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM); nothing is left half-written",
     ExitCode.NOBODY_READS: "whatever read the output stopped reading, as `| head` does",
 }
@@ -35,6 +43,7 @@ MEANINGS: dict[ExitCode, str] = {
 _FAMILIES: tuple[tuple[type[ParleyError], ExitCode], ...] = (
     (PolicyError, ExitCode.REFUSED),
     (RemoteProtocolError, ExitCode.PEER),
+    (OtherVersionError, ExitCode.OTHER_VERSION),
     (LocalError, ExitCode.INPUT),
 )
 

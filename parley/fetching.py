@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.errors import InputError
@@ -12,12 +12,25 @@ from parley.console import Reporter, silent
 from parley.verification import Verified, verify
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an owner takes of the curator.
+
+    Attributes:
+        most_bytes: a larger release is not taken.
+        allow_other_version: one that another version of parley made is; it is not derived again.
+    """
+
+    most_bytes: int
+    allow_other_version: bool = False
+
+
 def keep_release(
     pieces: Iterable[bytes],
     study: bytes,
     target: Path,
+    limits: Limits,
     *,
-    most_bytes: int,
     tell: Reporter = silent,
 ) -> Verified:
     """Write what the curator sends, if it is a release of that study to rely on.
@@ -29,25 +42,28 @@ def keep_release(
         pieces: of the .zip, as they come.
         study: the digest of the study that was asked for.
         target: the .zip to write; nothing is there if this fails.
-        most_bytes: more are not taken.
+        limits: what is taken at all.
         tell: told how far the verification is.
 
     Raises:
         InputError: it is too large, is not to be relied on, or is of another study.
+        OtherVersionError: another version of parley made it.
     """
     with release.new_file(target) as scratch:
         size = 0
         with scratch.open("wb") as stream:
             for piece in pieces:
                 size += len(piece)
-                if size > most_bytes:
+                if size > limits.most_bytes:
                     raise InputError(
-                        f"the release has more than {most_bytes:,} bytes; raise --most-gb if you "
-                        "have room for it. Nothing was kept"
+                        f"the release has more than {limits.most_bytes:,} bytes; raise --most-gb "
+                        "if you have room for it. Nothing was kept"
                     )
                 stream.write(piece)
-        found = replace(verify(scratch, tell=tell), where=f"{target}, as the curator sent it,")
-        found.require()
+        # Who sends it is known, and the owner's own books decide about the countersignature.
+        read = verify(scratch, unsigned=True, tell=tell)
+        found = replace(read, where=f"{target}, as the curator sent it,")
+        found.require(allow_other_version=limits.allow_other_version)
         if found.checked.manifest.study != study.hex():
             raise InputError("the curator sent the release of another study; nothing was kept")
     return replace(found, where=str(target))

@@ -10,11 +10,12 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from common.bundle.results import RESULTS
 from common.errors import InputError, PolicyError
 from parley.atomic import flush
 
@@ -30,6 +31,8 @@ SCHEMA = "schema.toml"
 TRANSCRIPT = "transcript.json"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
 FORMATS = ("csv", "parquet")
+_ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT})
+_OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
 
 
 @contextmanager
@@ -143,12 +146,34 @@ def write_file(target: Path, text: str) -> None:
 
 def write_json(path: Path, value: object) -> None:
     """Indented JSON with a final newline."""
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json_text(value), encoding="utf-8")
+
+
+def json_text(value: object) -> str:
+    """What `write_json` writes."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def table_name(file_format: str) -> str:
     """What the file of synthetic rows is called."""
     return f"synthetic.{file_format}"
+
+
+def table_names() -> list[str]:
+    """Every name that the file of synthetic rows may have; a release has one of them."""
+    return [table_name(file_format) for file_format in FORMATS]
+
+
+def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
+    """The files that a release has besides its table: neither more nor fewer.
+
+    Args:
+        listed: what the manifest lists; a single owner's release with range counts has no network.
+        study: whether it is the release of a study.
+    """
+    if study:
+        return _ALWAYS | _OF_A_STUDY
+    return _ALWAYS | {RANGES if RANGES in listed else NETWORK}
 
 
 def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:

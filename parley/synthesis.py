@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+import numpy as np
+
 from common.bundle.finishing import finish
 from common.bundle.results import RESULTS, write_results
 from common.bundle.signatures import Signer
-from common.schema import Codes
+from common.schema import Codes, Schema
+from common.schema.attribute import Listed
 from common.traffic import without_times
 from common.wording import many
 from parley import release
@@ -86,17 +89,57 @@ def write_release(
         release.write_json(folder / release.TRANSCRIPT, without_times(fitted.transcript))
         (folder / release.STUDY).write_text(fitted.study.to_toml(), encoding="utf-8")
         write_results(folder / RESULTS, fitted.results)
-    facts = _facts(fitted, wanted, synthetic)
-    if facts.network is not None:
-        net = facts.network
-        picture = draw_network(net.names, net.edges, net.strengths, net.notes)
-        (folder / release.NETWORK).write_text(picture + "\n", encoding="utf-8")
-    (folder / release.REPORT).write_text(release_page(facts), encoding="utf-8")
+    pages = pages_of(fitted, wanted, synthetic)
+    for name, text in pages.files.items():
+        (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
     finish(folder, study=_digest(fitted), signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
-    return Written(names, wanted, synthetic, facts.cautions)
+    return Written(names, wanted, synthetic, pages.cautions)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What people read of a release: a function of its other files, so it can be made again.
+
+    Attributes:
+        files: report.html, and network.svg where there is a network, by name.
+        cautions: what users of the release must know first.
+    """
+
+    files: Mapping[str, str]
+    cautions: tuple[str, ...]
+
+
+def pages_of(fitted: Fitted, rows: int, synthetic: Codes) -> Pages:
+    """Make the pages of a release.
+
+    Args:
+        fitted: what was released of the real rows.
+        rows: how many synthetic rows there are.
+        synthetic: those rows, or the first `KEPT_ROWS` of them.
+    """
+    facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic))
+    files = {release.REPORT: release_page(facts)}
+    if facts.network is not None:
+        net = facts.network
+        picture = draw_network(net.names, net.edges, net.strengths, net.notes)
+        files[release.NETWORK] = f"{picture}\n"
+    return Pages(files, facts.cautions)
+
+
+def _as_in_the_table(schema: Schema, codes: Codes) -> Codes:
+    """The codes that a reader of the table finds: without text, `other` is an empty cell."""
+    columns = list(codes.columns)
+    for place, each in enumerate(schema.attributes):
+        text = isinstance(each.domain, Listed) and each.domain.textual
+        if each.other and each.missing and not text:
+            found = codes.columns[place]
+            columns[place] = np.where(
+                found == each.value_count, found.dtype.type(each.size - 1), found
+            )
+    return Codes(tuple(columns), codes.sizes)
 
 
 def _digest(fitted: Fitted) -> bytes | None:

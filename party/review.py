@@ -14,6 +14,7 @@ from fractions import Fraction
 from common.crypto.sum_plan import Aggregation
 from common.privacy.statement import Protection
 from common.protections import protections_of
+from common.schema.formulas import formula_warning
 from common.schema.refusals import describe
 from common.study import Study
 from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
@@ -209,10 +210,12 @@ def _about(study: Study) -> list[str]:
     rows = study.output_rows or sum(member.rows for member in study.members)
     columns = study.schema.attributes
     method = f"method {study.method}, profile {study.profile}"
+    formulas = formula_warning(study.schema)
     return [
         f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
         f"it reads {many(len(columns), 'column')} of ours, and no other:",
         *(f"{column.name}: {describe(column)}" for column in columns),
+        *([] if formulas is None else [formulas]),
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from common.database import Database
 from common.methods import plan_of
 from common.privacy.randomness import OsRandomSource
+from common.traffic import SETTING_UP, PhaseTraffic
 from curator.surroundings import Outcome
 from parley.keyring import init_curator, init_party
 from party.journal import Journal
@@ -90,6 +91,10 @@ def outcome_of(study):
         zeros = np.zeros(step.request.cells, np.int64)
         results.append(zeros.tobytes())
         plan.advance(zeros)
+    traffic = {SETTING_UP: PhaseTraffic()}
+    for step in steps:
+        traffic.setdefault(step.phase, PhaseTraffic()).rounds += 1
     return Outcome(
-        study=study, model=plan.model(), steps=steps, results=results, private=True, traffic={}
-    )
+        study=study, model=plan.model(), steps=steps, results=results, private=True,
+        traffic=traffic,
+    )  # fmt: skip

@@ -1,8 +1,8 @@
 """A release as somebody handed it to us, a folder or a .zip: read, and not trusted.
 
 Nothing is ever unpacked: files are read where they are. A .zip is looked at before anything in it
-is read, and refused if a name is not plain, is there twice or is a link, if entries overlap, or if
-a small file claims to be an enormous one.
+is read, and refused if a name is not plain, is there twice or is a link, if a small file claims to
+be an enormous one, or if any byte belongs to no entry: before, between or after them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 2
 _MOST_RATIO = 200  # of an honest table; deflate itself goes to 1032
 _HARMLESS_BYTES = 64 << 20  # below, no ratio is a danger
 _LOCAL_HEADER_BYTES = 30
+_END_BYTES = 22  # of the record that ends a .zip, if it has no comment
+_DESCRIPTORS = (12, 16, 20, 24)  # what may follow an entry whose sizes were not known at first
 
 
 class Contents(Protocol):
@@ -172,17 +174,31 @@ class ZipContents:
             )
 
     def _check_layout(self, entries: list[zipfile.ZipInfo]) -> None:
-        """Entries follow each other from the first byte on, and share nothing."""
-        end = 0
-        for entry in sorted(entries, key=lambda each: each.header_offset):
-            if entry.header_offset < end or (end == 0 and entry.header_offset > 0):
-                raise self._refusal(entry, "overlaps another entry, or does not begin the file")
-            end = entry.header_offset + _LOCAL_HEADER_BYTES + entry.compress_size
-        if end > self._path.stat().st_size:
-            raise InputError(f"{self._path}: entries reach beyond the end of the file")
+        """Entries, directory and end follow each other from the first byte to the last."""
+        places = sorted(entries, key=lambda each: each.header_offset)
+        starts = [each.header_offset for each in places] + [self._archive.start_dir]
+        if starts[0] != 0:
+            raise InputError(f"{self._path}: bytes before the first entry: not a .zip of a release")
+        with self._path.open("rb") as file:
+            for entry, start, following in zip(places, starts, starts[1:], strict=False):
+                gap = following - _end_of(file, entry, start)
+                if gap not in (_DESCRIPTORS if entry.flag_bits & 0x8 else (0,)):
+                    raise self._refusal(entry, "overlaps what follows it, or leaves a gap")
+            file.seek(-min(_END_BYTES, self._path.stat().st_size), os.SEEK_END)
+            end = file.read()
+        if not end.startswith(b"PK\5\6") or not end.endswith(b"\0\0"):
+            raise InputError(f"{self._path}: bytes after the end of the .zip; make it again")
 
     def _refusal(self, entry: zipfile.ZipInfo, why: str) -> InputError:
         return InputError(f"{self._path}: {entry.filename!r} {why}")
+
+
+def _end_of(file: BinaryIO, entry: zipfile.ZipInfo, start: int) -> int:
+    """Where the compressed bytes of an entry end; its own header says how long it is itself."""
+    file.seek(start)
+    header = file.read(_LOCAL_HEADER_BYTES)
+    name, extra = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
+    return start + _LOCAL_HEADER_BYTES + name + extra + entry.compress_size
 
 
 def data_names(contents: Contents) -> list[str]:

@@ -31,6 +31,14 @@ SignWith = Annotated[
 SignAs = Annotated[str, typer.Option(help="The name to sign under, with --sign-with.")]
 
 
+AllowOtherVersion = Annotated[
+    bool,
+    typer.Option(
+        "--allow-other-version",
+        help="Accept a release of another version of parley, which cannot be derived here.",
+    ),
+]
+
 StopWithStdin = Annotated[
     bool,
     typer.Option(

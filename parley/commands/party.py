@@ -21,7 +21,7 @@ from parley import release as releases
 from parley.atomic import write_new
 from parley.commands import new_app
 from parley.commands.countersign import countersign
-from parley.commands.options import AsJson, Config, StopWithStdin
+from parley.commands.options import AllowOtherVersion, AsJson, Config, StopWithStdin
 from parley.commands.party_records import ledger, open_file, transcript
 from parley.commands.party_ui import ui
 from parley.party_configuration import party_settings, source_settings
@@ -223,6 +223,7 @@ def fetch(
         bool, typer.Option("--release", help="Fetch the release of a study that is done.")
     ] = False,
     most_gb: Annotated[float, typer.Option(help="The largest release to take.")] = 4.0,
+    allow_other_version: AllowOtherVersion = False,
     config: Config = None,
     json: AsJson = False,
 ) -> None:
@@ -245,7 +246,10 @@ def fetch(
         if len(found) != 1:
             raise InputError(f"{study!r} is not one study; see `parley party status`")
         if release:
-            _fetch_release(connection, found[0], out, most_bytes=int(most_gb * 1e9), as_json=json)
+            _fetch_release(
+                connection, found[0], out,
+                most_gb=most_gb, allow_other_version=allow_other_version, as_json=json,
+            )  # fmt: skip
             return
         document = connection.fetch_study(found[0].study)
     fetched = Study.from_toml(document, where="the study")
@@ -260,16 +264,23 @@ def fetch(
 
 
 def _fetch_release(
-    connection: Connection, study: Summary, out: Path, *, most_bytes: int, as_json: bool
+    connection: Connection,
+    study: Summary,
+    out: Path,
+    *,
+    most_gb: float,
+    allow_other_version: bool,
+    as_json: bool,
 ) -> None:
     from parley.commands.verify import report  # slow to load: it derives a release again
-    from parley.fetching import keep_release
+    from parley.fetching import Limits, keep_release
 
     if study.state != DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
+    limits = Limits(int(most_gb * 1e9), allow_other_version=allow_other_version)
     with console.progress("fetching and verifying") as tell:
         pieces = connection.fetch_release(study.study)
-        kept = keep_release(pieces, study.study, out, most_bytes=most_bytes, tell=tell)
+        kept = keep_release(pieces, study.study, out, limits, tell=tell)
     if as_json:
         console.result_json(kept.as_json())
     else:

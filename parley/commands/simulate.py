@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from json import dumps
 from pathlib import Path
@@ -160,6 +161,8 @@ def _in_process(
 ) -> Mapping[str, object]:
     with console.progress("study") as tell:
         fitted = run_in_process(tables, schema, options, seed=seed, tell=tell)
+    if signer is not None:  # who signs the release as its curator stands for the study, too
+        fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
         written = write_release(
             folder, fitted, file_format=file_format.value, signer=signer, tell=tell

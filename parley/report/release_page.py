@@ -16,6 +16,7 @@ import numpy as np
 from common.marginals import count
 from common.privacy.statement import suspicion
 from common.schema import Codes, Schema
+from common.schema.formulas import formula_warning
 from common.wording import many
 from parley.report.charts import Series, heatmap
 from parley.report.distributions import distribution
@@ -76,7 +77,11 @@ class ReleaseFacts:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What whoever uses the release must know first."""
-        found = (caution(self.errors), self.relations.caution() if self.synthetic.rows else None)
+        found = (
+            caution(self.errors),
+            self.relations.caution() if self.synthetic.rows else None,
+            formula_warning(self.schema),
+        )
         return tuple(words for words in found if words is not None)
 
 

@@ -106,6 +106,22 @@ def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley)
     assert (again.code, "nothing is overwritten" in again.err) == (3, True)
 
 
+def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
+    hub,
+    parley,  # noqa: F811
+    monkeypatch,
+):
+    hub.finish()
+    monkeypatch.setattr("parley.agreement.versions", lambda: {"parley": "99"})
+    refused = fetch(parley, hub)
+    assert refused.code == 6
+    assert "NOT VERIFIED" in refused.err
+    assert left_nothing(hub)
+    kept = fetch(parley, hub, "--allow-other-version")
+    assert kept.code == 0
+    assert "NOT VERIFIED" in kept.out
+
+
 def test_a_study_that_is_not_done_has_no_release(hub, parley):  # noqa: F811
     done = fetch(parley, hub)
     assert done.code == 3

@@ -219,6 +219,46 @@ def test_a_zip_whose_entries_overlap_is_refused(tmp_path):
         problems(path)
 
 
+def between_the_entries(data):
+    """Bytes before the directory, which is moved accordingly."""
+    start = data.index(b"PK\x01\x02")
+    end = bytearray(data[data.rindex(b"PK\x05\x06") :])
+    struct.pack_into("<I", end, 16, start + 5)
+    return data[:start] + b"extra" + data[start : data.rindex(b"PK\x05\x06")] + bytes(end)
+
+
+def with_a_comment(data):
+    end = data.rindex(b"PK\x05\x06")
+    return data[: end + 20] + struct.pack("<H", 5) + b"extra"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda data: data + b"extra", "after the end"),
+        (lambda data: data + bytes(22), "after the end"),
+        (lambda data: data + data, "before the first entry"),
+        (lambda data: b"extra" + data, "before the first entry"),
+        (with_a_comment, "after the end"),
+        (between_the_entries, "leaves a gap"),
+    ],
+)
+def test_a_zip_with_bytes_that_belong_to_no_entry_is_refused(folder, spoil, why):
+    path = zipped(folder)
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(InputError, match=why):
+        problems(path)
+
+
+def test_a_zip_that_another_tool_made_is_read(folder, tmp_path):
+    """Sizes in the headers, not behind the entries."""
+    path = tmp_path / "by-hand.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.rglob("*")):
+            archive.write(file, file.relative_to(folder))
+    assert problems(path) == set()
+
+
 def test_an_encrypted_entry_and_an_odd_compression_are_refused(tmp_path):
     path = tmp_path / "odd.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:

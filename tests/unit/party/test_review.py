@@ -133,3 +133,10 @@ def test_a_signature_that_the_policy_does_not_look_at_is_called_so():
     known = SAMPLE.replace("signers = []", f'signers = ["{PEOPLE["b"].fingerprint}"]')
     assert known != SAMPLE
     assert "names no signers" not in reviewed(policy=known).text()
+
+
+def test_values_that_a_spreadsheet_would_run_are_warned_of():
+    listed = '[[attribute]]\nname = "a"\nkind = "categorical"\nvalues = ["=cmd()", "-1", "x"]\n'
+    text = reviewed(schema=Schema.from_toml(listed)).text()
+    assert "Formulas: a spreadsheet would run 1 of the names and values" in text
+    assert "Formulas" not in reviewed().text()

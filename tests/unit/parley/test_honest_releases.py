@@ -1,0 +1,154 @@
+"""What parley writes verifies: of every kind of column, format, size and method, byte for byte."""
+
+import numpy as np
+import pytest
+
+from common.bundle.contents import FolderContents
+from common.errors import InputError
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Codes, Schema
+from common.study import METHODS
+from parley import PrivBayes, Privelet, released_table, streaming, synthesis
+from parley.released_table import read_released_table
+from parley.simulation import simulate
+from parley.verification import verify
+
+COLUMNS = """
+[[attribute]]
+name = "word"
+kind = "categorical"
+values = ["a", "b, c", 'say "d"', "two\\nlines", " e ", "NA", "-1", "é"]
+missing = true
+other = true
+[[attribute]]
+name = "grade"
+kind = "ordinal"
+values = [3, 1, 2]
+missing = true
+other = true
+[[attribute]]
+name = "member"
+kind = "boolean"
+missing = true
+other = true
+[[attribute]]
+name = "age"
+kind = "integer"
+min = -50
+max = 49
+bins = 10
+missing = true
+other = true
+[[attribute]]
+name = "height"
+kind = "real"
+min = 0
+max = 2
+bins = 4
+missing = true
+other = true
+[[attribute]]
+name = "paid"
+kind = "real"
+edges = [0, 0.01, 20, 500]
+decimals = 2
+[[attribute]]
+name = "born"
+kind = "date"
+min = 1900-01-01
+max = 2025-12-31
+bins = 8
+missing = true
+other = true
+[[attribute]]
+name = "seen"
+kind = "datetime"
+min = 2020-01-01T00:00:00
+max = 2025-12-31T00:00:00
+bins = 8
+missing = true
+"""
+SCHEMA = Schema.from_toml(f'ignore = ["id"]\n{COLUMNS}')
+
+
+def rows(schema=SCHEMA, count=400, seed=1):
+    """Real rows with every code of every attribute."""
+    drawn = np.random.default_rng(seed)
+    codes = Codes.from_columns(
+        [drawn.integers(0, size, count) for size in schema.sizes], schema.sizes
+    )
+    return schema.decode(codes, SeededRandomSource(seed))
+
+
+def problems(folder):
+    found = verify(folder, unsigned=True)
+    return [str(problem) for problem in found.problems] or list(found.not_checked)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_every_kind_of_column_comes_back_as_it_was_written(tmp_path, file_format):
+    table = rows()
+    table["word"] = table["word"].astype("category")
+    fitted = PrivBayes(epsilon=5).fit(table, SCHEMA)
+    written = synthesis.write_release(tmp_path, fitted, rows=3000, file_format=file_format)
+    assert problems(tmp_path) == []
+    contents = FolderContents(tmp_path)
+    read = read_released_table(contents, f"synthetic.{file_format}", SCHEMA)
+    assert read.rows == 3000
+    as_written = synthesis._as_in_the_table(SCHEMA, written.synthetic)
+    for before, after in zip(as_written.columns, read.kept.columns, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_release_that_is_written_in_blocks_verifies(tmp_path, monkeypatch, file_format):
+    for module in (synthesis, streaming, released_table):
+        monkeypatch.setattr(module, "KEPT_ROWS", 1024)
+    for module in (streaming, released_table):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 512)
+    fitted = PrivBayes(epsilon=5).fit(rows(), SCHEMA)
+    synthesis.write_release(tmp_path, fitted, rows=5000, file_format=file_format)
+    assert "the first 1,024 rows" in (tmp_path / "report.html").read_text()
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_a_study_makes_releases_that_verify(tmp_path, method):
+    narrow = Schema(SCHEMA.attributes[1:4])
+    tables = {name: rows(narrow, 60, seed) for seed, name in enumerate(("ö", "b", "a"))}
+    fitted = simulate(tables, narrow, epsilon="1/3", method=method, aggregation="clear")
+    synthesis.write_release(tmp_path, fitted)
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("profile", ["sound", "paper"])
+@pytest.mark.parametrize("method", ["dp-subn", "dp-ccbn"])
+def test_profiles_bits_and_cohorts_verify_too(tmp_path, method, profile):
+    narrow = Schema(SCHEMA.attributes[1:4])
+    tables = [rows(narrow, 500, seed) for seed in range(3)]
+    fitted = simulate(
+        tables, narrow, epsilon=8, method=method, profile=profile, encoding="binary",
+        cohorts=2 if profile == "sound" else 1, aggregation="clear",
+    )  # fmt: skip
+    synthesis.write_release(tmp_path, fitted)
+    assert problems(tmp_path) == []
+
+
+def test_one_column_and_range_counts_verify(tmp_path):
+    narrow = Schema(SCHEMA.attributes[3:4])
+    for name, maker in (("bayes", PrivBayes(epsilon=1)), ("ranges", Privelet(epsilon=1))):
+        (tmp_path / name).mkdir()
+        synthesis.write_release(tmp_path / name, maker.fit(rows(narrow, 50), narrow))
+        assert problems(tmp_path / name) == []
+
+
+def test_a_table_without_rows_or_with_other_columns_is_refused(tmp_path):
+    for text, why in (
+        ("x\n", "columns are not those"),
+        (",".join(SCHEMA.names) + "\n", "no rows"),
+        (",".join(SCHEMA.names) + "\n1\n", "not a table"),
+        ("", "not a table"),
+    ):
+        (tmp_path / "synthetic.csv").write_text(text)
+        with pytest.raises(InputError, match=rf"^synthetic\.csv: .*{why}"):
+            read_released_table(FolderContents(tmp_path), "synthetic.csv", SCHEMA)
