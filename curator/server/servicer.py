@@ -149,6 +149,7 @@ class CuratorServicer(CuratorServiceServicer):
             approved=party in store.approvals(digest),
             submitted=store.newest_incoming(digest, party),
             acknowledged=store.acknowledged(digest, party),
+            queued=store.newest_queued(digest, party),
         )
 
     @_refusing

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63ommon/wire/v1/curator.proto\x12\tparley.v1\"\xa7\x01\n\x05\x46rame\x12\x15\n\x08sequence\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x13\n\x06\x64igest\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x12\x11\n\x04part\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x12\n\x05parts\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x14\n\x07payload\x18\x05 \x01(\x0cH\x04\x88\x01\x01\x42\x0b\n\t_sequenceB\t\n\x07_digestB\x07\n\x05_partB\x08\n\x06_partsB\n\n\x08_payload\"\x98\x01\n\x0c\x45nrolRequest\x12\x15\n\x08protocol\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x15\n\x08software\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05party\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x15\n\x08identity\x18\x04 \x01(\x0cH\x03\x88\x01\x01\x42\x0b\n\t_protocolB\x0b\n\t_softwareB\x08\n\x06_partyB\x0b\n\t_identity\"\xa3\x01\n\rEnrolResponse\x12\x15\n\x08protocol\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x15\n\x08software\x18\x02 \x01(\tH\x01\x88\x01\x01\x12(\n\x07studies\x18\x03 \x03(\x0b\x32\x17.parley.v1.StudySummary\x12\x14\n\x07time_ms\x18\x04 \x01(\x04H\x02\x88\x01\x01\x42\x0b\n\t_protocolB\x0b\n\t_softwareB\n\n\x08_time_ms\"\xf3\x01\n\x0cStudySummary\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x11\n\x04name\x18\x02 \x01(\tH\x01\x88\x01\x01\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x02\x88\x01\x01\x12\x15\n\x08\x61pproved\x18\x04 \x01(\x08H\x03\x88\x01\x01\x12\x16\n\tsubmitted\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12\x19\n\x0c\x61\x63knowledged\x18\x06 \x01(\x04H\x05\x88\x01\x01\x42\x08\n\x06_studyB\x07\n\x05_nameB\x08\n\x06_stateB\x0b\n\t_approvedB\x0c\n\n_submittedB\x0f\n\r_acknowledged\"1\n\x11\x46\x65tchStudyRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_study\"8\n\x12\x46\x65tchStudyResponse\x12\x15\n\x08\x64ocument\x18\x01 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_document\"T\n\x0e\x41pproveRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x16\n\tsignature\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x08\n\x06_studyB\x0c\n\n_signature\"F\n\x0f\x41pproveResponse\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x00\x88\x01\x01\x42\x08\n\x06_state\"N\n\x0e\x44\x65\x63lineRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\x08\n\x06_studyB\t\n\x07_reason\"F\n\x0f\x44\x65\x63lineResponse\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x00\x88\x01\x01\x42\x08\n\x06_state\"O\n\x0bWorkRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x15\n\x08received\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\x08\n\x06_studyB\x0b\n\t_received\">\n\x0cWorkResponse\x12$\n\x05\x66rame\x18\x01 \x01(\x0b\x32\x10.parley.v1.FrameH\x00\x88\x01\x01\x42\x08\n\x06_frame\"V\n\x12\x41\x63knowledgeRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x15\n\x08received\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\x08\n\x06_studyB\x0b\n\t_received\"\x15\n\x13\x41\x63knowledgeResponse\"]\n\rSubmitRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12$\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x10.parley.v1.FrameH\x01\x88\x01\x01\x42\x08\n\x06_studyB\x08\n\x06_frame\"6\n\x0eSubmitResponse\x12\x16\n\tsubmitted\x18\x01 \x01(\x04H\x00\x88\x01\x01\x42\x0c\n\n_submitted\"-\n\rStatusRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_study\"\x94\x01\n\x0eStatusResponse\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x00\x88\x01\x01\x12\x11\n\x04step\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05\x63\x61use\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x0bwaiting_for\x18\x04 \x03(\tB\x08\n\x06_stateB\x07\n\x05_stepB\x08\n\x06_cause\"3\n\x13\x46\x65tchReleaseRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_study\"4\n\x14\x46\x65tchReleaseResponse\x12\x12\n\x05piece\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_piece*\xae\x01\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12#\n\x1fSTUDY_STATE_WAITING_FOR_PARTIES\x10\x01\x12\x17\n\x13STUDY_STATE_RUNNING\x10\x02\x12\x14\n\x10STUDY_STATE_DONE\x10\x03\x12\x17\n\x13STUDY_STATE_REFUSED\x10\x04\x12\x16\n\x12STUDY_STATE_FAILED\x10\x05\x32\xf7\x04\n\x0e\x43uratorService\x12:\n\x05\x45nrol\x12\x17.parley.v1.EnrolRequest\x1a\x18.parley.v1.EnrolResponse\x12I\n\nFetchStudy\x12\x1c.parley.v1.FetchStudyRequest\x1a\x1d.parley.v1.FetchStudyResponse\x12@\n\x07\x41pprove\x12\x19.parley.v1.ApproveRequest\x1a\x1a.parley.v1.ApproveResponse\x12@\n\x07\x44\x65\x63line\x12\x19.parley.v1.DeclineRequest\x1a\x1a.parley.v1.DeclineResponse\x12\x39\n\x04Work\x12\x16.parley.v1.WorkRequest\x1a\x17.parley.v1.WorkResponse0\x01\x12L\n\x0b\x41\x63knowledge\x12\x1d.parley.v1.AcknowledgeRequest\x1a\x1e.parley.v1.AcknowledgeResponse\x12?\n\x06Submit\x12\x18.parley.v1.SubmitRequest\x1a\x19.parley.v1.SubmitResponse(\x01\x12=\n\x06Status\x12\x18.parley.v1.StatusRequest\x1a\x19.parley.v1.StatusResponse\x12Q\n\x0c\x46\x65tchRelease\x12\x1e.parley.v1.FetchReleaseRequest\x1a\x1f.parley.v1.FetchReleaseResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63ommon/wire/v1/curator.proto\x12\tparley.v1\"\xa7\x01\n\x05\x46rame\x12\x15\n\x08sequence\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x13\n\x06\x64igest\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x12\x11\n\x04part\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x12\n\x05parts\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x14\n\x07payload\x18\x05 \x01(\x0cH\x04\x88\x01\x01\x42\x0b\n\t_sequenceB\t\n\x07_digestB\x07\n\x05_partB\x08\n\x06_partsB\n\n\x08_payload\"\x98\x01\n\x0c\x45nrolRequest\x12\x15\n\x08protocol\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x15\n\x08software\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05party\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x15\n\x08identity\x18\x04 \x01(\x0cH\x03\x88\x01\x01\x42\x0b\n\t_protocolB\x0b\n\t_softwareB\x08\n\x06_partyB\x0b\n\t_identity\"\xa3\x01\n\rEnrolResponse\x12\x15\n\x08protocol\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x15\n\x08software\x18\x02 \x01(\tH\x01\x88\x01\x01\x12(\n\x07studies\x18\x03 \x03(\x0b\x32\x17.parley.v1.StudySummary\x12\x14\n\x07time_ms\x18\x04 \x01(\x04H\x02\x88\x01\x01\x42\x0b\n\t_protocolB\x0b\n\t_softwareB\n\n\x08_time_ms\"\x93\x02\n\x0cStudySummary\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x11\n\x04name\x18\x02 \x01(\tH\x01\x88\x01\x01\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x02\x88\x01\x01\x12\x15\n\x08\x61pproved\x18\x04 \x01(\x08H\x03\x88\x01\x01\x12\x16\n\tsubmitted\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12\x19\n\x0c\x61\x63knowledged\x18\x06 \x01(\x04H\x05\x88\x01\x01\x12\x13\n\x06queued\x18\x07 \x01(\x04H\x06\x88\x01\x01\x42\x08\n\x06_studyB\x07\n\x05_nameB\x08\n\x06_stateB\x0b\n\t_approvedB\x0c\n\n_submittedB\x0f\n\r_acknowledgedB\t\n\x07_queued\"1\n\x11\x46\x65tchStudyRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_study\"8\n\x12\x46\x65tchStudyResponse\x12\x15\n\x08\x64ocument\x18\x01 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_document\"T\n\x0e\x41pproveRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x16\n\tsignature\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x08\n\x06_studyB\x0c\n\n_signature\"F\n\x0f\x41pproveResponse\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x00\x88\x01\x01\x42\x08\n\x06_state\"N\n\x0e\x44\x65\x63lineRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\x08\n\x06_studyB\t\n\x07_reason\"F\n\x0f\x44\x65\x63lineResponse\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x00\x88\x01\x01\x42\x08\n\x06_state\"O\n\x0bWorkRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x15\n\x08received\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\x08\n\x06_studyB\x0b\n\t_received\">\n\x0cWorkResponse\x12$\n\x05\x66rame\x18\x01 \x01(\x0b\x32\x10.parley.v1.FrameH\x00\x88\x01\x01\x42\x08\n\x06_frame\"V\n\x12\x41\x63knowledgeRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x15\n\x08received\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\x08\n\x06_studyB\x0b\n\t_received\"\x15\n\x13\x41\x63knowledgeResponse\"]\n\rSubmitRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12$\n\x05\x66rame\x18\x02 \x01(\x0b\x32\x10.parley.v1.FrameH\x01\x88\x01\x01\x42\x08\n\x06_studyB\x08\n\x06_frame\"6\n\x0eSubmitResponse\x12\x16\n\tsubmitted\x18\x01 \x01(\x04H\x00\x88\x01\x01\x42\x0c\n\n_submitted\"-\n\rStatusRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_study\"\x94\x01\n\x0eStatusResponse\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x15.parley.v1.StudyStateH\x00\x88\x01\x01\x12\x11\n\x04step\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05\x63\x61use\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x0bwaiting_for\x18\x04 \x03(\tB\x08\n\x06_stateB\x07\n\x05_stepB\x08\n\x06_cause\"3\n\x13\x46\x65tchReleaseRequest\x12\x12\n\x05study\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_study\"4\n\x14\x46\x65tchReleaseResponse\x12\x12\n\x05piece\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_piece*\xae\x01\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12#\n\x1fSTUDY_STATE_WAITING_FOR_PARTIES\x10\x01\x12\x17\n\x13STUDY_STATE_RUNNING\x10\x02\x12\x14\n\x10STUDY_STATE_DONE\x10\x03\x12\x17\n\x13STUDY_STATE_REFUSED\x10\x04\x12\x16\n\x12STUDY_STATE_FAILED\x10\x05\x32\xf7\x04\n\x0e\x43uratorService\x12:\n\x05\x45nrol\x12\x17.parley.v1.EnrolRequest\x1a\x18.parley.v1.EnrolResponse\x12I\n\nFetchStudy\x12\x1c.parley.v1.FetchStudyRequest\x1a\x1d.parley.v1.FetchStudyResponse\x12@\n\x07\x41pprove\x12\x19.parley.v1.ApproveRequest\x1a\x1a.parley.v1.ApproveResponse\x12@\n\x07\x44\x65\x63line\x12\x19.parley.v1.DeclineRequest\x1a\x1a.parley.v1.DeclineResponse\x12\x39\n\x04Work\x12\x16.parley.v1.WorkRequest\x1a\x17.parley.v1.WorkResponse0\x01\x12L\n\x0b\x41\x63knowledge\x12\x1d.parley.v1.AcknowledgeRequest\x1a\x1e.parley.v1.AcknowledgeResponse\x12?\n\x06Submit\x12\x18.parley.v1.SubmitRequest\x1a\x19.parley.v1.SubmitResponse(\x01\x12=\n\x06Status\x12\x18.parley.v1.StatusRequest\x1a\x19.parley.v1.StatusResponse\x12Q\n\x0c\x46\x65tchRelease\x12\x1e.parley.v1.FetchReleaseRequest\x1a\x1f.parley.v1.FetchReleaseResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'common.wire.v1.curator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STUDYSTATE']._serialized_start=1912
-  _globals['_STUDYSTATE']._serialized_end=2086
+  _globals['_STUDYSTATE']._serialized_start=1944
+  _globals['_STUDYSTATE']._serialized_end=2118
   _globals['_FRAME']._serialized_start=44
   _globals['_FRAME']._serialized_end=211
   _globals['_ENROLREQUEST']._serialized_start=214
@@ -40,39 +40,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENROLRESPONSE']._serialized_start=369
   _globals['_ENROLRESPONSE']._serialized_end=532
   _globals['_STUDYSUMMARY']._serialized_start=535
-  _globals['_STUDYSUMMARY']._serialized_end=778
-  _globals['_FETCHSTUDYREQUEST']._serialized_start=780
-  _globals['_FETCHSTUDYREQUEST']._serialized_end=829
-  _globals['_FETCHSTUDYRESPONSE']._serialized_start=831
-  _globals['_FETCHSTUDYRESPONSE']._serialized_end=887
-  _globals['_APPROVEREQUEST']._serialized_start=889
-  _globals['_APPROVEREQUEST']._serialized_end=973
-  _globals['_APPROVERESPONSE']._serialized_start=975
-  _globals['_APPROVERESPONSE']._serialized_end=1045
-  _globals['_DECLINEREQUEST']._serialized_start=1047
-  _globals['_DECLINEREQUEST']._serialized_end=1125
-  _globals['_DECLINERESPONSE']._serialized_start=1127
-  _globals['_DECLINERESPONSE']._serialized_end=1197
-  _globals['_WORKREQUEST']._serialized_start=1199
-  _globals['_WORKREQUEST']._serialized_end=1278
-  _globals['_WORKRESPONSE']._serialized_start=1280
-  _globals['_WORKRESPONSE']._serialized_end=1342
-  _globals['_ACKNOWLEDGEREQUEST']._serialized_start=1344
-  _globals['_ACKNOWLEDGEREQUEST']._serialized_end=1430
-  _globals['_ACKNOWLEDGERESPONSE']._serialized_start=1432
-  _globals['_ACKNOWLEDGERESPONSE']._serialized_end=1453
-  _globals['_SUBMITREQUEST']._serialized_start=1455
-  _globals['_SUBMITREQUEST']._serialized_end=1548
-  _globals['_SUBMITRESPONSE']._serialized_start=1550
-  _globals['_SUBMITRESPONSE']._serialized_end=1604
-  _globals['_STATUSREQUEST']._serialized_start=1606
-  _globals['_STATUSREQUEST']._serialized_end=1651
-  _globals['_STATUSRESPONSE']._serialized_start=1654
-  _globals['_STATUSRESPONSE']._serialized_end=1802
-  _globals['_FETCHRELEASEREQUEST']._serialized_start=1804
-  _globals['_FETCHRELEASEREQUEST']._serialized_end=1855
-  _globals['_FETCHRELEASERESPONSE']._serialized_start=1857
-  _globals['_FETCHRELEASERESPONSE']._serialized_end=1909
-  _globals['_CURATORSERVICE']._serialized_start=2089
-  _globals['_CURATORSERVICE']._serialized_end=2720
+  _globals['_STUDYSUMMARY']._serialized_end=810
+  _globals['_FETCHSTUDYREQUEST']._serialized_start=812
+  _globals['_FETCHSTUDYREQUEST']._serialized_end=861
+  _globals['_FETCHSTUDYRESPONSE']._serialized_start=863
+  _globals['_FETCHSTUDYRESPONSE']._serialized_end=919
+  _globals['_APPROVEREQUEST']._serialized_start=921
+  _globals['_APPROVEREQUEST']._serialized_end=1005
+  _globals['_APPROVERESPONSE']._serialized_start=1007
+  _globals['_APPROVERESPONSE']._serialized_end=1077
+  _globals['_DECLINEREQUEST']._serialized_start=1079
+  _globals['_DECLINEREQUEST']._serialized_end=1157
+  _globals['_DECLINERESPONSE']._serialized_start=1159
+  _globals['_DECLINERESPONSE']._serialized_end=1229
+  _globals['_WORKREQUEST']._serialized_start=1231
+  _globals['_WORKREQUEST']._serialized_end=1310
+  _globals['_WORKRESPONSE']._serialized_start=1312
+  _globals['_WORKRESPONSE']._serialized_end=1374
+  _globals['_ACKNOWLEDGEREQUEST']._serialized_start=1376
+  _globals['_ACKNOWLEDGEREQUEST']._serialized_end=1462
+  _globals['_ACKNOWLEDGERESPONSE']._serialized_start=1464
+  _globals['_ACKNOWLEDGERESPONSE']._serialized_end=1485
+  _globals['_SUBMITREQUEST']._serialized_start=1487
+  _globals['_SUBMITREQUEST']._serialized_end=1580
+  _globals['_SUBMITRESPONSE']._serialized_start=1582
+  _globals['_SUBMITRESPONSE']._serialized_end=1636
+  _globals['_STATUSREQUEST']._serialized_start=1638
+  _globals['_STATUSREQUEST']._serialized_end=1683
+  _globals['_STATUSRESPONSE']._serialized_start=1686
+  _globals['_STATUSRESPONSE']._serialized_end=1834
+  _globals['_FETCHRELEASEREQUEST']._serialized_start=1836
+  _globals['_FETCHRELEASEREQUEST']._serialized_end=1887
+  _globals['_FETCHRELEASERESPONSE']._serialized_start=1889
+  _globals['_FETCHRELEASERESPONSE']._serialized_end=1941
+  _globals['_CURATORSERVICE']._serialized_start=2121
+  _globals['_CURATORSERVICE']._serialized_end=2752
 # @@protoc_insertion_point(module_scope)

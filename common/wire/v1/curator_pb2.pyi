@@ -61,20 +61,22 @@ class EnrolResponse(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., studies: _Optional[_Iterable[_Union[StudySummary, _Mapping]]] = ..., time_ms: _Optional[int] = ...) -> None: ...
 
 class StudySummary(_message.Message):
-    __slots__ = ("study", "name", "state", "approved", "submitted", "acknowledged")
+    __slots__ = ("study", "name", "state", "approved", "submitted", "acknowledged", "queued")
     STUDY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     ACKNOWLEDGED_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
     study: bytes
     name: str
     state: StudyState
     approved: bool
     submitted: int
     acknowledged: int
-    def __init__(self, study: _Optional[bytes] = ..., name: _Optional[str] = ..., state: _Optional[_Union[StudyState, str]] = ..., approved: _Optional[bool] = ..., submitted: _Optional[int] = ..., acknowledged: _Optional[int] = ...) -> None: ...
+    queued: int
+    def __init__(self, study: _Optional[bytes] = ..., name: _Optional[str] = ..., state: _Optional[_Union[StudyState, str]] = ..., approved: _Optional[bool] = ..., submitted: _Optional[int] = ..., acknowledged: _Optional[int] = ..., queued: _Optional[int] = ...) -> None: ...
 
 class FetchStudyRequest(_message.Message):
     __slots__ = ("study",)

@@ -25,12 +25,12 @@ from common.transcript import Transcript
 from common.wire import codec
 from common.wire.frames import Whole
 from party.approvals import Approvals
-from party.client.attendance import Attendance
-from party.client.connection import HungUpError, Status, Summary
-from party.client.household import Household
-from party.client.patience import Patience
+from party.client.connection import HungUpError, Summary
+from party.client.context import PartyContext
+from party.client.session import Need, StudySession
 from party.journal import Journal
 from party.ledger import Ledger
+from party.notes import Notes
 from party.policy import Policy
 from party.rehearsal import rehearse
 from party.sources import SourceSettings
@@ -88,7 +88,7 @@ class Watching:
         return [
             Summary(
                 study=self.study.digest, name="ages", state="waiting for parties", approved=False,
-                submitted=0,
+                submitted=0, acknowledged=0, queued=0,
             )
         ]  # fmt: skip
 
@@ -101,10 +101,6 @@ class Watching:
 
     def decline(self, study, reason):
         self.seen.append(f"decline: {reason}")
-
-    def status(self, study):
-        self.seen.append("status")
-        return Status(state="waiting for parties", step=0, cause="", waiting_for=())
 
     def work(self, study, *, received):
         transcript = Transcript(self.study.digest)
@@ -133,13 +129,15 @@ def house_of(folder, database, **changes):
     source = SourceSettings.from_table(
         {"kind": "csv", "path": "people.csv"}, folder=folder, environment={}
     )
-    return Household(
+    return PartyContext(
         name="north",
         identity=IDENTITIES["north"],
         policy=Policy(epsilon_per_study=Fraction(1), epsilon_in_total=Fraction(9), **changes),
         approvals=Approvals(database),
         journal=Journal(database, SeededRandomSource("keys")),
         ledger=Ledger(database),
+        notes=Notes(database),
+        check_source=source.check_readable,
         open_source=lambda study: source.open(study.schema),
         make_plan=plan_of,
         forecast=lambda study, party: rehearse(study, party, make_plan=plan_of),
@@ -157,14 +155,16 @@ def seen_of(folder, study, **changes):
     """
     folder.mkdir()
     database = Database(folder / "party.db")
-    curator, naps = Watching(study), iter([False, False, True])
-    patience = Patience(
-        first_s=0, longest_s=0, attempts=1, sleep=lambda _: next(naps),
-        source=SeededRandomSource(0),
-    )  # fmt: skip
-    house = house_of(folder, database, **changes)
-    with contextlib.suppress(InputError, PolicyError):
-        Attendance(study.digest, house, dial=curator.dial, patience=patience).attend()
+    curator, session = (
+        Watching(study),
+        StudySession(study.digest, house_of(folder, database, **changes)),
+    )
+    with contextlib.suppress(InputError, PolicyError, HungUpError):
+        for _ in range(3):  # as often as the node looks
+            with curator.dial() as connection:
+                (summary,) = connection.enrol("north", b"")
+                if session.needs(summary) in (Need.WORK, Need.REVIEW):
+                    session.turn(connection, summary)
     database.close()
     return curator.seen
 

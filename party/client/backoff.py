@@ -1,12 +1,12 @@
-"""How long to wait between two attempts, and when to give up.
+"""Retry with backoff: how long to wait between two attempts, and when to give up.
 
-Waiting times double from one attempt to the next up to a limit, with a random part, so that the
-parties of a curator that comes back do not all call in the same moment.
+Waits double from one attempt to the next up to a limit, with a random part, so that the parties of
+a curator that comes back do not all call in the same moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from common.privacy.randomness import RandomSource, below
@@ -14,55 +14,53 @@ from common.wire.catalogue import ErrorCode, WireError
 
 _FEW = 10
 _FEW_TIMES = (ErrorCode.INTERNAL, ErrorCode.OUT_OF_ORDER)  # trying again is safe, and may help
+_OUT_OF_REACH = (ErrorCode.UNAVAILABLE,)
 
 
 @dataclass(slots=True, kw_only=True)
-class Patience:
+class Backoff:
     """Counts failures since the last progress.
 
     Attributes:
-        first_s: the first waiting time.
+        first_s: the first wait.
         longest_s: the longest.
         attempts: how many times in a row the curator may be out of reach.
-        sleep: waits; returns true if it was told to stop meanwhile.
         source: of the random part; nothing depends on its being secret.
     """
 
     first_s: float
     longest_s: float
     attempts: int
-    sleep: Callable[[float], bool]
     source: RandomSource
     failed: int = field(default=0, init=False)
-    _last: ErrorCode | None = field(default=None, init=False)
 
     def progressed(self) -> None:
-        """The study went on: begin to count anew."""
+        """Begin to count anew."""
         self.failed = 0
 
-    def reached(self) -> None:
-        """The curator answered; that is progress if it could not be reached before."""
-        if self._last is ErrorCode.UNAVAILABLE:
-            self.failed = 0
+    def after(
+        self, error: WireError, *, out_of_reach: Collection[ErrorCode] = _OUT_OF_REACH
+    ) -> float:
+        """Return how many seconds to wait after an error.
 
-    def wait_after(self, error: WireError) -> bool:
-        """Wait as long as it is worth it; true if told to stop.
+        Args:
+            error: why the attempt failed.
+            out_of_reach: the codes that `attempts` applies to.
 
         Raises:
             WireError: the error, if waiting does not help or did not for too long.
         """
         self.failed += 1
-        self._last = error.code
-        if self.failed >= self._most(error.code):
+        if self.failed >= self._most(error.code, out_of_reach):
             raise error
-        return self.sleep(self.next_wait_s())
+        return self._wait_s()
 
-    def _most(self, code: ErrorCode) -> int:
-        if code is ErrorCode.UNAVAILABLE:
+    def _most(self, code: ErrorCode, out_of_reach: Collection[ErrorCode]) -> int:
+        if code in out_of_reach:
             return self.attempts
         return min(_FEW, self.attempts) if code in _FEW_TIMES else 0
 
-    def next_wait_s(self) -> float:
-        """Between half of the doubled time and all of it."""
+    def _wait_s(self) -> float:
+        """Between half of the doubled wait and all of it."""
         full = min(self.longest_s, self.first_s * 2.0 ** min(self.failed - 1, 30))
         return full * (0.5 + below(1 << 20, self.source) / (1 << 21))
