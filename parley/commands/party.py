@@ -36,7 +36,7 @@ from party.approvals import Approvals
 from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.journal import Journal, StudyState
+from party.journal import Journal, StudyRecord, StudyState
 from party.ledger import Ledger
 from party.review import Review
 from party.sources.settings import SourceSettings
@@ -185,12 +185,12 @@ def status(
         invited = {} if offline else _invited(settings, house)
         notes = house.notes.all()
         lines: list[dict[str, Any]] = []
-        for study in [*own, *(each for each in invited if each not in own)]:
+        for study in dict.fromkeys([*own, *invited, *notes]):
             decision = house.approvals.decision(study)
             lines.append(
                 {
                     "study": study.hex(),
-                    "name": own[study].name if study in own else invited[study].name,
+                    "name": _name(own.get(study) or invited.get(study)),
                     "decision": decisions.in_words(decision),
                     "here": own[study].state.value if study in own else "not begun",
                     "at_the_curator": invited[study].state if study in invited else "not asked",
@@ -272,6 +272,10 @@ def _fetch_release(
         console.result_json(kept.as_json())
     else:
         report(kept)
+
+
+def _name(known: StudyRecord | Summary | None) -> str:
+    return "(name not known here)" if known is None else known.name
 
 
 def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summary]:

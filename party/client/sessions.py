@@ -48,6 +48,7 @@ class _Place:
     backoff: Backoff
     turn: Future[StudyState | None] | None = None
     ending: StudyState | Exception | None = None
+    over: bool = False
     failed: int = 0
     not_before: float = 0.0
     seated_at: float = 0.0
@@ -56,7 +57,7 @@ class _Place:
     def is_done(self, *, once: bool) -> bool:
         """Whether there is nothing more to do; a failure is tried again, but not with `once`."""
         final = isinstance(self.ending, StudyState) or (once and self.ending is not None)
-        return self.turn is None and final
+        return self.turn is None and (self.over or final)
 
 
 class SessionManager:
@@ -230,11 +231,11 @@ class SessionManager:
             return
         self._waiting.pop(summary.study, None)
         if need is Need.OVER:
-            place.ending = place.session.ended()
-            if place.ending is None:
+            place.over = True
+            if place.ending is None:  # else it ended because of us, and that is what to tell
+                self._note(summary.study, "")
+                place.ending = place.session.ended() or StudyState.ABORTED
                 logger.info("study %s ended without us", summary.study.hex()[:16])
-                place.ending = StudyState.ABORTED
-            self._note(summary.study, "")
 
     def _give_seats(self, workers: ThreadPoolExecutor) -> None:
         """Start turns while there are seats, the most urgent and then the oldest first."""
@@ -333,7 +334,7 @@ class SessionManager:
             "study %s cannot go on here: %s", study.hex()[:16], words,
             exc_info=None if known else error,
         )  # fmt: skip
-        self._note(study, f"cannot go on: {error if known else words}")
+        self._note(study, f"cannot go on: {' '.join(str(error).split()) if known else words}")
         if isinstance(error, InputError):
             self._source.look_soon()
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from common.errors import InputError, LocalError
+from common.errors import InputError, LocalError, PolicyError
 from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState as CuratorState
 from party.approvals import Decision
@@ -128,6 +128,13 @@ def test_a_party_that_never_comes_keeps_no_seat_of_the_others(gathering):
         wait_for(lambda: last.record.state is CuratorState.DONE)
 
 
+def test_messages_are_delivered_at_once_while_there_are_seats(consortium):
+    """Not when the nodes look again, which is tomorrow."""
+    north, east = consortium.parties.values()
+    with joined(north, look_again_s=86400.0), joined(east, look_again_s=86400.0):
+        wait_for(lambda: consortium.node.record.state is CuratorState.DONE)
+
+
 def test_no_seat_left_is_said_once_and_the_owner_sees_which_study_waits(consortium, caplog):
     caplog.set_level(logging.INFO, "party")
     propose(consortium, 1)
@@ -230,7 +237,7 @@ def test_while_rows_cannot_be_read_every_study_waits_alike_and_then_goes_on(cons
     broken.set()
     north.check_source = check_source
     watched = WrappingDialer(north.dialer(), Watching)
-    with joined(north, dialer=watched), north.house() as house:
+    with joined(north, dialer=watched) as endings, north.house() as house:
         wait_for(lambda: len(house.notes.all()) == 2)
         assert all("rows cannot be read" in words for words in house.notes.all().values())
         assert set(calls) == {"enrol"}, "nothing that depends on a study"
@@ -239,6 +246,7 @@ def test_while_rows_cannot_be_read_every_study_waits_alike_and_then_goes_on(cons
         wait_for(lambda: "north" in consortium.curator.store.approvals(consortium.study.digest))
     said = [each.message for each in caplog.records if "our rows" in each.message]
     assert len(said) == 2
+    assert isinstance(endings[refused.study.digest], PolicyError)
     assert "Smith" not in caplog.text, "a log is not about rows"
 
 

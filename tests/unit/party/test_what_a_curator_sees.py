@@ -124,8 +124,8 @@ class Watching:
         self.seen.append("acknowledge")
 
 
-def house_of(folder, database, **changes):
-    (folder / "people.csv").write_text(TABLE)
+def house_of(folder, database, *, table=TABLE, **changes):
+    (folder / "people.csv").write_text(table)
     source = SourceSettings.from_table(
         {"kind": "csv", "path": "people.csv"}, folder=folder, environment={}
     )
@@ -145,23 +145,22 @@ def house_of(folder, database, **changes):
     )
 
 
-def seen_of(folder, study, **changes):
+def seen_of(folder, study, *, table=TABLE, **changes):
     """Every call that a node makes to a curator that offers this study.
 
     Args:
         folder: of the party.
         study: what is offered.
+        table: the party's rows.
         changes: of the policy.
     """
     folder.mkdir()
     database = Database(folder / "party.db")
-    curator, session = (
-        Watching(study),
-        StudySession(study.digest, house_of(folder, database, **changes)),
-    )
-    with contextlib.suppress(InputError, PolicyError, HungUpError):
-        for _ in range(3):  # as often as the node looks
-            with curator.dial() as connection:
+    curator = Watching(study)
+    session = StudySession(study.digest, house_of(folder, database, table=table, **changes))
+    with contextlib.suppress(PolicyError, HungUpError):
+        for _ in range(4):  # as often as the node looks
+            with contextlib.suppress(InputError), curator.dial() as connection:
                 (summary,) = connection.enrol("north", b"")
                 if session.needs(summary) in (Need.WORK, Need.REVIEW):
                     session.turn(connection, summary)
@@ -194,6 +193,29 @@ def test_no_row_is_read_for_a_study_that_the_policy_refuses_at_sight(
     assert seen == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_study_about_a_column_that_we_do_not_have_is_declined_as_by_the_policy(
+    tmp_path, automatic
+):
+    study = study_about(99)
+    absent = TABLE.replace("ward", "town")
+    seen = seen_of(tmp_path / "party", study, table=absent, automatic=automatic)
+    assert seen[-1] == "decline: the owner's policy does not allow this study"
+    other = absent.replace("93", "17").replace("south", "north")
+    assert seen_of(tmp_path / "other", study, table=other, automatic=automatic) == seen
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_table_that_cannot_be_read_at_all_declines_nothing(tmp_path, monkeypatch, automatic):
+    def unreadable(*_):
+        raise InputError("people.csv: is not there")
+
+    monkeypatch.setattr(SourceSettings, "open", unreadable)
+    monkeypatch.setattr(SourceSettings, "check_readable", unreadable)
+    seen = seen_of(tmp_path / "party", study_about(99), automatic=automatic)
+    assert set(seen) == {"enrol", "fetch_study"}
 
 
 def test_the_owner_is_told_of_them_in_a_review(tmp_path):
