@@ -98,13 +98,15 @@ def ended(party):
 
 
 def test_studies_that_their_owner_has_not_decided_about_keep_no_seat_from_an_approved_one(
-    consortium,
+    consortium, caplog
 ):
-    nodes = propose(consortium, 3)
+    caplog.set_level(logging.INFO, "party")
+    nodes = [consortium.node, *propose(consortium, 3)]
     for party in consortium.parties.values():
         party.policy = dataclasses.replace(party.policy, automatic=False)
     north, east = consortium.parties.values()
     with joined(north, seats=1), joined(east, seats=1):
+        wait_for(lambda: caplog.text.count("waits for its owner") == 2 * len(nodes))
         last = consortium.curator.studies.propose(
             dataclasses.replace(consortium.study, name="approved by both")
         )
