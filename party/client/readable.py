@@ -30,7 +30,7 @@ class SourceWatch:
         self._looking: Future[None] | None = None
         self._due = 0.0
         self.is_readable = False  # until the first look is over
-        self.has_failed = False
+        self.error: BaseException | None = None  # of the newest look
 
     def look(self, workers: ThreadPoolExecutor, *, again_s: float) -> None:
         """Begin a look if one is due; take note of one that is over.
@@ -53,11 +53,11 @@ class SourceWatch:
     def _note(self, error: BaseException | None, again_s: float) -> None:
         self.is_readable = error is None
         self._due = time.monotonic() + (_AGAIN_S if error is None else again_s)
-        if error is not None and not self.has_failed:
+        before, self.error = self.error, error
+        if error is not None and before is None:
             logger.error(
                 "our rows cannot be read (%s): every study is postponed until they can be; "
                 "`parley doctor party` says what is wrong", type(error).__name__,
             )  # fmt: skip
-        elif error is None and self.has_failed:
+        elif error is None and before is not None:
             logger.info("our rows can be read again: studies go on")
-        self.has_failed = error is not None

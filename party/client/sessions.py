@@ -93,9 +93,8 @@ class SessionManager:
         self._limits = limits
         self._source = SourceWatch(context.check_source, changed=self._wake_up)
         self._places: dict[bytes, _Place] = {}
-        self._waiting: dict[
-            bytes, tuple[Need, Summary]
-        ] = {}  # for a seat; first come, first served
+        # For a seat; first come, first served.
+        self._waiting: dict[bytes, tuple[Need, Summary]] = {}
         self._wake = threading.Event()
         self._look_at = 0.0
         self._reached = False
@@ -110,6 +109,11 @@ class SessionManager:
         Args:
             once: come back when all studies there are have ended; else go on until told to stop.
             only: the digest of the one study to take part in.
+
+        Raises:
+            InputError: with `once`, the owner's table cannot be read.
+            LocalError: the party's folder is an old copy.
+            WireError: the curator cannot be reached, or refuses us.
         """
         with contextlib.suppress(LocalError):  # as in `_note`
             self._context.notes.clear()
@@ -119,11 +123,7 @@ class SessionManager:
             try:
                 while not self._stopping.is_set():
                     self._settle()
-                    if (
-                        once
-                        and self._places
-                        and all(each.is_done(once=True) for each in self._places.values())
-                    ):
+                    if once and self._all_done():
                         break
                     self._source.look(workers, again_s=self._look_again_s)
                     if time.monotonic() >= self._look_at:
@@ -134,6 +134,18 @@ class SessionManager:
                 self._dialer.hang_up()  # or the studies would be waited for until they end
         self._settle()
         return {study: _ending(each) for study, each in self._places.items()}
+
+    def _all_done(self) -> bool:
+        """Whether there were studies, and none needs anything more.
+
+        Raises:
+            InputError: the table cannot be read, so none will ever be done.
+        """
+        if self._source.error is not None:
+            raise self._source.error
+        return bool(self._places) and all(
+            place.is_done(once=True) for place in self._places.values()
+        )
 
     def _hang_up_when_stopping(self) -> None:
         # A call may hang for a minute on a curator that does not answer; who stops us does not.
@@ -174,8 +186,7 @@ class SessionManager:
             if each.study in free:
                 self._consider(self._places[each.study], each, once=once)
         for study in free - {each.study for each in listed}:
-            place = self._places[study]
-            if not place.is_done(once=once) and time.monotonic() >= place.not_before:
+            if self._places[study].ending is None:
                 self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, study.hex()[:16]))
 
     def _invited(self, backoff: Backoff) -> list[Summary] | None:
@@ -223,19 +234,27 @@ class SessionManager:
 
     def _consider(self, place: _Place, summary: Summary, *, once: bool) -> None:
         """Have a study wait for a seat if there is something to do for it."""
-        if place.is_done(once=once) or time.monotonic() < place.not_before:
+        if place.is_done(once=once):
             return
         need = place.session.needs(summary)
         if need in (Need.WORK, Need.REVIEW):
-            self._waiting[summary.study] = (need, summary)
+            if time.monotonic() >= place.not_before:
+                self._waiting[summary.study] = (need, summary)
             return
         self._waiting.pop(summary.study, None)
         if need is Need.OVER:
-            place.over = True
-            if place.ending is None:  # else it ended because of us, and that is what to tell
-                self._note(summary.study, "")
-                place.ending = place.session.ended() or StudyState.ABORTED
-                logger.info("study %s ended without us", summary.study.hex()[:16])
+            self._end(summary.study, place)
+
+    def _end(self, study: bytes, place: _Place) -> None:
+        """Take note that a study is over; one that failed here is told as that."""
+        place.over = True
+        if place.ending is not None:
+            return
+        self._note(study, "")
+        place.ending = place.session.ended()
+        if place.ending is None:
+            logger.info("study %s ended without us", study.hex()[:16])
+            place.ending = StudyState.ABORTED
 
     def _give_seats(self, workers: ThreadPoolExecutor) -> None:
         """Start turns while there are seats, the most urgent and then the oldest first."""
@@ -257,8 +276,9 @@ class SessionManager:
         for place in self._places.values():
             if place.turn is not None:
                 place.session.cede(wanted=wanted)
+        words = _SEATLESS if wanted else ""
         for study in self._waiting:
-            self._note(study, _POSTPONED if self._source.has_failed else _SEATLESS * wanted)
+            self._note(study, words if self._source.error is None else _POSTPONED)
         if wanted and not self._said_full:
             logger.warning(
                 "no seat is left: all %d are taken, studies that wait for one: %d (the setting is "

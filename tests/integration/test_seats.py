@@ -252,6 +252,17 @@ def test_while_rows_cannot_be_read_every_study_waits_alike_and_then_goes_on(cons
     assert "Smith" not in caplog.text, "a log is not about rows"
 
 
+def test_a_node_that_is_to_stop_when_all_is_done_says_that_its_rows_cannot_be_read(consortium):
+    north = consortium.parties["north"]
+
+    def check_source():
+        raise InputError("rows.csv: is not there")
+
+    north.check_source = check_source
+    with north.house() as house, pytest.raises(InputError, match="is not there"):
+        north.manager(house).run(once=True)
+
+
 class OtherRows(Rows):
     """Another table, of as many rows."""
 
