@@ -37,7 +37,7 @@ from curator.store import Store
 from curator.studies import Studies
 from parley.keyring import Keyring
 from parley.population import demo_schema_toml
-from party.client.lines import Address, Lines
+from party.client.dialer import Address, Dialer
 
 RESULTS = Path(__file__).parent / "results" / "polls.json"
 POLLERS = 2  # processes; the curator takes what they leave of the machine
@@ -133,7 +133,7 @@ def poll(files: CredentialFiles, name: str, port: int, seconds: float) -> tuple[
     """Polls over one connection, and in how many seconds; runs in a process of its own."""
     address = Address(target=f"127.0.0.1:{port}", proxy=None, files=files, software="benchmark")
     count = 0
-    with Lines(address, clock).dial() as connection:
+    with Dialer(address, clock).dial() as connection:
         connection.enrol(name, b"", with_ended=False)
         began = time.perf_counter()
         while (took := time.perf_counter() - began) < seconds:

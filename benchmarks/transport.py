@@ -42,12 +42,13 @@ from parley.in_process import RowsInMemory, run_study
 from parley.keyring import Keyring, init_curator, init_party
 from parley.population import demo_schema_toml, make_population
 from party.approvals import Approvals
-from party.client.attendance import Attendance
-from party.client.household import Household
-from party.client.lines import Address, Lines
-from party.client.patience import Patience
-from party.journal import Journal
+from party.client.backoff import Backoff
+from party.client.context import PartyContext
+from party.client.dialer import Address, Dialer
+from party.client.sessions import SessionManager
+from party.journal import Journal, StudyState
 from party.ledger import Ledger
+from party.notes import Notes
 from party.policy import Policy
 from party.review import PlannedStep
 from party.sources.source import Snapshot
@@ -90,13 +91,15 @@ def make_rings(folder: Path) -> tuple[Keyring, dict[str, Keyring]]:
 def attend(folder: Path, ring: Keyring, study: Study, name: str, table: Codes, port: int) -> None:
     """One party, from the first call to the end."""
     database = Database(folder / f"{name}.db")
-    house = Household(
+    context = PartyContext(
         name=name,
         identity=load_identity(ring.identity),
         policy=POLICY,
         approvals=Approvals(database),
         journal=Journal(database, OsRandomSource()),
         ledger=Ledger(database),
+        notes=Notes(database),
+        check_source=lambda: None,
         open_source=lambda _: Rows(table),
         make_plan=plan_of,
         forecast=lambda study, _: [PlannedStep(phase="all", epsilon=study.epsilon)],
@@ -105,12 +108,17 @@ def attend(folder: Path, ring: Keyring, study: Study, name: str, table: Codes, p
     address = Address(
         target=f"127.0.0.1:{port}", proxy=None, files=ring.files, software="benchmark"
     )
-    patience = Patience(
-        first_s=0.1, longest_s=1.0, attempts=5, sleep=threading.Event().wait,
-        source=OsRandomSource(),
-    )  # fmt: skip
+    manager = SessionManager(
+        context,
+        dialer=Dialer(address, clock),
+        backoff=lambda: Backoff(first_s=0.1, longest_s=1.0, attempts=5, source=OsRandomSource()),
+        stopping=threading.Event(),
+        look_again_s=1.0,
+    )
     try:
-        Attendance(study.digest, house, dial=Lines(address, clock).dial, patience=patience).attend()
+        endings = manager.run(once=True, only=study.digest)
+        if endings != {study.digest: StudyState.FINISHED}:
+            raise RuntimeError(f"{name}: the study did not end in a release: {endings}")
     finally:
         database.close()
 

@@ -31,8 +31,8 @@ from parley.version import software
 from party import app as party_app
 from party.app import PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting
-from party.client.lines import Lines
-from party.client.memory import require_memory
+from party.client.dialer import Dialer
+from party.client.rollback import require_no_rollback
 from party.journal import Journal
 from party.ledger import Ledger
 from party.policy import Policy
@@ -224,7 +224,7 @@ def _rows(
     books: Path,
 ) -> str:
     settings = source()
-    settings.check()
+    settings.check_readable()
     if wanted is None:
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
     opened = settings.open(wanted.schema if isinstance(wanted, Study) else wanted)
@@ -324,7 +324,7 @@ def _reached(
     address = party_app.address_of(settings, environment=environment, software=software())
     name = subject_of(address.files.load().certificate).name
     identity = load_public_identity(settings.keys / "identity.pub").encoded
-    with Lines(address, clock).dial() as connection:
+    with Dialer(address, clock).dial() as connection:
         connection.enrol(name, identity)  # the handshake's time is not the clock's
         before = clock().timestamp()
         greeting = connection.greet(name, identity)
@@ -343,7 +343,7 @@ def _memory(settings: PartySettings, greeting: Greeting) -> str:
     database = Database(settings.folder / "party.db")
     try:
         journal = Journal(database, OsRandomSource())
-        require_memory(journal, Policy.load(settings.policy), greeting.studies)
+        require_no_rollback(journal, Policy.load(settings.policy), greeting.studies)
     finally:
         database.close()
     return "our journal knows of every message of ours that the curator has"

@@ -1,7 +1,7 @@
-"""A party's node put together: settings in, studies attended. Nothing is wired anywhere else.
+"""A party's node put together: settings in, studies taken part in. Nothing is wired elsewhere.
 
-with alone(settings), household(settings, source, clock=clock) as house:
-    invitations(settings, house, stopping=stopping, ...).attend(once=False)
+with alone(settings), party_context(settings, source, clock=clock) as context:
+    session_manager(settings, context, stopping=stopping, ...).run(once=False)
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from common.wire.certificates import Role, expiry_warning, fingerprint, subject_
 from common.wire.credentials import CredentialFiles
 from common.wire.tls import proxy_from
 from party.approvals import Approvals
-from party.client.household import Household
-from party.client.invitations import Invitations
-from party.client.lines import Address, Lines
-from party.client.patience import Patience
+from party.client.backoff import Backoff
+from party.client.context import PartyContext
+from party.client.dialer import Address, Dialer
+from party.client.sessions import DEFAULT_SEATS, SessionManager
 from party.journal import Journal
 from party.ledger import Ledger
 from party.metrics import party_samples
+from party.notes import Notes
 from party.policy import Policy
 from party.rehearsal import rehearse
 from party.sources.settings import SourceSettings
@@ -47,6 +48,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "PARLEY_PARTY_"
 TABLES = ("source",)
 MOST_ATTEMPTS = 1_000_000_000
+MOST_SEATS = 1_000  # each is a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class PartySettings:
             0.001 to 86,400 seconds.
         longest_wait_s: between two attempts.
         look_again_s: how often to look for invitations and for the owner's decisions.
+        seats: how many studies are worked on at a time; the rows of at most twice as many are held
+            in memory. Studies that wait for their owner or for other parties take no seat.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
     """
@@ -78,6 +82,7 @@ class PartySettings:
     first_wait_s: float = 0.5
     longest_wait_s: float = 30.0
     look_again_s: float = 5.0
+    seats: int = DEFAULT_SEATS
     log_level: str = "info"
     metrics: str = ""
 
@@ -87,16 +92,17 @@ class PartySettings:
         if self.metrics:
             check_address("metrics", self.metrics)
         check_whole("attempts", self.attempts, most=MOST_ATTEMPTS)
+        check_whole("seats", self.seats, most=MOST_SEATS)
         for key in ("first_wait_s", "longest_wait_s", "look_again_s"):
             check_seconds(key, getattr(self, key))
         check_level(self.log_level)
 
 
-def metrics(settings: PartySettings, house: Household) -> AbstractContextManager[None]:
+def metrics(settings: PartySettings, context: PartyContext) -> AbstractContextManager[None]:
     """Serves the node's metrics for the length of a block, if the settings ask for them."""
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     return serving_metrics(
-        settings.metrics, lambda: party_samples(house.journal, house.ledger, files)
+        settings.metrics, lambda: party_samples(context.journal, context.ledger, files)
     )
 
 
@@ -118,14 +124,14 @@ def alone(settings: PartySettings) -> Iterator[None]:
 
 
 @contextmanager
-def household(
+def party_context(
     settings: PartySettings,
     source: SourceSettings,
     *,
     clock: Callable[[], dt.datetime],
     passphrase: AskPassphrase | None = None,
     make_plan: Callable[[Study], Plan] = plan_of,
-) -> Iterator[Household]:
+) -> Iterator[PartyContext]:
     """What this party is and has, from its files; enough to review studies without a network.
 
     Args:
@@ -146,7 +152,7 @@ def household(
     try:
         ledger = Ledger(database)
         ledger.verify()  # before anything is decided or charged on the strength of it
-        yield Household(
+        yield PartyContext(
             name=subject_of(certificate).name,
             identity=load_identity(
                 settings.keys / "identity.key",
@@ -156,6 +162,8 @@ def household(
             approvals=Approvals(database),
             journal=Journal(database, OsRandomSource()),
             ledger=ledger,
+            notes=Notes(database),
+            check_source=source.check_readable,
             open_source=lambda study: source.open(study.schema),
             make_plan=make_plan,
             forecast=partial(rehearse, make_plan=make_plan),
@@ -166,36 +174,29 @@ def household(
         database.close()
 
 
-def invitations(
+def session_manager(
     settings: PartySettings,
-    house: Household,
+    context: PartyContext,
     *,
     environment: Mapping[str, str],
     stopping: threading.Event,
     software: str,
-) -> Invitations:
+) -> SessionManager:
     """Every study that this party is invited to, now and later."""
     address = address_of(settings, environment=environment, software=software)
-    lines = Lines(address, house.clock)
-    # A call may hang for a minute on a curator that does not answer; whoever stops us does not.
-    threading.Thread(target=_hang_up, args=(stopping, lines), daemon=True).start()
-    return Invitations(
-        house,
-        lines=lines,
-        patience=lambda: Patience(
+    return SessionManager(
+        context,
+        dialer=Dialer(address, context.clock),
+        backoff=lambda: Backoff(
             first_s=settings.first_wait_s,
             longest_s=settings.longest_wait_s,
             attempts=settings.attempts,
-            sleep=stopping.wait,
             source=OsRandomSource(),
         ),
+        stopping=stopping,
         look_again_s=settings.look_again_s,
+        seats=settings.seats,
     )
-
-
-def _hang_up(stopping: threading.Event, lines: Lines) -> None:
-    stopping.wait()
-    lines.hang_up()
 
 
 def address_of(

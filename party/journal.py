@@ -164,6 +164,16 @@ class Journal:
                     "`parley party decline`"
                 )
 
+    def forget_unanswered(self, study: bytes) -> None:
+        """Undo `begin` while nothing was received: our approval did not arrive, nothing is due."""
+        with self._file.transaction():
+            self._file.write(
+                "DELETE FROM study WHERE study = ? AND state = ? "
+                "AND NOT EXISTS (SELECT 1 FROM received WHERE received.study = study.study) "
+                "AND NOT EXISTS (SELECT 1 FROM step_key WHERE step_key.study = study.study)",
+                (study, StudyState.RUNNING.value),
+            )
+
     def pinned_data(self, study: bytes) -> str | None:
         """The digest of the data that a running study is about; None if none runs."""
         found = self._file.rows(
@@ -174,8 +184,17 @@ class Journal:
 
     def studies(self) -> list[StudyRecord]:
         """Every study this party took part in, oldest first."""
+        return self._records("", ())
+
+    def record(self, study: bytes) -> StudyRecord | None:
+        """One of them; None if we took no part in it."""
+        return next(iter(self._records("WHERE study = ?", (study,))), None)
+
+    def _records(self, where: str, values: tuple[bytes, ...]) -> list[StudyRecord]:
         rows = self._file.rows(
-            "SELECT study, name, state, reason, began_at, ended_at FROM study ORDER BY rowid"
+            "SELECT study, name, state, reason, began_at, ended_at "  # noqa: S608  # ours
+            f"FROM study {where} ORDER BY rowid",
+            values,
         )
         return [
             StudyRecord(
@@ -184,10 +203,6 @@ class Journal:
             )
             for study, name, state, reason, began_at, ended_at in rows
         ]  # fmt: skip
-
-    def record(self, study: bytes) -> StudyRecord | None:
-        """One of them; None if we took no part in it."""
-        return next((each for each in self.studies() if each.study == study), None)
 
     def state(self, study: bytes) -> StudyState:
         """Where a study stands."""

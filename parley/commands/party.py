@@ -32,9 +32,9 @@ from party import decisions
 from party.app import PartySettings
 from party.approvals import Approvals
 from party.client.connection import DONE, Connection, Summary
-from party.client.household import Household
-from party.client.lines import Lines
-from party.journal import Journal, StudyState
+from party.client.context import PartyContext
+from party.client.dialer import Dialer
+from party.journal import Journal, StudyRecord, StudyState
 from party.ledger import Ledger
 from party.review import Review
 from party.sources.settings import SourceSettings
@@ -80,9 +80,9 @@ def join(
         _opened(settings.values, source) as house,
         party_app.metrics(settings.values, house),
     ):
-        endings = party_app.invitations(
+        endings = party_app.session_manager(
             settings.values, house, environment=os.environ, stopping=stopping, software=software()
-        ).attend(once=once, only=None if study is None else Study.load(study).digest)
+        ).run(once=once, only=None if study is None else Study.load(study).digest)
     if not once:
         return
     for digest, ending in endings.items():
@@ -182,17 +182,19 @@ def status(
     with _house(config) as house:
         own = {record.study: record for record in house.journal.studies()}
         invited = {} if offline else _invited(settings, house)
+        notes = house.notes.all()
         lines: list[dict[str, Any]] = []
-        for study in [*own, *(each for each in invited if each not in own)]:
+        for study in dict.fromkeys([*own, *invited, *notes]):
             decision = house.approvals.decision(study)
             lines.append(
                 {
                     "study": study.hex(),
-                    "name": own[study].name if study in own else invited[study].name,
+                    "name": _name(own.get(study) or invited.get(study)),
                     "decision": decisions.in_words(decision),
                     "here": own[study].state.value if study in own else "not begun",
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
+                    "node": notes.get(study, ""),
                     "epsilon_spent": str(house.ledger.spent(study.hex())),
                     "phases": {
                         phase: traffic.as_json()
@@ -210,6 +212,8 @@ def status(
         )
         if line["reason"]:
             console.result(f"{'':>18}{line['reason']}")
+        if line["node"]:
+            console.result(f"{'':>18}our node: {line['node']}")
     if not lines:
         console.result("no studies")
 
@@ -240,7 +244,7 @@ def fetch(
         releases.check_new(out)
     settings = _settings(config)
     address = party_app.address_of(settings, environment=os.environ, software=software())
-    with _house(config) as house, Lines(address, _now).dial() as connection:
+    with _house(config) as house, Dialer(address, _now).dial() as connection:
         invited = connection.enrol(house.name, house.identity.public.encoded)
         found = [each for each in invited if each.study.hex().startswith(study.lower())]
         if len(found) != 1:
@@ -287,10 +291,14 @@ def _fetch_release(
         report(kept)
 
 
-def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:
+def _name(known: StudyRecord | Summary | None) -> str:
+    return "(name not known here)" if known is None else known.name
+
+
+def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summary]:
     address = party_app.address_of(settings, environment=os.environ, software=software())
     try:
-        with Lines(address, _now).dial() as connection:
+        with Dialer(address, _now).dial() as connection:
             summaries = connection.enrol(house.name, house.identity.public.encoded)
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")
@@ -298,7 +306,7 @@ def _invited(settings: PartySettings, house: Household) -> dict[bytes, Summary]:
     return {each.study: each for each in summaries}
 
 
-def _seen(house: Household, study: Path) -> Review:
+def _seen(house: PartyContext, study: Path) -> Review:
     proposed = Study.load(study)
     return house.review(proposed, house.open_source(proposed))
 
@@ -308,16 +316,18 @@ def _settings(config: Path | None) -> PartySettings:
 
 
 @contextmanager
-def _house(config: Path | None) -> Iterator[Household]:
+def _house(config: Path | None) -> Iterator[PartyContext]:
     settings = party_settings(config, os.environ)
     source = source_settings(settings, config, os.environ)
     with _opened(settings.values, source) as house:
         yield house
 
 
-def _opened(settings: PartySettings, source: SourceSettings) -> AbstractContextManager[Household]:
+def _opened(
+    settings: PartySettings, source: SourceSettings
+) -> AbstractContextManager[PartyContext]:
     passphrase = passphrase_in(settings.passphrase_file)
-    return party_app.household(settings, source, clock=_now, passphrase=passphrase)
+    return party_app.party_context(settings, source, clock=_now, passphrase=passphrase)
 
 
 def _now() -> datetime:

@@ -19,7 +19,7 @@ from parley.party_configuration import party_settings, source_settings
 from parley.passphrases import passphrase_in
 from parley.version import software
 from party import app as party_app
-from party.client.lines import Lines
+from party.client.dialer import Dialer
 from party.ui.desk import Desk
 from party.ui.site import serving_ui
 
@@ -43,7 +43,7 @@ def ui(
     log_to(level=settings.values.log_level)
     with (
         stopping_on_signals() as stopping,
-        party_app.household(
+        party_app.party_context(
             settings.values,
             source,
             clock=_now,
@@ -51,15 +51,15 @@ def ui(
         ) as house,
     ):
         address = party_app.address_of(settings.values, environment=os.environ, software=software())
-        lines = Lines(address, _now)
-        desk = Desk(house, studies, dial=None if offline else lines.dial)
+        dialer = Dialer(address, _now)
+        desk = Desk(house, studies, dial=None if offline else dialer.dial)
         with serving_ui(desk, port=port) as printed:
             asking = threading.Thread(target=desk.ask, name="ask", daemon=True)
             asking.start()
             console.result(printed)
             sys.stdout.flush()  # it may be read by a script that waits for it
             stopping.wait()
-        lines.hang_up()
+        dialer.hang_up()
         asking.join()
 
 

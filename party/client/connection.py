@@ -1,6 +1,6 @@
 """One connection to the curator: every call, in the words of this project.
 
-A refused or failed call raises a WireError with the name of what is wrong. `party.client.lines`
+A refused or failed call raises a WireError with the name of what is wrong. `party.client.dialer`
 makes connections.
 """
 
@@ -60,6 +60,8 @@ class Summary:
         state: where it stands.
         approved: whether the curator has our approval.
         submitted: the newest message of ours that is on the curator's disk.
+        acknowledged: the newest message to us that the curator knows to be on our disk.
+        queued: the newest message to us.
     """
 
     study: bytes
@@ -67,6 +69,8 @@ class Summary:
     state: str
     approved: bool
     submitted: int
+    acknowledged: int
+    queued: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,7 @@ class Status:
 
 
 class Connection:
-    """An open connection. Made by `Lines.dial`."""
+    """An open connection. Made by `Dialer.dial`."""
 
     def __init__(
         self,
@@ -115,6 +119,8 @@ class Connection:
         self._hung_up = hung_up
         self._clock = clock
         self._stub = CuratorServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
+        self._stream: grpc.Call | None = None
+        self._stopped_listening = False
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -162,6 +168,8 @@ class Connection:
                 state=STATES[each.state],
                 approved=each.approved,
                 submitted=each.submitted,
+                acknowledged=each.acknowledged,
+                queued=each.queued,
             )
             for each in response.studies
         ]
@@ -186,19 +194,30 @@ class Connection:
             self._stub.Decline(pb.DeclineRequest(study=study, reason=reason), timeout=_CALL_S)
 
     def work(self, study: bytes, *, received: int) -> Iterator[Whole]:
-        """Messages to us after a number, as they come, until the study is over."""
+        """Yield the messages to us after a number until the study is over or `stop_listening`."""
         assembler = Assembler(stored=received)
         request = pb.WorkRequest(study=study, received=received)
         with self._explained():
             stream = self._stub.Work(request)
+            self._stream = stream
             try:
                 for response in stream:
                     whole = assembler.add(response)
                     if whole is not None:
                         yield whole
+            except grpc.RpcError:
+                if not self._stopped_listening or self._hung_up():
+                    raise
+                return
             finally:
                 stream.cancel()
         assembler.finish()
+
+    def stop_listening(self) -> None:
+        """End `work`, from any thread; a message that is under way comes again when asked for."""
+        if self._stream is not None:
+            self._stopped_listening = True
+            self._stream.cancel()
 
     def acknowledge(self, study: bytes, received: int) -> None:
         """Say what is on our disk."""

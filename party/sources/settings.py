@@ -123,6 +123,14 @@ class SourceSettings:
                 "[source] says where the rows are"
             )
 
+    def check_readable(self) -> None:
+        """Look whether there is a table to be read, whatever a study asks of it.
+
+        Raises:
+            InputError: naming what is wrong.
+        """
+        self.check()
+
     def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> Source:
         """The source, read once.
 

@@ -17,7 +17,7 @@ from common.study import Study
 from party import decisions
 from party.approvals import Decision
 from party.client.connection import ENDED, Connection
-from party.client.household import Household
+from party.client.context import PartyContext
 from party.review import Review
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Desk:
 
     def __init__(
         self,
-        house: Household,
+        house: PartyContext,
         studies: Iterable[Study],
         *,
         dial: Callable[[], AbstractContextManager[Connection]] | None,

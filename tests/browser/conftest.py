@@ -177,7 +177,7 @@ class Consortium:
             {"source": {"kind": "csv", "path": "rows.csv"}},
             folder=self.parties[name], environment={},
         )  # fmt: skip
-        with party_app.household(
+        with party_app.party_context(
             self.party_settings(name), source, clock=lambda: datetime.now(UTC)
         ) as house:
             yield house
@@ -185,7 +185,7 @@ class Consortium:
     def join(self, name):
         def run():
             with self.house(name) as house:
-                party_app.invitations(
+                party_app.session_manager(
                     self.party_settings(name), house, environment={}, stopping=self.stopping,
                     software="parley <test>",
                 ).attend(once=False)  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from parley.verification import verify
 from party import app as party_app
-from party.client.lines import Lines
+from party.client.dialer import Dialer
 from party.ui.desk import Desk
 from party.ui.site import serving_ui
 
@@ -60,7 +60,7 @@ def decide_in_the_browser(browser, consortium, study):
     settings = consortium.party_settings("north")
     address = party_app.address_of(settings, environment={}, software="test")
     with consortium.house("north") as house:
-        desk = Desk(house, [], dial=Lines(address, lambda: datetime.now(UTC)).dial)
+        desk = Desk(house, [], dial=Dialer(address, lambda: datetime.now(UTC)).dial)
         desk.ask()
         with serving_ui(desk, port=0) as printed:
             browser.get(printed)

@@ -27,7 +27,9 @@ def undecodable_messages(world, seconds):
 def polls(world, seconds):
     """The call with which a node looks for studies, far more often than a node makes it."""
     identity = load_identity(world.stranger.identity).public.encoded
-    request = pb.EnrolRequest(protocol=1, software="chaos", party=STRANGER, identity=identity)
+    request = pb.EnrolRequest(
+        protocol=1, software="chaos", party=STRANGER, identity=identity, with_ended=False
+    )
     with _channel(world) as channel:
         _call(channel, "Enrol", request.SerializeToString(), seconds)
 

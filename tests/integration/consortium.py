@@ -16,6 +16,7 @@ from common.database import Database
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
 from common.rounds import needs_key
 from common.schema.codes import Codes
+from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState as CuratorState
 from curator.role import CuratorRole
 from curator.server.service import CuratorServer
@@ -24,12 +25,15 @@ from curator.studies import Studies
 from parley.in_process import RowsInMemory, run_roles
 from parley.keyring import init_curator, init_party
 from party.approvals import Approvals
-from party.client.attendance import Attendance
-from party.client.household import Household
-from party.client.lines import Address, Lines
-from party.client.patience import Patience
+from party.client.backoff import Backoff
+from party.client.connection import HungUpError
+from party.client.context import PartyContext
+from party.client.dialer import Address, Dialer
+from party.client.session import Need, StudySession
+from party.client.sessions import SessionManager
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
+from party.notes import Notes
 from party.policy import Policy
 from party.review import PlannedStep
 from party.role import PartyRole
@@ -132,6 +136,7 @@ class Party:
         self.make_plan = EveryKindOfStep
         self.clock = clock
         self.forecast = forecast
+        self.rows = Rows
         self.stopping = threading.Event()
         self.path = folder / f"{name}.db"
 
@@ -143,14 +148,16 @@ class Party:
     def house(self):
         database = Database(self.path)
         try:
-            yield Household(
+            yield PartyContext(
                 name=self.name,
                 identity=self.identity,
                 policy=self.policy,
                 approvals=Approvals(database),
                 journal=Journal(database, self.keys_on(database)),
                 ledger=Ledger(database),
-                open_source=lambda study: Rows(self.table),
+                notes=Notes(database),
+                check_source=self.check_source,
+                open_source=lambda study: self.rows(self.table),
                 make_plan=self.make_plan,
                 forecast=self.forecast,
                 clock=self.clock,
@@ -159,29 +166,57 @@ class Party:
         finally:
             database.close()
 
-    def lines(self, *, port=None, proxy=None):
+    def check_source(self):
+        """The rows in memory can always be read."""
+
+    def dialer(self, *, port=None, proxy=None):
         target = f"127.0.0.1:{port or self.curator.port}"
         address = Address(target=target, proxy=proxy, files=self.ring.files, software="test")
-        return Lines(address, self.clock)
+        return Dialer(address, self.clock)
 
     def dial(self, **changes):
-        return self.lines(**changes).dial()
+        return self.dialer(**changes).dial()
 
-    def patience(self, attempts=200):
-        return Patience(
-            first_s=0.02, longest_s=0.1, attempts=attempts, sleep=self.stopping.wait,
-            source=SeededRandomSource(0),
-        )  # fmt: skip
+    def backoff(self, attempts=200):
+        return Backoff(first_s=0.02, longest_s=0.1, attempts=attempts, source=SeededRandomSource(0))
 
-    def attend(self, study, **changes):
+    def manager(self, house, **changes):
+        """All studies of this party, as `parley party join` takes part in them."""
+        chosen = {"dialer": self.dialer(), "look_again_s": 0.05, **changes}
+        return SessionManager(house, backoff=self.backoff, stopping=self.stopping, **chosen)
+
+    def attend(self, study, *, dial=None):
+        """One study, turn by turn; how it ended, None if told to stop before."""
+        backoff = self.backoff()
         with self.house() as house:
-            return Attendance(
-                study.digest,
-                house,
-                dial=changes.pop("dial", self.dial),
-                patience=self.patience(),
-                look_again_s=0.02,
-            ).attend()
+            session = StudySession(study.digest, house)
+            while True:
+                wait = 0.02
+                try:
+                    with (dial or self.dial)() as connection:
+                        ended = take_turn(session, connection, house, study)
+                    if ended is not None:
+                        return ended
+                except HungUpError:
+                    return session.ended()
+                except WireError as error:
+                    if session.messages:
+                        backoff.progressed()
+                    wait = backoff.after(error)
+                if self.stopping.wait(wait):
+                    return None
+
+
+def take_turn(session, connection, house, study):
+    """What the manager does for a study when it looks; how the study ended, if it did."""
+    invited = connection.enrol(house.name, house.identity.public.encoded)
+    summary = next((each for each in invited if each.study == study.digest), None)
+    if summary is None:
+        raise WireError(ErrorCode.STUDY_UNKNOWN)
+    need = session.needs(summary)
+    if need is Need.OVER:
+        return session.ended() or StudyState.ABORTED
+    return None if need is Need.NOTHING else session.turn(connection, summary)
 
 
 def random_tables(names):

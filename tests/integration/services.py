@@ -55,13 +55,13 @@ def join_party(file):
     with (
         stopping_on_signals() as stopping,
         party_app.alone(settings.values),
-        party_app.household(settings.values, source, clock=clock) as house,
+        party_app.party_context(settings.values, source, clock=clock) as house,
     ):
-        invitations = party_app.invitations(
+        manager = party_app.session_manager(
             settings.values, house, environment=os.environ, stopping=stopping, software="test"
         )
         with party_app.metrics(settings.values, house):
-            invitations.attend(once=True)
+            manager.run(once=True)
 
 
 def draw_keys_from(seed):

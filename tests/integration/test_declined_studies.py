@@ -12,7 +12,6 @@ from common.errors import PolicyError
 from common.wire import approval, codec
 from curator.records import StudyState as CuratorState
 from party.approvals import Decision
-from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import Wrapped, wrapping
 
@@ -25,8 +24,8 @@ NO = Decision(
 class Approving(Wrapped):
     """A curator that says it has our approval."""
 
-    def enrol(self, party, identity):
-        invited = self.connection.enrol(party, identity)
+    def enrol(self, party, identity, **options):
+        invited = self.connection.enrol(party, identity, **options)
         return [dataclasses.replace(each, approved=True) for each in invited]
 
     def work(self, study, *, received):
@@ -49,8 +48,7 @@ def test_a_declined_study_is_over_for_the_party_when_it_is_closed_already(consor
     with north.house() as house:
         house.approvals.decide(consortium.study.digest, NO)
     consortium.node.abort("given up")
-    with pytest.raises(PolicyError, match="declined"):
-        north.attend(consortium.study)
+    assert north.attend(consortium.study) is StudyState.ABORTED
 
 
 def test_the_curator_is_told_one_sentence_whatever_the_owner_wrote(consortium):
@@ -99,10 +97,7 @@ def joined(party):
 
     def attend():
         with party.house() as house:
-            node = Invitations(
-                house, lines=party.lines(), patience=party.patience, look_again_s=0.05
-            )
-            endings.update(node.attend(once=True))
+            endings.update(party.manager(house).run(once=True))
 
     running = threading.Thread(target=attend)
     running.start()
@@ -153,11 +148,11 @@ def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_it
     with east.dial() as connection:
         statement = approval.statement(study=digest, party="east")
         connection.approve(digest, east.identity.sign(statement))
-    lines = north.lines()
-    attending = threading.Thread(target=lambda: north.attend(consortium.study, dial=lines.dial))
+    dialer = north.dialer()
+    attending = threading.Thread(target=lambda: north.attend(consortium.study, dial=dialer.dial))
     attending.start()
     wait_for(lambda: store.newest_incoming(digest, "north") > 0)
-    lines.hang_up()
+    dialer.hang_up()
     attending.join(timeout=30)
     withdraw(north, consortium.study)
     with joined(north) as endings:

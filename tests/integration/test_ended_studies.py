@@ -20,7 +20,6 @@ from curator.records import StudyState as CuratorState
 from curator.records import Word
 from curator.store import Store
 from party.approvals import Decision
-from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import (
     Consortium,
@@ -189,19 +188,19 @@ def test_both_sides_count_the_same_bytes_and_rounds_phase_by_phase(consortium):
 
 
 def test_a_node_that_stops_blames_nobody(consortium, caplog):
-    north = consortium.parties["north"]
-    lines, ends = north.lines(), []
+    north, ends = consortium.parties["north"], []
 
-    def attend():
-        ends.append(north.attend(consortium.study, dial=lines.dial))
+    def run():
+        with north.house() as house:
+            ends.append(north.manager(house).run(once=False))
 
     with caplog.at_level(logging.INFO):
-        attending = threading.Thread(target=attend)
-        attending.start()
+        running = threading.Thread(target=run)
+        running.start()
         wait_for(lambda: "north" in consortium.curator.store.approvals(consortium.study.digest))
-        lines.hang_up()
-        attending.join(timeout=30)
-    assert ends == [None]
+        north.stopping.set()
+        running.join(timeout=30)
+    assert ends == [{consortium.study.digest: None}]
     assert [record.message for record in caplog.records if record.levelno > logging.INFO] == []
     assert "this node is stopping" in caplog.text
 
@@ -211,11 +210,9 @@ def test_the_log_tells_a_quiet_study_from_beginning_to_end(consortium, caplog):
     north, east = consortium.parties.values()
     north.policy = dataclasses.replace(north.policy, automatic=False)
     with caplog.at_level(logging.INFO, "party"), north.house() as house:
-        invitations = Invitations(
-            house, lines=north.lines(), patience=north.patience, look_again_s=0.02
-        )
+        manager = north.manager(house, look_again_s=0.02)
         ends = []
-        attending = threading.Thread(target=lambda: ends.append(invitations.attend(once=True)))
+        attending = threading.Thread(target=lambda: ends.append(manager.run(once=True)))
         attending.start()
         wait_for(lambda: "waits for its owner" in caplog.text)
         time.sleep(0.2)  # it looks again, and says nothing of it

@@ -18,7 +18,7 @@ from curator.records import StudyState
 from curator.server.admission import Kind, limits
 from parley.curator_configuration import curator_settings
 from parley.publishing import curator_signer, publish
-from party.client.lines import Address, Lines
+from party.client.dialer import Address, Dialer
 from tests.integration.consortium import clock
 from tests.place import NORTH, Place, outcome_of
 from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures
@@ -50,10 +50,10 @@ class Hub:
             store.end(self.study.digest, StudyState.DONE, cause="", place=str(made), at="now")
         return made
 
-    def lines(self, name):
+    def dialer(self, name):
         files = CredentialFiles.in_folder(self.place.folder / name / "keys", Role.PARTY)
         address = Address(target=f"127.0.0.1:{self.port}", proxy=None, files=files, software="test")
-        return Lines(address, clock)
+        return Dialer(address, clock)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_study_that_is_not_done_has_no_release(hub, parley):  # noqa: F811
     done = fetch(parley, hub)
     assert done.code == 3
     assert "has no release: at the curator it is waiting for parties" in done.err
-    with hub.lines("north").dial() as connection, pytest.raises(WireError) as refusal:
+    with hub.dialer("north").dial() as connection, pytest.raises(WireError) as refusal:
         list(connection.fetch_release(hub.study.digest))
     assert refusal.value.code is ErrorCode.OUT_OF_TURN
 
@@ -162,11 +162,11 @@ def test_the_release_of_another_study_is_not_kept(hub, parley):  # noqa: F811
 def test_a_stranger_gets_no_release_and_one_that_is_gone_is_said_to_be(hub):
     made = hub.finish()
     hub.place.add("west")
-    with hub.lines("west").dial() as connection, pytest.raises(WireError) as refusal:
+    with hub.dialer("west").dial() as connection, pytest.raises(WireError) as refusal:
         list(connection.fetch_release(hub.study.digest))
     assert refusal.value.code is ErrorCode.STUDY_UNKNOWN
     made.rename(made.with_name("elsewhere"))
-    with hub.lines("north").dial() as connection, pytest.raises(WireError) as refusal:
+    with hub.dialer("north").dial() as connection, pytest.raises(WireError) as refusal:
         list(connection.fetch_release(hub.study.digest))
     assert refusal.value.code is ErrorCode.INTERNAL
 
@@ -176,7 +176,7 @@ def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
     (made / "large.gz").write_bytes(bytes(range(256)) * (MOST_FRAME_BYTES // 8))
     sent, most = [], limits(1)[Kind.RELEASE].of_a_party
     with contextlib.ExitStack() as stack:
-        connection = stack.enter_context(hub.lines("north").dial())
+        connection = stack.enter_context(hub.dialer("north").dial())
         for _ in range(most):  # begun, and not read on: gRPC holds the rest back
             sent.append(connection.fetch_release(hub.study.digest))
             assert 0 < len(next(sent[-1])) <= MOST_FRAME_BYTES
@@ -194,7 +194,7 @@ def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
 def test_a_party_that_does_not_read_on_gives_its_place_up(hub):
     made = hub.finish()
     (made / "large.gz").write_bytes(bytes(range(256)) * (MOST_FRAME_BYTES // 8))
-    with hub.lines("north").dial() as connection:
+    with hub.dialer("north").dial() as connection:
         begun = [connection.fetch_release(hub.study.digest) for _ in range(2)]
         assert all(next(each) for each in begun)
         assert limits(1)[Kind.RELEASE].of_a_party == len(begun)

@@ -20,7 +20,7 @@ from curator.records import StudyState
 from curator.server import admission
 from curator.server.admission import Kind
 from curator.server.service import CuratorServer
-from party.client.lines import Address, Lines
+from party.client.dialer import Address, Dialer
 from tests.integration.consortium import clock
 from tests.integration.town import Town
 
@@ -282,7 +282,7 @@ def test_strangers_who_take_every_connection_leave_the_curator_its_files(tmp_pat
             files=CredentialFiles.in_folder(tmp_path / "north keys", Role.PARTY),
         )  # fmt: skip
         with contextlib.ExitStack() as stack:
-            connection = stack.enter_context(Lines(address, clock).dial())
+            connection = stack.enter_context(Dialer(address, clock).dial())
             assert connection.enrol("north", b"")
             for _ in range(450):
                 stack.enter_context(socket.create_connection(("127.0.0.1", town.port)))

@@ -16,7 +16,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from curator.records import StudyState as CuratorState
 from parley.keyring import init_party
 from party.approvals import Decision
-from party.client.lines import Address, Lines
+from party.client.dialer import Address, Dialer
 from party.journal import Outgoing, StudyState
 from tests.integration.consortium import (
     Party,
@@ -121,7 +121,7 @@ def test_an_expired_certificate_is_told_before_anything_is_dialled(gathering):
     there = Address(target="127.0.0.1:1", proxy=None, files=north.ring.files, software="test")
 
     def call():
-        with Lines(there, lambda: later).dial():
+        with Dialer(there, lambda: later).dial():
             pass
 
     assert refusal_of(call) is ErrorCode.CERTIFICATE_EXPIRED
@@ -132,9 +132,8 @@ def test_a_dead_curator_is_given_up_on_after_a_bounded_number_of_attempts(gather
     north = consortium.parties["north"]
     consortium.curator.stop()
     waits = []
-    patience = north.patience(attempts=4)
-    patience.sleep = lambda seconds: bool(waits.append(seconds))
-    north.patience = lambda: patience
+    north.backoff = lambda: Party.backoff(north, attempts=4)
+    north.stopping.wait = lambda seconds: bool(waits.append(seconds))
     assert refusal_of(lambda: north.attend(consortium.study)) is ErrorCode.UNAVAILABLE
     assert len(waits) == 3
     assert waits == sorted(waits), "it waits longer each time"
@@ -248,9 +247,7 @@ def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gat
     assert "north" in consortium.node.record.cause
     assert "min_parties" not in consortium.node.record.cause, "the owner's reasons stay at home"
     for party in others:
-        assert refusal_of(lambda party=party: party.attend(consortium.study)) is (
-            ErrorCode.STUDY_CLOSED
-        )
+        assert party.attend(consortium.study) is StudyState.ABORTED
         with party.house() as house:
             assert house.ledger.spent() == 0
 

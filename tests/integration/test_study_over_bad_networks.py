@@ -13,7 +13,6 @@ from common.database import Database
 from common.messages import StudyFinished
 from common.wire import codec
 from party.client.connection import HungUpError
-from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import (
     Crash,
@@ -120,11 +119,9 @@ def test_a_proxy_on_the_way(consortium):
 def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consortium):
     north = consortium.parties["north"]
     with north.house() as house:
-        invitations = Invitations(
-            house, lines=north.lines(), patience=north.patience, look_again_s=0.02
-        )
+        manager = north.manager(house, look_again_s=0.02)
         endings = []
-        attending = threading.Thread(target=lambda: endings.append(invitations.attend(once=False)))
+        attending = threading.Thread(target=lambda: endings.append(manager.run(once=False)))
         attending.start()
         assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
         wait_until_finished(house, consortium.study)
@@ -153,10 +150,7 @@ def test_a_party_that_was_away_when_the_study_ended_hears_of_it_and_wipes_its_ke
         assert others.result(timeout=60) is StudyState.FINISHED
     with north.house() as house:
         assert house.journal.state(consortium.study.digest) is StudyState.RUNNING
-        invitations = Invitations(
-            house, lines=north.lines(), patience=north.patience, look_again_s=0.02
-        )
-        assert invitations.attend(once=True) == {consortium.study.digest: StudyState.FINISHED}
+        assert north.manager(house).run(once=True) == {consortium.study.digest: StudyState.FINISHED}
     database = Database(north.path)
     assert database.rows("SELECT COUNT(*) FROM step_key") == [(0,)]
     database.close()
@@ -164,13 +158,13 @@ def test_a_party_that_was_away_when_the_study_ended_hears_of_it_and_wipes_its_ke
 
 
 def test_calls_after_hanging_up_say_that_the_node_is_stopping(consortium):
-    lines = consortium.parties["north"].lines()
-    with lines.dial() as connection:
+    dialer = consortium.parties["north"].dialer()
+    with dialer.dial() as connection:
         assert connection.enrol("north", b"")
-        lines.hang_up()
+        dialer.hang_up()
         with pytest.raises(HungUpError):
             connection.enrol("north", b"")
         with pytest.raises(HungUpError):
             list(connection.work(consortium.study.digest, received=0))
-    with pytest.raises(HungUpError), lines.dial():
+    with pytest.raises(HungUpError), dialer.dial():
         pass

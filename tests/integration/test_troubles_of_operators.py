@@ -14,7 +14,6 @@ from common.errors import InputError, LocalError
 from common.wire.catalogue import ErrorCode, WireError
 from party import app as party_app
 from party.app import PartySettings
-from party.client.invitations import Invitations
 from party.journal import StudyState
 from tests.integration.consortium import (
     Crash,
@@ -25,12 +24,8 @@ from tests.integration.consortium import (
 )
 
 
-def invitations_of(party, house):
-    return Invitations(house, lines=party.lines(), patience=party.patience, look_again_s=0.02)
-
-
 def test_a_study_that_cannot_go_on_here_is_said_and_tried_again(consortium, caplog):
-    north, failures = consortium.parties["north"], 3
+    north, failures = consortium.parties["north"], 2  # a third one would be a refusal
     caplog.set_level(logging.ERROR)
     with north.house() as house:
 
@@ -41,15 +36,15 @@ def test_a_study_that_cannot_go_on_here_is_said_and_tried_again(consortium, capl
                 raise InputError("rows.csv, line 7: 'Smith' is not an age")
             return house.open_source(study)
 
-        node = invitations_of(north, dataclasses.replace(house, open_source=open_source))
-        attending = threading.Thread(target=node.attend, kwargs={"once": False})
+        manager = north.manager(dataclasses.replace(house, open_source=open_source))
+        attending = threading.Thread(target=manager.run, kwargs={"once": False})
         attending.start()
         assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
         wait_until_finished(house, consortium.study)
         north.stopping.set()
         attending.join(timeout=60)
     said = [each.message for each in caplog.records if "cannot go on here" in each.message]
-    assert len(said) == 3
+    assert len(said) == 2
     assert "InputError; `parley doctor party`" in said[0]
     assert "Smith" not in caplog.text, "a log is not about rows"
     check_release(consortium)
@@ -61,8 +56,9 @@ def test_an_old_copy_of_a_folder_is_recognised_and_answers_nothing(consortium):
         pass
     shutil.copy(north.path, north.folder / "backup.db")
     consortium.attend_all()
+    north.stopping.clear()
     with north.house() as house:
-        invitations_of(north, house)._invited(north.patience())
+        north.manager(house)._invited(north.backoff())
         assert house.ledger.spent() > 0
     shutil.copy(north.folder / "backup.db", north.path)
 
@@ -70,14 +66,14 @@ def test_an_old_copy_of_a_folder_is_recognised_and_answers_nothing(consortium):
     with north.house() as house:
         assert house.ledger.spent() == 0, "what was spent is forgotten"
         with pytest.raises(LocalError, match="forgotten what they cost") as refused:
-            invitations_of(north, house).attend(once=False)
+            north.manager(house).run(once=False)
         assert f"study {digest} ('test')" in str(refused.value)
         assert f'forgotten = ["{digest}"]' in str(refused.value)
         assert house.journal.studies() == []
 
     north.policy = dataclasses.replace(north.policy, forgotten=(digest,))
     with north.house() as house:
-        assert invitations_of(north, house)._invited(north.patience()) == []
+        assert north.manager(house)._invited(north.backoff())
 
 
 class DyingSecond(Wrapped):
@@ -122,10 +118,10 @@ def test_a_node_that_is_told_to_stop_does_not_wait_for_a_curator_that_says_nothi
             folder=north.folder, keys=north.ring.folder, policy=north.folder / "policy.toml",
             curator=f"127.0.0.1:{silent.getsockname()[1]}",
         )  # fmt: skip
-        node = party_app.invitations(
+        node = party_app.session_manager(
             settings, house, environment={}, stopping=north.stopping, software="test"
         )
-        attending = threading.Thread(target=node.attend, kwargs={"once": False}, daemon=True)
+        attending = threading.Thread(target=node.run, kwargs={"once": False}, daemon=True)
         attending.start()
         with silent.accept()[0]:  # the call is under way, and stays so
             north.stopping.set()

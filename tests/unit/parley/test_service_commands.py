@@ -23,6 +23,7 @@ from parley.keyring import Keyring, init_curator
 from parley.publishing import publish
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
+from party.notes import Notes
 from tests.place import HUB, NORTH, POLICY, outcome_of, spend
 
 pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
@@ -188,6 +189,19 @@ def test_status_goes_on_without_the_curator(parley, place):
     assert done.code == 0
     assert "regional: not decided; here running; at the curator not asked" in done.out
     assert "the curator says nothing" in done.err
+
+
+def test_status_says_what_the_node_says_of_a_study(parley, place, written):
+    assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
+    database, _ = books_of_north(place, written)
+    notes = Notes(database)
+    notes.write(written.digest, "waits for a seat", at="noon")
+    notes.write(b"another", "waits for a seat", at="noon")
+    database.close()
+    shown = parley("party", "status", "--offline", *NORTH).out
+    assert shown.count("our node: waits for a seat (since noon)") == 2
+    told = parley("party", "status", "--offline", "--json", *NORTH).json
+    assert [each["node"] for each in told] == ["waits for a seat (since noon)"] * 2
 
 
 def test_a_release_is_made_once_and_has_the_study(parley, place, written, tmp_path):

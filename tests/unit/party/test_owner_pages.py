@@ -15,9 +15,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.wire.catalogue import ErrorCode, WireError
 from parley.in_process import RowsInMemory
 from party.approvals import Approvals
-from party.client.household import Household
+from party.client.context import PartyContext
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
+from party.notes import Notes
 from party.policy import Policy
 from party.review import PlannedStep
 from party.sources.source import Snapshot
@@ -45,7 +46,7 @@ class Rows(RowsInMemory):
 @pytest.fixture
 def house(tmp_path, identities, tables):  # noqa: F811
     database = Database(tmp_path / "party.db")
-    yield Household(
+    yield PartyContext(
         name="north",
         identity=identities["north"],
         policy=Policy(
@@ -54,6 +55,8 @@ def house(tmp_path, identities, tables):  # noqa: F811
         approvals=Approvals(database),
         journal=Journal(database, SeededRandomSource("north")),
         ledger=Ledger(database),
+        notes=Notes(database),
+        check_source=lambda: None,
         open_source=lambda study: Rows(tables["north"]),
         make_plan=EveryKindOfStep,
         forecast=lambda study, party: [

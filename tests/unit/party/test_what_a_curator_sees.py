@@ -25,12 +25,12 @@ from common.transcript import Transcript
 from common.wire import codec
 from common.wire.frames import Whole
 from party.approvals import Approvals
-from party.client.attendance import Attendance
-from party.client.connection import HungUpError, Status, Summary
-from party.client.household import Household
-from party.client.patience import Patience
+from party.client.connection import HungUpError, Summary
+from party.client.context import PartyContext
+from party.client.session import Need, StudySession
 from party.journal import Journal
 from party.ledger import Ledger
+from party.notes import Notes
 from party.policy import Policy
 from party.rehearsal import rehearse
 from party.sources import SourceSettings
@@ -83,12 +83,12 @@ class Watching:
         yield self
         self.seen.append("gone")
 
-    def enrol(self, party, identity):
+    def enrol(self, party, identity, **options):
         self.seen.append("enrol")
         return [
             Summary(
                 study=self.study.digest, name="ages", state="waiting for parties", approved=False,
-                submitted=0,
+                submitted=0, acknowledged=0, queued=0,
             )
         ]  # fmt: skip
 
@@ -101,10 +101,6 @@ class Watching:
 
     def decline(self, study, reason):
         self.seen.append(f"decline: {reason}")
-
-    def status(self, study):
-        self.seen.append("status")
-        return Status(state="waiting for parties", step=0, cause="", waiting_for=())
 
     def work(self, study, *, received):
         transcript = Transcript(self.study.digest)
@@ -128,18 +124,20 @@ class Watching:
         self.seen.append("acknowledge")
 
 
-def house_of(folder, database, **changes):
-    (folder / "people.csv").write_text(TABLE)
+def house_of(folder, database, *, table=TABLE, **changes):
+    (folder / "people.csv").write_text(table)
     source = SourceSettings.from_table(
         {"kind": "csv", "path": "people.csv"}, folder=folder, environment={}
     )
-    return Household(
+    return PartyContext(
         name="north",
         identity=IDENTITIES["north"],
         policy=Policy(epsilon_per_study=Fraction(1), epsilon_in_total=Fraction(9), **changes),
         approvals=Approvals(database),
         journal=Journal(database, SeededRandomSource("keys")),
         ledger=Ledger(database),
+        notes=Notes(database),
+        check_source=source.check_readable,
         open_source=lambda study: source.open(study.schema),
         make_plan=plan_of,
         forecast=lambda study, party: rehearse(study, party, make_plan=plan_of),
@@ -147,24 +145,25 @@ def house_of(folder, database, **changes):
     )
 
 
-def seen_of(folder, study, **changes):
+def seen_of(folder, study, *, table=TABLE, **changes):
     """Every call that a node makes to a curator that offers this study.
 
     Args:
         folder: of the party.
         study: what is offered.
+        table: the party's rows.
         changes: of the policy.
     """
     folder.mkdir()
     database = Database(folder / "party.db")
-    curator, naps = Watching(study), iter([False, False, True])
-    patience = Patience(
-        first_s=0, longest_s=0, attempts=1, sleep=lambda _: next(naps),
-        source=SeededRandomSource(0),
-    )  # fmt: skip
-    house = house_of(folder, database, **changes)
-    with contextlib.suppress(InputError, PolicyError):
-        Attendance(study.digest, house, dial=curator.dial, patience=patience).attend()
+    curator = Watching(study)
+    session = StudySession(study.digest, house_of(folder, database, table=table, **changes))
+    with contextlib.suppress(PolicyError, HungUpError):
+        for _ in range(4):  # as often as the node looks
+            with contextlib.suppress(InputError), curator.dial() as connection:
+                (summary,) = connection.enrol("north", b"")
+                if session.needs(summary) in (Need.WORK, Need.REVIEW):
+                    session.turn(connection, summary)
     database.close()
     return curator.seen
 
@@ -194,6 +193,29 @@ def test_no_row_is_read_for_a_study_that_the_policy_refuses_at_sight(
     assert seen == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_study_about_a_column_that_we_do_not_have_is_declined_as_by_the_policy(
+    tmp_path, automatic
+):
+    study = study_about(99)
+    absent = TABLE.replace("ward", "town")
+    seen = seen_of(tmp_path / "party", study, table=absent, automatic=automatic)
+    assert seen[-1] == "decline: the owner's policy does not allow this study"
+    other = absent.replace("93", "17").replace("south", "north")
+    assert seen_of(tmp_path / "other", study, table=other, automatic=automatic) == seen
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_table_that_cannot_be_read_at_all_declines_nothing(tmp_path, monkeypatch, automatic):
+    def unreadable(*_):
+        raise InputError("people.csv: is not there")
+
+    monkeypatch.setattr(SourceSettings, "open", unreadable)
+    monkeypatch.setattr(SourceSettings, "check_readable", unreadable)
+    seen = seen_of(tmp_path / "party", study_about(99), automatic=automatic)
+    assert set(seen) == {"enrol", "fetch_study"}
 
 
 def test_the_owner_is_told_of_them_in_a_review(tmp_path):

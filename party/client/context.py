@@ -1,4 +1,4 @@
-"""What a party is and has, for all its studies: its keys, its owner's word, its books, its rows."""
+"""What a party is and has, for all its studies: keys, policy, decisions, ledger, rows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from common.subn.steps import PartyRows, Plan
 from party.approvals import Approvals
 from party.journal import Journal
 from party.ledger import Ledger
+from party.notes import Notes
 from party.policy import Circumstances, Policy
 from party.review import PlannedStep, Review, review
 from party.role import BlinderOfKey
@@ -30,7 +31,7 @@ class PinnedRows(PartyRows, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Household:
+class PartyContext:
     """What a party is and has, for all its studies.
 
     Attributes:
@@ -40,6 +41,8 @@ class Household:
         approvals: what its owner decided.
         journal: with the ledger and the approvals in one file.
         ledger: what was spent.
+        notes: what the node says about its studies, for the owner.
+        check_source: raises InputError if the owner's table cannot be read, whatever the study.
         open_source: reads the owner's table in a study's domains.
         make_plan: makes a fresh copy of a study's plan.
         forecast: what a study asks of a party, at most, step by step.
@@ -54,6 +57,8 @@ class Household:
     approvals: Approvals
     journal: Journal
     ledger: Ledger
+    notes: Notes
+    check_source: Callable[[], None]
     open_source: Callable[[Study], PinnedRows]
     make_plan: Callable[[Study], Plan]
     forecast: Callable[[Study, str], Sequence[PlannedStep]]

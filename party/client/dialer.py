@@ -1,4 +1,4 @@
-"""The lines to the curator: dialled, kept count of, and hung up together.
+"""Connections to the curator: dialled, kept count of, and hung up together.
 
 Credentials are read when a connection is made, so a rotated certificate is used from the next
 connection on.
@@ -42,7 +42,7 @@ class Address:
         return self.target if self.proxy is None else f"{self.target} through the proxy"
 
 
-class Lines:
+class Dialer:
     """Dials, and can hang up on everything that waits. Threads may share it.
 
     Args:

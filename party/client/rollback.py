@@ -15,7 +15,7 @@ from party.journal import Journal
 from party.policy import Policy
 
 
-def require_memory(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:
+def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:
     """Go on only if the journal knows of every message of ours that the curator has.
 
     Args:

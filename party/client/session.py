@@ -1,0 +1,428 @@
+"""One study at one party, from the invitation to the end, turn by turn.
+
+Fetch the study and compare its digest; check it against the owner's policy; when the owner has
+approved, sign; then take in messages and hand in answers until the study is over. A turn does what
+can be done now: waiting for the owner, or for other parties, needs no turn. Every turn has a
+connection of its own and begins with what both sides have on disk, so a lost one is a non-event.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from common.errors import InputError, PolicyError, RemoteProtocolError
+from common.messages import ToCurator, ToParty
+from common.study import Study
+from common.wire import approval, codec
+from common.wire.catalogue import ErrorCode, WireError
+from common.wire.frames import Whole
+from party.approvals import Decision
+from party.client.connection import ENDED, OPEN, Connection, Summary
+from party.client.context import PartyContext, PinnedRows
+from party.journal import Outgoing, StudyState
+from party.node import PartyNode, SourceForStep, StudyTicket
+from party.review import Review
+from party.role import PartyRole
+
+logger = logging.getLogger(__name__)
+
+_ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves the curator's disk
+_OPENINGS = (
+    3  # of a table that does not fit a study, before that is refused: it may be in the works
+)
+# All that the curator is told: why is the owner's own business, and may say something about rows.
+_DECLINED = "the owner does not take part in this study"
+_OUTSIDE_POLICY = "the owner's policy does not allow this study"
+
+
+class Need(enum.IntEnum):
+    """What a study needs of its party, most urgent first."""
+
+    WORK = 0
+    REVIEW = 1
+    NOTHING = 2  # for now: its owner, or other parties, come next
+    OVER = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a study may keep its seat.
+
+    Attributes:
+        idle_s: without a message, if another study waits for a seat.
+        turn_s: with messages, if another study waits for a seat.
+        listening_s: without a message, if none does.
+        stalled_s: without a message that the curator said it has.
+    """
+
+    idle_s: float = 1.0
+    turn_s: float = 10.0
+    listening_s: float = 60.0
+    stalled_s: float = 600.0
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def decline(connection: Connection, study: bytes, *, told: str = _DECLINED) -> None:
+    """Tell the curator that the owner takes no part, or no longer; one that is over stays so."""
+    try:
+        connection.decline(study, told)
+    except WireError as error:
+        if error.code is not ErrorCode.STUDY_CLOSED:
+            raise
+        logger.info("study %s is closed already", study.hex()[:16])
+
+
+class StudySession:
+    """One study at one party. Its turns are taken one at a time; `cede` may come from any thread.
+
+    Args:
+        study: the digest of the study.
+        context: of the party.
+        limits: how long a turn may last.
+        monotonic: a clock that never jumps.
+    """
+
+    def __init__(
+        self,
+        study: bytes,
+        context: PartyContext,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._digest = study
+        self._context = context
+        self._limits = limits
+        self._monotonic = monotonic
+        self._study: Study | None = None
+        self._source: PinnedRows | None = None
+        self._node: PartyNode | None = None
+        self._outbox: list[Outgoing] = []
+        self._waits_for_owner = False
+        self._unopened = 0
+        self.messages = 0  # taken in during the newest turn
+        self._connection: Connection | None = None
+        self._began = 0.0
+        self._listening_since: float | None = None
+        self._has_all = False  # of what the curator said it has
+        self._ceded = False
+
+    def needs(self, summary: Summary) -> Need:
+        """Say what there is to do, by the curator's summary and our own file."""
+        journal = self._context.journal
+        record = journal.record(self._digest)
+        if record is None:
+            if summary.state not in OPEN:
+                return Need.OVER
+            if self._context.approvals.decision(self._digest) is not None:
+                return Need.WORK
+            return Need.NOTHING if self._waits_for_owner else Need.REVIEW
+        running = record.state is StudyState.RUNNING
+        if (
+            summary.queued > journal.newest_received(self._digest)
+            or journal.outbox(self._digest)
+            or (running and not summary.approved)
+            or (running and summary.state not in OPEN)
+        ):
+            return Need.WORK if running or summary.state in OPEN else Need.OVER
+        return Need.NOTHING if running else Need.OVER
+
+    def ended(self) -> StudyState | None:
+        """How the study ended here; None if it did not, or never began."""
+        record = self._context.journal.record(self._digest)
+        return None if record is None or record.state is StudyState.RUNNING else record.state
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows are in memory for this study."""
+        return self._source is not None
+
+    def release(self) -> None:
+        """Drop the rows and the role; the next turn reads and replays them, as after a crash."""
+        self._source = self._node = None
+
+    def cede(self, *, wanted: bool) -> None:
+        """End the turn soon if it waits for messages for too long, or lasts too long.
+
+        Args:
+            wanted: whether another study waits for the seat.
+        """
+        limits, now = self._limits, self._monotonic()
+        connection, since = self._connection, self._listening_since
+        if wanted and now - self._began >= limits.turn_s:
+            self._ceded = True  # after the message that it is at, or the next one
+        if connection is None or since is None:
+            return
+        longest = limits.idle_s if wanted else limits.listening_s
+        if now - since >= (longest if self._has_all else limits.stalled_s):
+            self._ceded = True
+            connection.stop_listening()
+
+    def turn(self, connection: Connection, summary: Summary) -> StudyState | None:
+        """Do what can be done now; how the study ended, None if it goes on.
+
+        Raises:
+            PolicyError: the owner declined, or the policy refuses the study.
+            RemoteProtocolError: the curator cannot be reached, or does what it must not.
+            InputError: the party's own files or data are not in order.
+        """
+        self._connection, self._began = connection, self._monotonic()
+        self._ceded, self.messages = False, 0
+        try:
+            return self._turn(connection, summary)
+        finally:
+            self._connection = self._listening_since = None
+
+    def _turn(self, connection: Connection, summary: Summary) -> StudyState | None:
+        decision = self._context.approvals.decision(self._digest)
+        if decision is not None and not decision.approved:
+            # Whatever the curator says it has: an owner's no is never worked around.
+            word = "declined" if decision.withdrawn_at is None else "withdrawn"
+            self._refuse(connection, f"study {self._digest.hex()[:16]} was {word} by its owner")
+        study = self._fetched(connection)
+        if decision is None or (not summary.approved and summary.state in OPEN):
+            self._node = self._approve(connection, study)
+        elif self._node is None:
+            self._node = self._make_node(study, self._opened(study), decision)
+        if self._node is None:
+            return None
+        return self._go_on(connection, self._node, summary)
+
+    def _go_on(
+        self, connection: Connection, node: PartyNode, summary: Summary
+    ) -> StudyState | None:
+        """Take in and answer; how the study ended, None if the turn did."""
+        self._catch_up(connection, node, summary)
+        try:
+            self._work(connection, node, summary)
+        except WireError as error:
+            if error.code is not ErrorCode.OUT_OF_ORDER or summary.state not in ENDED:
+                raise
+        if node.state is StudyState.RUNNING:
+            if self._ceded:
+                return None
+            if summary.state not in ENDED:
+                raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
+            # One that was restored from an old copy cannot say so in the conversation we had.
+            reason = f"at the curator the study is {summary.state}"
+            self._context.journal.end(
+                self._digest, StudyState.ABORTED, reason=reason, at=self._context.now()
+            )
+        spent = self._context.ledger.spent(self._digest.hex())
+        logger.info(
+            "study %s: %s, epsilon %s spent", self._digest.hex()[:16], node.state.value, spent
+        )
+        return node.state
+
+    def _work(self, connection: Connection, node: PartyNode, summary: Summary) -> None:
+        """Take in and answer, until the study, the stream or the turn is over."""
+        self._listen(node, summary)
+        for whole in connection.work(self._digest, received=node.newest_received):
+            self._listening_since = None
+            self._take_in(connection, node, whole)
+            self.messages += 1
+            self._hand_in(connection, node)
+            over = node.state is not StudyState.RUNNING
+            if over or whole.sequence % _ACKNOWLEDGE_EVERY == 0:
+                connection.acknowledge(self._digest, node.newest_received)
+            if self._ceded and not over:
+                return
+            self._listen(node, summary)
+
+    def _listen(self, node: PartyNode, summary: Summary) -> None:
+        """Note that we wait; a message that the curator has may take long on a slow link."""
+        self._has_all = node.newest_received >= summary.queued
+        self._listening_since = self._monotonic()
+
+    def _take_in(self, connection: Connection, node: PartyNode, whole: Whole) -> None:
+        """One message; what must not be answered ends the study, and the curator is told so."""
+        try:
+            node.receive(whole.sequence, whole.data)
+        except (RemoteProtocolError, PolicyError) as error:
+            if whole.sequence > node.newest_received + 1:
+                raise  # a gap, which another connection closes, and nothing that was asked of us
+            logger.error("study %s is refused: %s", self._digest.hex()[:16], error)
+            node.refuse(error)
+            self._hand_in(connection, node)
+            raise
+
+    def _fetched(self, connection: Connection) -> Study:
+        """The study, with the digest that was asked for."""
+        if self._study is None:
+            study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
+            if study.digest != self._digest:
+                raise RemoteProtocolError(
+                    f"the curator sent study {study.digest.hex()[:16]}, asked for was "
+                    f"{self._digest.hex()[:16]}"
+                )
+            self._study = study
+        return self._study
+
+    def _opened(self, study: Study) -> PinnedRows:
+        """The rows in the study's domains."""
+        if self._source is None:
+            # A study's domains are the proposer's choice. Were cells outside of them refused here,
+            # whoever watches us stop would have an exact and free answer about our rows; the owner
+            # is told of such cells in a review.
+            forgiving = replace(study, schema=study.schema.forgiven())
+            self._source = self._context.open_source(forgiving)
+        return self._source
+
+    def _approve(self, connection: Connection, study: Study) -> PartyNode | None:
+        """Sign if the owner has approved; None if the owner has not decided yet."""
+        context = self._context
+        at_sight = context.policy.reasons_at_sight(study, curator=context.authority)
+        self._refuse_for(connection, study, at_sight)
+        source = self._opened_or_refused(connection, study)
+        seen = context.review(study, source)
+        self._refuse_for(connection, study, seen.reasons_against)
+        decision = self._decision(seen)
+        if decision is None:
+            self._waits_for_owner = True
+            self.release()  # an owner may take weeks
+            logger.info(
+                "study %s waits for its owner: `parley party approve`, or `decline`",
+                self._digest.hex()[:16],
+            )
+            return None
+        if not decision.approved:
+            self._refuse(connection, f"study {study.name!r} was declined")
+        # The rows are pinned before the curator hears of us: other rows are noticed from here on.
+        context.journal.forget_unanswered(self._digest)
+        node = self._make_node(study, source, decision)
+        statement = approval.statement(study=self._digest, party=context.name)
+        try:
+            connection.approve(self._digest, context.identity.sign(statement))
+        except WireError as error:
+            if error.code is ErrorCode.STUDY_CLOSED:
+                context.journal.forget_unanswered(self._digest)
+            raise
+        logger.info("study %s is approved, and the curator knows", self._digest.hex()[:16])
+        return node
+
+    def _opened_or_refused(self, connection: Connection, study: Study) -> PinnedRows:
+        """The rows; a study that they have no columns for is refused as the policy would.
+
+        Raises:
+            InputError: the table cannot be read, whatever the study; or it is to be tried again.
+        """
+        try:
+            return self._opened(study)
+        except InputError as error:
+            self._context.check_source()
+            self._unopened += 1
+            if self._unopened < _OPENINGS:
+                raise
+            reason = f"study {study.name!r} does not fit our table: {error}"
+            self._refuse(connection, reason, told=_OUTSIDE_POLICY, cause=error)
+
+    def _refuse_for(self, connection: Connection, study: Study, reasons: Sequence[str]) -> None:
+        """Refuse if the policy has reasons to."""
+        if reasons:
+            listed = "\n".join(f"- {reason}" for reason in reasons)
+            self._refuse(
+                connection,
+                f"study {study.name!r} is refused by this owner's policy:\n{listed}",
+                told=_OUTSIDE_POLICY,
+            )
+
+    def _refuse(
+        self,
+        connection: Connection,
+        reason: str,
+        *,
+        told: str = _DECLINED,
+        cause: InputError | None = None,
+    ) -> NoReturn:
+        """Tell the curator no more than that, and our own side why; keys of a begun one go."""
+        decline(connection, self._digest, told=told)
+        journal = self._context.journal
+        record = journal.record(self._digest)
+        if record is not None and record.state is StudyState.RUNNING:
+            journal.end(self._digest, StudyState.REFUSED, reason=reason, at=self._context.now())
+        raise PolicyError(reason) from cause
+
+    def _decision(self, seen: Review) -> Decision | None:
+        context = self._context
+        decision = context.approvals.decision(self._digest)
+        if decision is None and context.policy.automatic:
+            decision = Decision(
+                approved=True,
+                epsilon=seen.cost,
+                reason="",
+                decided_by="policy",
+                decided_at=context.now(),
+            )
+            context.approvals.decide(self._digest, decision)
+        return decision
+
+    def _make_node(self, study: Study, source: PinnedRows, decision: Decision) -> PartyNode:
+        allowed = self._context.policy.caps
+        approved = replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
+        return PartyNode(
+            StudyTicket(
+                digest=study.digest,
+                name=study.name,
+                party=self._context.name,
+                data_digest=source.snapshot.digest,
+            ),
+            role=lambda source_of: self._make_role(study, source, source_of),
+            journal=self._context.journal,
+            ledger=self._context.ledger,
+            caps=approved,
+            codec=WireCodec(),
+            clock=self._context.clock,
+            send=self._outbox.append,  # handed in together when the message is taken in
+            consents=lambda: not self._context.withdrew(study.digest),
+        )
+
+    def _make_role(self, study: Study, data: PinnedRows, source_of: SourceForStep) -> PartyRole:
+        return PartyRole(
+            study=study,
+            plan=self._context.make_plan(study),
+            name=self._context.name,
+            identity=self._context.identity,
+            data=data,
+            source_of=source_of,
+            blinder_of=self._context.blinder_of,
+        )
+
+    def _catch_up(self, connection: Connection, node: PartyNode, summary: Summary) -> None:
+        """Both sides say what they have; what the curator misses is handed in again."""
+        node.acknowledge(summary.submitted)
+        self._outbox.clear()
+        node.resume()
+        self._hand_in(connection, node)
+
+    def _hand_in(self, connection: Connection, node: PartyNode) -> None:
+        if not self._outbox:
+            return
+        try:
+            newest = connection.submit(self._digest, self._outbox)
+        except WireError as error:
+            if error.code is not ErrorCode.STUDY_CLOSED:
+                raise
+            # The study ended while we were answering; the stream of work says how.
+            logger.info("study %s is closed", self._digest.hex()[:16])
+        else:
+            node.acknowledge(newest)
+        self._outbox.clear()
+
+
+class WireCodec:
+    """Messages as the wire has them."""
+
+    def encode(self, message: ToCurator) -> bytes:
+        """The bytes of a message to the curator."""
+        return codec.encode_to_curator(message)
+
+    def decode(self, body: bytes) -> ToParty:
+        """The message to a party in these bytes."""
+        return codec.decode_to_party(body)

@@ -1,0 +1,386 @@
+"""All studies that a party is invited to: one loop looks for work, a few workers do it.
+
+A study takes a seat (a worker) only for a turn: to be reviewed, to send its owner's approval, to
+take in messages that the curator has for it. Waiting for an owner or for other parties takes no
+seat. A turn that has nothing left to do keeps listening only while no other study waits for a seat,
+and a turn that has more to do gives its seat up after a while if another study waits. So no study
+can keep another one from going on, whatever the order in which the parties meet them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from common.errors import InputError, LocalError, ParleyError
+from common.wire.catalogue import ErrorCode, WireError
+from party.client.backoff import Backoff
+from party.client.connection import OPEN, Connection, HungUpError, Summary
+from party.client.context import PartyContext
+from party.client.dialer import Dialer
+from party.client.readable import SourceWatch
+from party.client.rollback import require_no_rollback
+from party.client.session import DEFAULT_LIMITS, Limits, Need, StudySession, decline
+from party.journal import StudyState
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_SEATS = 16
+_MOST_LOOKS = 12  # between two attempts at a study that cannot go on here
+# A curator that answers with INTERNAL has a full disk, say: whoever looks for studies waits it out.
+_OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS, ErrorCode.INTERNAL)
+_SEATLESS = "waits for a seat"
+_POSTPONED = "postponed: our rows cannot be read; `parley doctor party` says why"
+
+Ending = StudyState | ParleyError | None
+
+
+@dataclass(slots=True)
+class _Place:
+    """What the loop knows of a study."""
+
+    session: StudySession
+    backoff: Backoff
+    turn: Future[StudyState | None] | None = None
+    ending: StudyState | Exception | None = None
+    over: bool = False
+    failed: int = 0
+    not_before: float = 0.0
+    seated_at: float = 0.0
+    note: str = ""
+
+    def is_done(self, *, once: bool) -> bool:
+        """Whether there is nothing more to do; a failure is tried again, but not with `once`."""
+        final = isinstance(self.ending, StudyState) or (once and self.ending is not None)
+        return self.turn is None and (self.over or final)
+
+
+class SessionManager:
+    """Looks for studies now and then, and takes part in them.
+
+    Args:
+        context: of the party.
+        dialer: opens connections.
+        backoff: makes the backoff of one series of attempts.
+        stopping: set when this node is to stop.
+        look_again_s: how often to look for studies and for the owner's decisions.
+        seats: how many studies are worked on at a time.
+        limits: how long a study keeps its seat.
+    """
+
+    def __init__(
+        self,
+        context: PartyContext,
+        *,
+        dialer: Dialer,
+        backoff: Callable[[], Backoff],
+        stopping: threading.Event,
+        look_again_s: float,
+        seats: int = DEFAULT_SEATS,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._context = context
+        self._dialer = dialer
+        self._backoff = backoff
+        self._stopping = stopping
+        self._look_again_s = look_again_s
+        self._seats = seats
+        self._limits = limits
+        self._source = SourceWatch(context.check_source, changed=self._wake_up)
+        self._places: dict[bytes, _Place] = {}
+        # For a seat; first come, first served.
+        self._waiting: dict[bytes, tuple[Need, Summary]] = {}
+        self._wake = threading.Event()
+        self._look_at = 0.0
+        self._reached = False
+        self._said_full = False
+
+    def run(self, *, once: bool, only: bytes | None = None) -> dict[bytes, Ending]:
+        """Take part in every open study that lists this party; how each ended, None if it goes on.
+
+        A study that cannot go on because of something here (a table without its columns, a full
+        disk) is tried again now and then, and the log says so.
+
+        Args:
+            once: come back when all studies there are have ended; else go on until told to stop.
+            only: the digest of the one study to take part in.
+
+        Raises:
+            InputError: with `once`, the owner's table cannot be read.
+            LocalError: the party's folder is an old copy.
+            WireError: the curator cannot be reached, or refuses us.
+        """
+        with contextlib.suppress(LocalError):  # as in `_note`
+            self._context.notes.clear()
+        threading.Thread(target=self._hang_up_when_stopping, daemon=True).start()
+        backoff = self._backoff()
+        with ThreadPoolExecutor(self._seats + 1, "study") as workers:  # one looks at the source
+            try:
+                while not self._stopping.is_set():
+                    self._settle()
+                    if once and self._all_done():
+                        break
+                    self._source.look(workers, again_s=self._look_again_s)
+                    if time.monotonic() >= self._look_at:
+                        self._look(backoff, once=once, only=only)
+                    self._give_seats(workers)
+                    self._pause()
+            finally:
+                self._dialer.hang_up()  # or the studies would be waited for until they end
+        self._settle()
+        return {study: _ending(each) for study, each in self._places.items()}
+
+    def _all_done(self) -> bool:
+        """Whether there were studies, and none needs anything more.
+
+        Raises:
+            InputError: the table cannot be read, so none will ever be done.
+        """
+        if self._source.error is not None:
+            raise self._source.error
+        return bool(self._places) and all(
+            place.is_done(once=True) for place in self._places.values()
+        )
+
+    def _hang_up_when_stopping(self) -> None:
+        # A call may hang for a minute on a curator that does not answer; who stops us does not.
+        self._stopping.wait()
+        self._dialer.hang_up()
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        self._wake.set()
+
+    def _pause(self) -> None:
+        """Wait until it is time to look, a turn has ended, or one is to be ended."""
+        until = self._look_at - time.monotonic()
+        if self._waiting:
+            until = min(until, self._limits.idle_s / 2)
+        self._wake.wait(max(0.0, until))
+        self._wake.clear()
+
+    def _look(self, backoff: Backoff, *, once: bool, only: bytes | None) -> None:
+        """Ask the curator what there is, and note which studies need a turn."""
+        # The summaries of studies whose turn is under way may be older than what the turn does.
+        free = {study for study, place in self._places.items() if place.turn is None}
+        invited = self._invited(backoff)
+        if invited is None:
+            return
+        self._look_at = time.monotonic() + self._look_again_s
+        listed = [each for each in reversed(invited) if only in (None, each.study)]  # oldest first
+        begun = {
+            each.study
+            for each in self._context.journal.studies()
+            if each.state is StudyState.RUNNING
+        }
+        for each in listed:
+            if each.study not in self._places and (each.state in OPEN or each.study in begun):
+                session = StudySession(each.study, self._context, limits=self._limits)
+                self._places[each.study] = _Place(session, self._backoff())
+                free.add(each.study)
+            if each.study in free:
+                self._consider(self._places[each.study], each, once=once)
+        for study in free - {each.study for each in listed}:
+            if self._places[study].ending is None:
+                self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, study.hex()[:16]))
+
+    def _invited(self, backoff: Backoff) -> list[Summary] | None:
+        """The studies that list us, newest first; None if the curator is out of reach for now."""
+        identity = self._context.identity.public.encoded
+        try:
+            with self._dialer.dial() as connection:
+                # Everything is compared with our journal once a connection; a poll is about news.
+                invited = connection.enrol(
+                    self._context.name, identity, with_ended=not self._reached
+                )
+                require_no_rollback(self._context.journal, self._context.policy, invited)
+                self._tidy(connection, invited)
+        except HungUpError:
+            return None  # whoever told us to stop is heard next
+        except WireError as error:
+            logger.warning("looking for studies: %s", error)
+            self._reached = False
+            self._stopping.wait(backoff.after(error, out_of_reach=_OUT_OF_REACH))
+            return None
+        if not self._reached:
+            logger.info("the curator is reached; studies that list us: %d", len(invited))
+            self._reached = True
+        backoff.progressed()
+        return invited
+
+    def _tidy(self, connection: Connection, invited: Iterable[Summary]) -> None:
+        """End studies that the owner withdrew from; have the queues of ended ones dropped.
+
+        A study under way may be waiting for others when its owner withdraws. And a node may die
+        between the end of a study and its last acknowledgement, without which the curator keeps
+        what it has for us.
+        """
+        for each in invited:
+            if each.state in OPEN:
+                if self._context.withdrew(each.study):
+                    decline(connection, each.study)
+            elif each.acknowledged < each.queued and self._has_ended(each.study):
+                with contextlib.suppress(WireError):  # the next look tries again
+                    connection.acknowledge(each.study, each.queued)
+
+    def _has_ended(self, study: bytes) -> bool:
+        """Whether we are through with a study that ended; one in its turn sees to itself."""
+        place = self._places.get(study)
+        record = self._context.journal.record(study)
+        seated = place is not None and place.turn is not None
+        return not seated and (record is None or record.state is not StudyState.RUNNING)
+
+    def _consider(self, place: _Place, summary: Summary, *, once: bool) -> None:
+        """Have a study wait for a seat if there is something to do for it."""
+        if place.is_done(once=once):
+            return
+        need = place.session.needs(summary)
+        if need in (Need.WORK, Need.REVIEW):
+            if time.monotonic() >= place.not_before:
+                self._waiting[summary.study] = (need, summary)
+            return
+        self._waiting.pop(summary.study, None)
+        if need is Need.OVER:
+            self._end(summary.study, place)
+
+    def _end(self, study: bytes, place: _Place) -> None:
+        """Take note that a study is over; one that failed here is told as that."""
+        place.over = True
+        if place.ending is not None:
+            return
+        self._note(study, "")
+        place.ending = place.session.ended()
+        if place.ending is None:
+            logger.info("study %s ended without us", study.hex()[:16])
+            place.ending = StudyState.ABORTED
+
+    def _give_seats(self, workers: ThreadPoolExecutor) -> None:
+        """Start turns while there are seats, the most urgent and then the oldest first."""
+        free = self._seats - sum(each.turn is not None for each in self._places.values())
+        first = sorted(self._waiting, key=lambda study: self._waiting[study][0])
+        for study in first[: free if self._source.is_readable else 0]:
+            _, summary = self._waiting.pop(study)
+            place = self._places[study]
+            self._note(study, "")
+            place.seated_at = time.monotonic()
+            place.turn = workers.submit(self._turn, place.session, summary)
+            place.turn.add_done_callback(lambda _: self._wake_up())
+        self._take_back_seats()
+        self._free_rows()
+
+    def _take_back_seats(self) -> None:
+        """Have turns end that are idle, or long if another study waits for their seat."""
+        wanted = bool(self._waiting) and self._source.is_readable
+        for place in self._places.values():
+            if place.turn is not None:
+                place.session.cede(wanted=wanted)
+        words = _SEATLESS if wanted else ""
+        for study in self._waiting:
+            self._note(study, words if self._source.error is None else _POSTPONED)
+        if wanted and not self._said_full:
+            logger.warning(
+                "no seat is left: all %d are taken, studies that wait for one: %d (the setting is "
+                "`seats`)", self._seats, len(self._waiting),
+            )  # fmt: skip
+        self._said_full = wanted
+
+    def _free_rows(self) -> None:
+        """Keep the rows of at most as many waiting studies as there are seats, the latest ones."""
+        idle = [
+            each for each in self._places.values() if each.turn is None and each.session.holds_rows
+        ]
+        idle.sort(key=lambda each: each.seated_at)
+        for place in idle[: max(0, len(idle) - self._seats)]:
+            place.session.release()
+
+    def _turn(self, session: StudySession, summary: Summary) -> StudyState | None:
+        with self._dialer.dial() as connection:
+            return session.turn(connection, summary)
+
+    def _settle(self) -> None:
+        """See what came of the turns that have ended."""
+        for study, place in self._places.items():
+            if place.turn is not None and place.turn.done():
+                turn, place.turn = place.turn, None
+                self._settle_one(study, place, turn)
+                if isinstance(place.ending, StudyState):
+                    place.session.release()
+
+    def _settle_one(self, study: bytes, place: _Place, turn: Future[StudyState | None]) -> None:
+        error = turn.exception()
+        if error is None or place.session.messages:
+            place.backoff.progressed()
+            place.failed = 0
+        if error is None:
+            place.ending = turn.result()
+            self._look_at = 0.0  # what comes next only the curator knows
+        elif isinstance(error, HungUpError):
+            logger.info("study %s: this node is stopping", study.hex()[:16])
+            place.ending = place.session.ended()
+        elif isinstance(error, WireError) and place.session.ended() is not None:
+            place.ending = place.session.ended()  # an acknowledgement was lost; see `_tidy`
+        elif isinstance(error, WireError):
+            self._try_again(study, place, error)
+        elif isinstance(error, Exception):
+            self._fail(study, error)
+        else:
+            raise error
+
+    def _try_again(self, study: bytes, place: _Place, error: WireError) -> None:
+        try:
+            wait_s = place.backoff.after(error)
+        except WireError:
+            self._fail(study, error)
+            return
+        logger.warning("study %s: %s", study.hex()[:16], error)
+        place.ending = None
+        self._put_off(place, wait_s)
+
+    def _fail(self, study: bytes, error: Exception) -> None:
+        """Say at once that a study cannot go on here; it is tried again after 1, 2, 4, ... looks.
+
+        A node that stays for the next study may never come to its end.
+        """
+        place = self._places[study]
+        place.ending = error
+        self._waiting.pop(study, None)
+        self._put_off(place, self._look_again_s * min(_MOST_LOOKS, 1 << min(place.failed, 10)))
+        place.failed += 1
+        known = isinstance(error, ParleyError)
+        words = _words(error) if isinstance(error, ParleyError) else type(error).__name__
+        logger.error(
+            "study %s cannot go on here: %s", study.hex()[:16], words,
+            exc_info=None if known else error,
+        )  # fmt: skip
+        self._note(study, f"cannot go on: {' '.join(str(error).split()) if known else words}")
+        if isinstance(error, InputError):
+            self._source.look_soon()
+
+    def _put_off(self, place: _Place, wait_s: float) -> None:
+        place.not_before = time.monotonic() + wait_s
+        self._look_at = min(self._look_at, place.not_before)
+
+    def _note(self, study: bytes, words: str) -> None:
+        place = self._places[study]
+        if place.note != words:
+            place.note = words
+            with contextlib.suppress(LocalError):  # a full disk stops no study for want of a note
+                self._context.notes.write(study, words, at=self._context.now())
+
+
+def _ending(place: _Place) -> Ending:
+    if isinstance(place.ending, Exception) and not isinstance(place.ending, ParleyError):
+        raise place.ending
+    return place.ending
+
+
+def _words(error: ParleyError) -> str:
+    """What a log may have of it: what was read may be quoted, and what was read may be rows."""
+    if isinstance(error, InputError) or isinstance(error.__cause__, InputError):
+        return f"{type(error).__name__}; `parley doctor party` says what is wrong with our own side"
+    return " ".join(str(error).split())
