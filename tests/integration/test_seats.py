@@ -165,15 +165,15 @@ def test_no_seat_left_is_said_once_and_the_owner_sees_which_study_waits(consorti
 
 def test_a_curator_in_trouble_is_waited_out_when_studies_are_looked_for(consortium, monkeypatch):
     curator, failures = consortium.curator, []
-    look = curator.studies.of
+    look = curator.studies.summaries
 
-    def failing(party):
+    def failing(party, **options):
         failures.append(party)
         if len(failures) <= 15:
             raise LocalError("the disk is full")
-        return look(party)
+        return look(party, **options)
 
-    monkeypatch.setattr(curator.studies, "of", failing)
+    monkeypatch.setattr(curator.studies, "summaries", failing)
     north = consortium.parties["north"]
     with joined(north):
         wait_for(lambda: "north" in curator.store.approvals(consortium.study.digest))
@@ -181,10 +181,10 @@ def test_a_curator_in_trouble_is_waited_out_when_studies_are_looked_for(consorti
 
 
 def test_a_curator_that_stays_in_trouble_is_given_up_on_after_the_attempts(consortium, monkeypatch):
-    def failing(party):
+    def failing(party, **options):
         raise LocalError("the disk is full")
 
-    monkeypatch.setattr(consortium.curator.studies, "of", failing)
+    monkeypatch.setattr(consortium.curator.studies, "summaries", failing)
     north = consortium.parties["north"]
     north.backoff = lambda: type(north).backoff(north, attempts=12)
     with north.house() as house, pytest.raises(WireError) as refusal:
