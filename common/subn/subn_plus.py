@@ -41,7 +41,7 @@ from common.subn.joined import Joined, JoinedModel, independent_blocks, joint_ma
 from common.subn.latent import LatentModel, estimated_margins, fit
 from common.subn.network_model import NetworkModel
 from common.subn.plus_budget import PublicFacts, decide_budget, pair_groups
-from common.subn.steps import Counts, Request, SumStep
+from common.subn.steps import Counts, Request, SumStep, check_size
 from common.subn.table_loss import Measurement
 
 PAIR_CELLS = 1 << 11
@@ -250,7 +250,7 @@ class SubnPlusPlan:
         return self._sum(name, epsilon, request, Fraction(sensitivity.histograms(request.count)))
 
     def _sum(self, name: str, epsilon: Fraction, request: Request, moved: Fraction) -> SumStep:
-        return SumStep(
+        step = SumStep(
             name=name,
             phase=name,
             parties=self._facts.parties,
@@ -258,3 +258,5 @@ class SubnPlusPlan:
             sensitivity=moved,
             scale=moved / epsilon,
         )
+        check_size(step)
+        return step
