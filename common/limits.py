@@ -25,7 +25,8 @@ MOST_STEP_CELLS = 1 << 24  # integers that a party sends in one step
 MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of parties' choices
 MOST_KEY_PARTS = 32  # a.b.c has three
 
-_LONG_KEY = re.compile(r"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*){%d}""" % MOST_KEY_PARTS)
+_KEY_PART = r"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*)"""
+_LONG_KEY = re.compile(f"{_KEY_PART}{{{MOST_KEY_PARTS}}}")
 
 
 def parse_toml(text: str, *, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:

@@ -116,7 +116,9 @@ class Attendance:
             self._refuse(connection, f"study {self._digest.hex()[:16]} was {word} by its owner")
         study = self._fetched(connection)
         if decision is None or not summary.approved:
-            at_sight = house.policy.reasons_at_sight(study, curator=house.authority)
+            at_sight = house.policy.reasons_at_sight(
+                study, party=house.name, identity=house.identity.public, curator=house.authority
+            )
             self._refuse_for(connection, study, at_sight)
         source = self._opened(study)
         if decision is None or not summary.approved:
@@ -192,7 +194,10 @@ class Attendance:
     ) -> Decision | StudyState | None:
         """Sign when the owner has approved; else how the study ended, or None if told to stop."""
         house = self._house
-        seen = house.review(study, source)
+        try:
+            seen = house.review(study, source)
+        except PolicyError as error:  # its plan asks for more than anybody's policy allows
+            self._refuse(connection, str(error), told=_OUTSIDE_POLICY)
         self._refuse_for(connection, study, seen.reasons_against)
         decision = self._decision(seen)
         if decision is None:

@@ -16,7 +16,7 @@ from party.approvals import Approvals
 from party.journal import Journal
 from party.ledger import Ledger
 from party.policy import Circumstances, Policy
-from party.review import PlannedStep, Review, review
+from party.review import PlannedStep, Review, fewest_owners, review
 from party.role import BlinderOfKey
 from party.sources.source import Snapshot
 
@@ -67,6 +67,8 @@ class Household:
         digest = study.digest.hex()
         circumstances = Circumstances(
             party=self.name,
+            identity=self.identity.public,
+            fewest_owners=fewest_owners(steps),
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
             cost=_cost(study, steps),

@@ -98,7 +98,7 @@ def test_a_study_without_us_can_be_rehearsed():
         (document(name='"s"\n"\\u001b[2J" = 1'), r"unknown key '\\x1b\[2J'"),
         (
             document(attributes=BINS.format(0, 10**12).replace("65535", f"{10**15}")),
-            "bins = 1000000000000: at most 65,536",
+            "bins: a domain has at most 65,536, not 1,000,000,000,000: use fewer",
         ),
         (
             document(attributes="".join(BINS.format(i, 3) for i in range(501))),

@@ -7,6 +7,7 @@ anybody who proposes studies the exact range of every column, for nothing.
 import contextlib
 import datetime as dt
 import hashlib
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -192,6 +193,24 @@ def test_no_row_is_read_for_a_study_that_the_policy_refuses_at_sight(
     monkeypatch.setattr(SourceSettings, "open", lambda *_: pytest.fail("the rows were read"))
     seen = seen_of(tmp_path / "party", study_about(99), **changes)
     assert seen == [
+        "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
+    ]  # fmt: skip
+
+
+def test_a_study_that_pins_another_identity_for_us_is_declined_at_sight(tmp_path, monkeypatch):
+    monkeypatch.setattr(SourceSettings, "open", lambda *_: pytest.fail("the rows were read"))
+    study = study_about(99)
+    ours, theirs = study.members
+    stranger = Identity.generate(SeededRandomSource("stranger")).public
+    other = replace(study, members=(replace(ours, identity=stranger), theirs))
+    assert seen_of(tmp_path / "party", other, automatic=True) == [
+        "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
+    ]  # fmt: skip
+
+
+def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
+    monkeypatch.setattr("common.subn.steps.MOST_STEP_CELLS", 3)
+    assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip
 
