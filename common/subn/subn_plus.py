@@ -45,6 +45,7 @@ from common.subn.steps import Counts, Request, SumStep, check_size
 from common.subn.table_loss import Measurement
 
 PAIR_CELLS = 1 << 11
+FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 PENALTY_PER_GROUP = 40.0
 PAIR_PRICE = 10.0
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
@@ -207,8 +208,14 @@ class SubnPlusPlan:
 
     def _candidates(self, found: Mapping[Pair, Departure]) -> SumStep:
         """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
-        epsilon = self.budget.pairs
-        pairs = candidates({pair: own for pair, own in found.items() if pair not in self._found})
+        epsilon, sizes = self.budget.pairs, self._facts.sizes
+        pairs = candidates(
+            {
+                (a, b): own
+                for (a, b), own in found.items()
+                if (a, b) not in self._found and sizes[a] * sizes[b] <= FOREST_PAIR_CELLS
+            }
+        )
         if not pairs:
             return self._margins("margins again", epsilon)
         most = pair_groups(self._facts, epsilon, len(pairs))
