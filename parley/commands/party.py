@@ -208,7 +208,8 @@ def status(
     for line in lines:
         console.result(
             f"{line['study'][:16]}  {one_line(line['name'])}: {line['decision']}; "
-            f"here {line['here']}; at the curator {line['at_the_curator']}; epsilon {line['epsilon_spent']} spent"
+            f"here {line['here']}; at the curator {line['at_the_curator']}; "
+            f"epsilon {line['epsilon_spent']} spent"
         )
         if line["reason"]:
             console.result(f"{'':>18}{one_line(line['reason'])}")
