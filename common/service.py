@@ -19,6 +19,7 @@ from types import FrameType
 from typing import TextIO
 
 from common.errors import InputError
+from common.wording import harmless
 
 LEVELS = ("debug", "info", "warning", "error")
 LOCK = "running.lock"
@@ -46,7 +47,7 @@ class JsonFormatter(logging.Formatter):
             frames = traceback.extract_tb(record.exc_info[2])
             line["error"] = record.exc_info[0].__name__
             line["at"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        return json.dumps(line, ensure_ascii=False)
+        return harmless(json.dumps(line, ensure_ascii=False))
 
 
 def check_level(level: str) -> None:

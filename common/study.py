@@ -24,7 +24,6 @@ import base64
 import binascii
 import hashlib
 import json
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -37,6 +36,14 @@ from common.crypto.identity import Identity, PublicIdentity
 from common.crypto.paillier import KEY_BITS
 from common.crypto.sum_plan import Aggregation, Noise
 from common.errors import InputError
+from common.limits import (
+    MOST_NAME,
+    MOST_PARTIES,
+    MOST_ROWS,
+    check_most,
+    check_name,
+    parse_toml,
+)
 from common.privacy.budget import parse_epsilon
 from common.schema import Schema
 from common.study_signature import StudySignature
@@ -53,7 +60,6 @@ METHODS: Mapping[str, str] = {
 PROFILES = ("sound", "paper")
 ENCODINGS = ("own", "binary")
 _VERSION = 1
-_MOST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +72,16 @@ class Member:
 
     def __post_init__(self) -> None:
         """Refuse what cannot take part."""
-        if not 0 < len(self.name) <= _MOST_NAME or not self.name.isprintable():
-            raise InputError(f"party {self.name!r}: a name has 1 to {_MOST_NAME} characters")
+        try:
+            check_name(self.name, most=MOST_NAME)
+        except InputError as error:
+            raise InputError(f"party: {error}") from None
         if type(self.rows) is not int or self.rows < 1:
             raise InputError(
-                f"party {self.name!r}: rows must be a whole number of at least 1, not {self.rows!r}"
+                f"party {self.name!r}: rows must be a whole number of at least 1, "
+                f"not {self.rows!r:.100}"
             )
+        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +127,14 @@ class Study:
         _one_of("profile", self.profile, PROFILES)
         _one_of("encoding", self.encoding, ENCODINGS)
         _one_of("key_bits", self.key_bits, KEY_BITS)
-        if not 0 < len(self.name) <= _MOST_NAME:
-            raise InputError(f"name: a study's name has 1 to {_MOST_NAME} characters")
+        check_name(self.name, most=MOST_NAME)
         if self.epsilon <= 0:
             raise InputError(f"epsilon: must be above 0, not {self.epsilon}")
         names = [member.name for member in self.members]
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
+        check_most("party: parties of a study", len(names), MOST_PARTIES)
+        check_most("party: rows of all parties together", self.rows, MOST_ROWS)
         if len({member.identity.encoded for member in self.members}) != len(names):
             raise InputError(
                 "party: two parties have the same identity; somebody in two places of the study "
@@ -138,6 +149,7 @@ class Study:
             raise InputError(f"cohorts: 1 to {len(names)} (the parties), not {self.cohorts}")
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
+        check_most("output_rows", self.output_rows, MOST_ROWS)
         self._check_noise()
         if self.signature is not None:
             self.signature.require(self.digest)
@@ -255,14 +267,12 @@ class Study:
         """The study in a text; `where` names it in errors."""
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
-            document = tomllib.loads(text, parse_float=Decimal)
-            attributes = tomllib.loads(text).get("attribute")
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InputError(f"{where}: not TOML: {error}") from None
-        try:
-            return cls(**_fields(document, attributes))
+            document = parse_toml(text, parse_float=Decimal)
+            return cls(**_fields(document, parse_toml(text).get("attribute")))
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
+        except (ValueError, OverflowError):
+            raise InputError(f"{where}: a number is out of every range") from None
 
 
 def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
@@ -272,7 +282,9 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
     }  # fmt: skip
     unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute", "signature"}
     if unknown:
-        raise InputError(f"unknown key {', '.join(sorted(unknown))}; known: {', '.join(kinds)}")
+        raise InputError(
+            f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
+        )
     fields: dict[str, Any] = {}
     for key, kind in kinds.items():
         if key in document:
@@ -289,6 +301,7 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
     fields["epsilon"] = parse_epsilon(document["epsilon"])
     if not isinstance(document["party"], list):
         raise InputError("party: write one [[party]] for each")
+    check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
     fields["members"] = tuple(_member(entry) for entry in document["party"])
     fields["schema"] = Schema.from_document({"attribute": attributes})
     if "signature" in document:

@@ -1,6 +1,11 @@
-"""Numbers in sentences."""
+"""Numbers in sentences, and texts from outside on a terminal."""
 
 from __future__ import annotations
+
+import re
+
+# Control characters but line feed and tab, line separators, and what turns the direction of text.
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def many(number: int, word: str) -> str:
@@ -10,3 +15,16 @@ def many(number: int, word: str) -> str:
     if word.endswith("y") and word[-2] not in "aeiou":
         return f"{number:,} {word[:-1]}ies"
     return f"{number:,} {word}s"
+
+
+def harmless(text: str) -> str:
+    """A text of several lines without what a terminal obeys: such characters are escaped.
+
+    The escapes are those of JSON and TOML, so that such a document stays the same document.
+    """
+    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    """The same, of a text that must not look like several lines."""
+    return harmless(text).replace("\n", "\\n").replace("\t", "\\t")

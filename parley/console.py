@@ -1,4 +1,8 @@
-"""What the command line says: results on standard output, everything else on standard error."""
+"""What the command line says: results on standard output, everything else on standard error.
+
+Names, reasons and columns come from outside. Whatever is printed is printed here, with everything
+that a terminal would obey escaped.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
+
+from common.wording import harmless
 
 _messages = Console(stderr=True, highlight=False, soft_wrap=True)
 _PATIENCE_S = 2.0
@@ -29,27 +35,27 @@ def silent(fraction: float, doing: str) -> None:
 
 def result(words: str) -> None:
     """A line of the result."""
-    sys.stdout.write(words + "\n")
+    sys.stdout.write(harmless(words) + "\n")
 
 
 def result_json(value: object) -> None:
     """The result for a script."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
 def note(words: str) -> None:
     """Something the user may want to know."""
-    _messages.print(words, markup=False)
+    _messages.print(harmless(words), markup=False)
 
 
 def warn(words: str) -> None:
     """Something the user must not overlook."""
-    _messages.print(words, markup=False, style="bold yellow")
+    _messages.print(harmless(words), markup=False, style="bold yellow")
 
 
 def fail(words: str) -> None:
     """Why it did not work."""
-    _messages.print(f"error: {words}", markup=False, style="bold red")
+    _messages.print(f"error: {harmless(words)}", markup=False, style="bold red")
 
 
 @contextmanager
@@ -88,7 +94,7 @@ def _bar(title: str) -> Iterator[Reporter]:
     appears.start()
 
     def move(fraction: float, doing: str) -> None:
-        bar.update(task, completed=fraction, description=f"{title}: {doing}")
+        bar.update(task, completed=fraction, description=harmless(f"{title}: {doing}"))
 
     try:
         yield move

@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from common.crypto.identity import PublicIdentity
 from common.crypto.paillier import KEY_BITS
 from common.crypto.sum_plan import Aggregation
 from common.errors import InputError, PolicyError
@@ -36,7 +37,8 @@ epsilon_in_total = "4"          # the most that all studies together may cost it
 forgotten = []                  # digests of studies that a restored ledger lacks; see operations
 
 [study]
-min_parties = 3                 # with two parties, each learns the other's noisy data
+min_parties = 3                 # in the study and in every sum that our rows are in: of two
+                                # parties, each learns the other's noisy data
 min_colluders = 1               # other parties that the noise must withstand; 0 trusts every one
 min_key_bits = 3072             # of the curator's Paillier key
 methods = ["subn+", "dp-subn"]
@@ -63,6 +65,8 @@ class Circumstances:
 
     Attributes:
         party: this party's name in the study.
+        identity: our keys, as studies have to pin them.
+        fewest_owners: in a sum that our rows are in, by the rehearsed plan; None without sums.
         rows: how many rows our source has.
         data_as_of: the date of our data, where it is known.
         cost: what the study's plan charges our rows, in all.
@@ -72,6 +76,8 @@ class Circumstances:
     """
 
     party: str
+    identity: PublicIdentity
+    fewest_owners: int | None
     rows: int
     data_as_of: dt.date | None
     cost: Fraction
@@ -158,13 +164,21 @@ class Policy:
         return [
             *self._against_cost(circumstances),
             *self._against_study(study),
+            *self._against_sums(study, circumstances.fewest_owners),
+            *_against_our_place(study, circumstances.party, circumstances.identity),
             *self._against_people(circumstances.signer, circumstances.curator),
             *self._against_data(study, circumstances),
         ]
 
-    def reasons_at_sight(self, study: Study, *, curator: str | None) -> list[str]:
-        """The reasons that are known before a row is read."""
-        return [*self._against_study(study), *self._against_people(study.signer, curator)]
+    def reasons_at_sight(
+        self, study: Study, *, party: str, identity: PublicIdentity, curator: str | None
+    ) -> list[str]:
+        """The reasons that are known before a row is read, and before the plan is rehearsed."""
+        return [
+            *self._against_study(study),
+            *_against_our_place(study, party, identity),
+            *self._against_people(study.signer, curator),
+        ]
 
     def _against_cost(self, circumstances: Circumstances) -> Iterator[str]:
         cost, spent = circumstances.cost, circumstances.spent_in_total
@@ -205,6 +219,13 @@ class Policy:
             if value not in allowed:
                 yield f"{value!r} is not among the {key} allowed here: {', '.join(allowed)}"
 
+    def _against_sums(self, study: Study, fewest: int | None) -> Iterator[str]:
+        if fewest is not None and fewest < min(self.min_parties, len(study.members)):
+            yield (
+                f"it adds up our rows with those of {many(fewest - 1, 'other party')} in a sum, at "
+                f"least {many(self.min_parties, 'party')} are needed in each (min_parties)"
+            )
+
     def least_known(self, authorities: Sequence[str]) -> str:
         """Of several authorities whose curators TLS takes, one that `curators` leaves out.
 
@@ -224,9 +245,7 @@ class Policy:
     def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
         declared = {member.name: member.rows for member in study.members}.get(circumstances.party)
         rows, as_of = circumstances.rows, circumstances.data_as_of
-        if declared is None:
-            yield f"it has no party called {circumstances.party!r}"
-        elif declared != rows:
+        if declared is not None and declared != rows:
             yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
         if rows < self.min_rows:
             yield f"we have {many(rows, 'row')}, at least {self.min_rows:,} are needed (min_rows)"
@@ -238,6 +257,17 @@ class Policy:
             yield f"our data is of {as_of}, older than {self.not_before} (not_before)"
         if as_of is not None and self.not_after is not None and as_of > self.not_after:
             yield f"our data is of {as_of}, newer than {self.not_after} (not_after)"
+
+
+def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> Iterator[str]:
+    pinned = {member.name: member.identity for member in study.members}.get(party)
+    if pinned is None:
+        yield f"it has no party called {party!r}"
+    elif pinned.encoded != identity.encoded:
+        yield (
+            f"it pins another identity for {party!r}: {pinned.fingerprint}, and ours is "
+            f"{identity.fingerprint}. Send its proposer our identity.pub"
+        )
 
 
 def _plain(fingerprint: str) -> str:

@@ -7,7 +7,7 @@ the study; none of them depends on the rows, so a review may be shown to anybody
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
@@ -23,9 +23,9 @@ from party.policy import Circumstances, Policy
 
 _TRAVELS = {
     Aggregation.PAILLIER: "encrypted under the curator's key and added up on the way, so that the "
-    "curator decrypts the sum of all parties and nothing else",
-    Aggregation.MASKED: "under masks that cancel in the sum of all parties, so that the curator "
-    "sees that sum and nothing else",
+    "curator decrypts {} and nothing else",
+    Aggregation.MASKED: "under masks that cancel in a sum, so that the curator sees {} and nothing "
+    "else",
     Aggregation.CLEAR: "IN THE CLEAR, each party's by itself",
 }
 
@@ -40,6 +40,8 @@ class PlannedStep:
         tables: how many tables of counts it asks of us.
         cells: how many integers they are, together.
         choices: how many outcomes of mechanisms on our own rows it asks of us.
+        owners: whose rows are in a sum that ours come into, ours included; 0 if they do not. Of
+            several steps, the fewest.
     """
 
     phase: str
@@ -47,6 +49,7 @@ class PlannedStep:
     tables: int = 0
     cells: int = 0
     choices: int = 0
+    owners: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +181,11 @@ def planned(step: Step, party: str) -> PlannedStep:
         case SumStep():
             request = step.request
             return PlannedStep(
-                phase=step.phase, epsilon=epsilon, tables=request.count, cells=request.cells
+                phase=step.phase,
+                epsilon=epsilon,
+                tables=request.count,
+                cells=request.cells,
+                owners=len(step.parties),
             )
         case ReplaceStep():
             request = TableRequest(tuple(step.group.marginals), step.sizes)
@@ -187,6 +194,8 @@ def planned(step: Step, party: str) -> PlannedStep:
                 epsilon=epsilon,
                 tables=len(step.group.marginals),
                 cells=request.cells,
+                # The holder of older shares adds noise only: what comes in is one party's rows.
+                owners=1 if party == step.release.party else 0,
             )
         case ChoiceStep():
             return PlannedStep(phase=step.phase, epsilon=epsilon, choices=1)
@@ -202,8 +211,14 @@ def _by_phase(steps: Sequence[PlannedStep]) -> tuple[PlannedStep, ...]:
             tables=sofar.tables + step.tables,
             cells=sofar.cells + step.cells,
             choices=sofar.choices + step.choices,
+            owners=fewest_owners((sofar, step)) or 0,
         )
     return tuple(phases.values())
+
+
+def fewest_owners(steps: Iterable[PlannedStep]) -> int | None:
+    """How many owners' rows are in the smallest sum that ours are in; None if they are in none."""
+    return min((step.owners for step in steps if step.owners), default=None)
 
 
 def _about(study: Study) -> list[str]:
@@ -234,7 +249,7 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     if tables:
         lines.append(
             f"{many(tables, 'table')} of counts ({many(cells, 'integer')}) with noise in them, "
-            f"{_TRAVELS[study.aggregation]}"
+            f"{_TRAVELS[study.aggregation].format(_sums(study, fewest_owners(phases)))}"
         )
     if choices:
         lines.append(
@@ -244,6 +259,16 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     lines.append("our number of rows, which the study makes public, and when we answer")
     lines.append("never: a row, an exact count, our budget, or the reason of a refusal")
     return lines
+
+
+def _sums(study: Study, fewest: int | None) -> str:
+    """What the curator learns of what is added up."""
+    parties = len(study.members)
+    if fewest is None or fewest == parties:
+        return "the sum of all parties"
+    if fewest == 1:
+        return "sums, SOME OF THEM OF OUR ROWS ALONE,"
+    return f"sums, the smallest of them of {fewest} of the {parties} parties,"
 
 
 def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:

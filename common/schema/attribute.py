@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
+from common.limits import MOST_ATTRIBUTE_NAME, check_name
 from common.schema.binning import Binning
 from common.schema.codes import code_dtype
 from common.schema.hierarchy import Hierarchy, Node, binary_tree, leaf
@@ -100,8 +101,7 @@ class Attribute:
         """Refuse contradictions, domains that say nothing and domains too large to code."""
         if isinstance(self.domain, Binning) != (self.kind in BINNED_KINDS):
             raise LocalError(f"attribute {self.name!r}: a {self.kind} cannot have this domain")
-        if not self.name:
-            raise InputError("name: must not be empty")
+        check_name(self.name, most=MOST_ATTRIBUTE_NAME)
         if self.clip and not isinstance(self.domain, Binning):
             raise InputError(f"clip: only numbers and dates have a range to clip to ({self.kind})")
         if self.clip and self.other:

@@ -69,6 +69,8 @@ class Binning:
             raise InputError(f"bins = {bins}: at least 1 is needed")
         if bins > available:
             raise InputError(f"bins = {bins}: the range has only {available:,} values to share out")
+        if bins > MAX_BINS:
+            raise InputError(f"bins: a domain has at most {MAX_BINS:,}, not {bins:,}: use fewer")
         # As they are written: -1.4 is a cut of -1.6..2.8, whose doubles are a little off.
         start, end = Fraction(str(low)), Fraction(str(high))
         width = end - start

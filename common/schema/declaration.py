@@ -30,11 +30,19 @@ import datetime as dt
 import difflib
 import json
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from common.errors import InputError
+from common.limits import (
+    MOST_ATTRIBUTE_NAME,
+    MOST_ATTRIBUTES,
+    MOST_VALUE,
+    MOST_VALUES,
+    check_most,
+    check_name,
+    parse_toml,
+)
 from common.schema.attribute import (
     BINNED_KINDS,
     BOOLEANS,
@@ -48,6 +56,7 @@ from common.schema.binning import Binning
 from common.schema.hierarchy import Node, leaf
 
 MAX_DEPTH = 100  # nesting of a hierarchy
+_MOST_SUGGESTED = 100  # characters of a word that a similar one is looked for
 _COMMON = ("name", "kind", "missing", "other", "hierarchy")
 _LISTED = (*_COMMON, "values")
 _BINNED = (*_COMMON, "min", "max", "bins", "edges", "clip", "decimals")
@@ -60,12 +69,9 @@ def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
         InputError: naming the attribute and what is wrong with it.
     """
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}") from None
-    except RecursionError:
-        raise InputError("not valid: nested too deeply") from None
-    return read(document)
+        return read(parse_toml(text))
+    except (ValueError, OverflowError):
+        raise InputError("not valid: a number is out of every range") from None
 
 
 def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
@@ -81,14 +87,23 @@ def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str,
     ignore = document.get("ignore", [])
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
         raise InputError('ignore: must be a list of column names, such as ["id"]')
-    attributes = tuple(_attribute(table, number) for number, table in enumerate(tables, start=1))
-    return attributes, tuple(ignore)
+    check_most("attributes of a schema", len(tables), MOST_ATTRIBUTES)
+    attributes, values = [], 0
+    for number, table in enumerate(tables, start=1):
+        attributes.append(_attribute(table, number))
+        values += attributes[-1].size
+        check_most("values of all attributes together", values, MOST_VALUES)
+    return tuple(attributes), tuple(ignore)
 
 
 def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
     name = table.get("name")
     if not isinstance(name, str) or not name:
         raise InputError(f'attribute {number}: name: a text is needed, such as name = "age"')
+    try:
+        check_name(name, most=MOST_ATTRIBUTE_NAME)
+    except InputError as error:
+        raise InputError(f"attribute {number}: {error}") from None
     try:
         kind = table.get("kind")
         if kind not in KINDS:
@@ -120,7 +135,9 @@ def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
 
 
 def _suggest(word: object, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(str(word), known, n=1)
+    if not isinstance(word, str) or len(word) > _MOST_SUGGESTED:
+        return ""
+    near = difflib.get_close_matches(word, known, n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
@@ -144,6 +161,8 @@ def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
     for value in values:
         if type(value) not in (str, int):
             raise InputError(f"values: {value!r} is neither a string nor an integer")
+        if isinstance(value, str):
+            check_most("values: characters of a value", len(value), MOST_VALUE)
         if value == "":
             raise InputError("values: an empty cell is not a value; write missing = true instead")
         if isinstance(value, int) and abs(value) > 1 << 53:

@@ -36,7 +36,8 @@ def balanced_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
     """The group of each value: at most `groups` runs of neighbouring values of similar weight.
 
     The runs minimise the sum of their squared weights. Codes of neighbouring values are neighbours
-    for ordered attributes, where this is a good summary; for others it is as good as any.
+    for ordered attributes, where this is a good summary; for others it is as good as any. Memory is
+    one number per value and group.
 
     Args:
         counts: noisy counts of the attribute's values.
@@ -51,23 +52,48 @@ def balanced_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
     weights = without_noise_floor(counts, rows)
     shift = max(int(weights.sum()).bit_length() - _MOST_TOTAL.bit_length() + 1, 0)
     before = np.concatenate([[0], np.cumsum(weights >> shift)])
-    squares = (before[None, :] - before[:, None]) ** 2  # [i, j]: the run of values i..j-1
-    cost = squares[0]
-    cuts = []
-    for used in range(2, groups + 1):
-        # A run has at least one value, so `used` runs end at value `used` or later.
-        options = cost[:, None] + squares
-        options[np.tri(size + 1, dtype=np.bool_)] = np.iinfo(np.int64).max
-        options[: used - 1] = np.iinfo(np.int64).max
-        cuts.append(options.argmin(axis=0))
-        cost = options.min(axis=0)
-        cost[:used] = np.iinfo(np.int64).max // 2
+    cost, cuts = before**2, []
+    for used in range(1, groups):
+        cost, cut = _one_more_run(before, cost, used)
+        cuts.append(cut)
     ends = [size]
     for cut in reversed(cuts):
         ends.append(int(cut[ends[-1]]))
     ends = [*reversed(ends)]
     starts = [0, *ends[:-1]]
     return tuple(g for g, (a, b) in enumerate(zip(starts, ends, strict=True)) for _ in range(a, b))
+
+
+def _one_more_run(before: Counts, cost: Counts, used: int) -> tuple[Counts, Counts]:
+    """The least cost of the values up to each one in `used` + 1 runs, and where the last begins.
+
+    The squared weight of a run is a Monge cost: the later the last run ends, the later its best
+    beginning (the first of several that are equally good). So the beginning is searched for the
+    middle end first, then for the middle of each half between the beginnings that are known, and so
+    on: all ends of a level together, in memory for one number per value.
+
+    Args:
+        before: the weight before each value, and the total.
+        cost: the least cost of the values before each one in `used` runs.
+        used: how many runs that is; each has at least one value.
+    """
+    size = len(before) - 1
+    number = size - used  # ends that are possible: used + 1 to size
+    begins = np.full(size + 1, used)
+    best = np.zeros(size + 1, dtype=np.int64)
+    stride = 1 << number.bit_length()
+    while stride := stride // 2:
+        ends = used + np.arange(stride, number + 1, 2 * stride)
+        low, right = begins[ends - stride], np.minimum(ends + stride, size)
+        high = np.where(ends + stride <= size, begins[right], ends - 1)
+        lengths = np.minimum(high, ends - 1) - low + 1
+        starts = np.cumsum(lengths) - lengths
+        tried = np.arange(int(lengths.sum())) + np.repeat(low - starts, lengths)
+        costs = cost[tried] + (np.repeat(before[ends], lengths) - before[tried]) ** 2
+        best[ends] = np.minimum.reduceat(costs, starts)
+        reached = np.flatnonzero(costs == np.repeat(best[ends], lengths))
+        begins[ends] = tried[reached[np.searchsorted(reached, starts)]]
+    return best, begins
 
 
 @dataclass(frozen=True, slots=True)

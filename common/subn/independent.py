@@ -68,6 +68,17 @@ class ModelChoice:
         )
         return _encode(model)
 
+    def without_rows(self, source: RandomSource) -> bytes:
+        """A model of empty tables, with the plan's network or no parents at all."""
+        domain = self.plan.domain
+        network = self.plan.network or Network.from_parents(dict.fromkeys(range(domain.width), ()))
+        tables = {
+            family: np.zeros(domain.shape(family), np.int64) for family in needed_families(network)
+        }
+        return _encode(
+            PrivBayesModel(self.plan, network, tables, self.options.consistency, private=False)
+        )
+
     def check(self, payload: bytes) -> None:
         """Refuse what is no model of this plan."""
         self.model(payload)

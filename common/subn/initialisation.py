@@ -84,6 +84,21 @@ class PairChoice:
             placed.append(families[-1][0])
         return _encode(families)
 
+    def without_rows(self, source: RandomSource) -> bytes:
+        """Attributes in random order, each with random parents until no further one fits."""
+        sizes, placed = self.variables.sizes, list(self.placed)
+        left = [a for a in range(len(sizes)) if a not in placed]
+        families: list[Attributes] = []
+        for _ in range(self.take if placed else self.take + 1):
+            child = left.pop(below(len(left), source))
+            parents: list[int] = []
+            for place in np.argsort(source.words(len(placed))):
+                if self.limit.fits(sizes, child, [*parents, placed[place]]):
+                    parents.append(placed[place])
+            families.append((child, *sorted(parents)))
+            placed.append(child)
+        return _encode(families)
+
     def check(self, payload: bytes) -> None:
         """Refuse what is no outcome of this turn."""
         self.families(payload)

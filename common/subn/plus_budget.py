@@ -33,6 +33,7 @@ BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's bes
 VIEWS_ALONE_BELOW = 0.25  # read off views that are all that is asked for
 FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
 PAIR_NOISE = 0.1  # of a table of the forest
+MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its noise
 HALVES_BELOW = 0.05  # from the agreement of halves
 GROUPS_BELOW = 0.17  # read off views of three or more groups
 _MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
@@ -150,7 +151,7 @@ def pair_groups(facts: PublicFacts, epsilon: Fraction, tables: int) -> int:
     """The most groups, at least two, of both attributes that so many tables of pairs bear."""
     moved = float(sensitivity.histograms(tables) / epsilon)
     noise = sqrt(2 * facts.noise_shares) * moved / (2 * facts.rows)  # of a cell
-    return max(2, isqrt(int(PAIR_NOISE / noise)))
+    return min(max(2, isqrt(int(PAIR_NOISE / noise))), MOST_PAIR_GROUPS)
 
 
 def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:

@@ -27,6 +27,7 @@ from common.subn.steps import (
     Step,
     SumStep,
     TableRequest,
+    check_size,
 )
 
 _T = TypeVar("_T")
@@ -68,16 +69,17 @@ class ScriptedPlan:
 
     def _next(self, result: Counts | bytes | None) -> Step | None:
         try:
-            return next(self._script) if result is None else self._script.send(result)
+            step = next(self._script) if result is None else self._script.send(result)
         except StopIteration as end:
             self._model = end.value
             return None
+        check_size(step)
+        return step
 
 
 def _check_length(step: SumStep | ReplaceStep, vector: Counts) -> None:
-    cells = step.request.cells if isinstance(step, SumStep) else step.group.cells
-    if vector.shape != (cells,):
-        raise LocalError(f"step {step.name!r} has {cells} cells, its result {vector.shape}")
+    if vector.shape != (step.cells,):
+        raise LocalError(f"step {step.name!r} has {step.cells} cells, its result {vector.shape}")
 
 
 def summed(step: SumStep, request: TableRequest) -> Script[list[Counts]]:

@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.noise_replacement import Group, Marginal, Release
+from common.errors import InputError
+from common.limits import MOST_STEP_CELLS
 from common.marginals import BinarySubsets, count
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
@@ -176,6 +178,11 @@ class SumStep:
     mechanism = "discrete Laplace on a secure sum"
 
     @property
+    def cells(self) -> int:
+        """How many integers each party sends."""
+        return self.request.cells
+
+    @property
     def costs(self) -> Mapping[str, Fraction]:
         """Epsilon of every party whose rows are in the sum."""
         return dict.fromkeys(self.parties, self.sensitivity / self.scale)
@@ -215,6 +222,11 @@ class ReplaceStep:
     mechanism = "discrete Laplace with noise replacement"
 
     @property
+    def cells(self) -> int:
+        """How many integers each party sends."""
+        return self.group.cells
+
+    @property
     def parties(self) -> tuple[str, ...]:
         """Who contributes: the holder of the older shares, then the party whose turn it is."""
         mine = self.release.party
@@ -248,6 +260,9 @@ class Choice(Protocol):
 
     def run(self, data: PartyRows, source: RandomSource) -> bytes:
         """The outcome, which is published."""
+
+    def without_rows(self, source: RandomSource) -> bytes:
+        """Some outcome that the mechanism can have: a dry run of the plan goes on with it."""
 
     def check(self, payload: bytes) -> None:
         """Refuse a payload that is no outcome of the mechanism, with RemoteProtocolError."""
@@ -295,6 +310,19 @@ class ChoiceStep:
 
 
 Step = SumStep | ReplaceStep | ChoiceStep
+
+
+def check_size(step: Step) -> None:
+    """Refuse a step that asks for more integers than a party can send in one message.
+
+    Raises:
+        InputError: naming the step, and what asks for less.
+    """
+    if not isinstance(step, ChoiceStep) and step.cells > MOST_STEP_CELLS:
+        raise InputError(
+            f"step {step.name!r}: it asks for {step.cells:,} integers at once, at most "
+            f"{MOST_STEP_CELLS:,} can be sent. Give attributes fewer values, or use method subn+"
+        )
 
 
 def step_digest(history: bytes, number: int, step: Step) -> bytes:

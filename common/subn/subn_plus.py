@@ -41,10 +41,11 @@ from common.subn.joined import Joined, JoinedModel, independent_blocks, joint_ma
 from common.subn.latent import LatentModel, estimated_margins, fit
 from common.subn.network_model import NetworkModel
 from common.subn.plus_budget import PublicFacts, decide_budget, pair_groups
-from common.subn.steps import Counts, Request, SumStep
+from common.subn.steps import Counts, Request, SumStep, check_size
 from common.subn.table_loss import Measurement
 
 PAIR_CELLS = 1 << 11
+FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 PENALTY_PER_GROUP = 40.0
 PAIR_PRICE = 10.0
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
@@ -207,8 +208,14 @@ class SubnPlusPlan:
 
     def _candidates(self, found: Mapping[Pair, Departure]) -> SumStep:
         """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
-        epsilon = self.budget.pairs
-        pairs = candidates({pair: own for pair, own in found.items() if pair not in self._found})
+        epsilon, sizes = self.budget.pairs, self._facts.sizes
+        pairs = candidates(
+            {
+                (a, b): own
+                for (a, b), own in found.items()
+                if (a, b) not in self._found and sizes[a] * sizes[b] <= FOREST_PAIR_CELLS
+            }
+        )
         if not pairs:
             return self._margins("margins again", epsilon)
         most = pair_groups(self._facts, epsilon, len(pairs))
@@ -250,7 +257,7 @@ class SubnPlusPlan:
         return self._sum(name, epsilon, request, Fraction(sensitivity.histograms(request.count)))
 
     def _sum(self, name: str, epsilon: Fraction, request: Request, moved: Fraction) -> SumStep:
-        return SumStep(
+        step = SumStep(
             name=name,
             phase=name,
             parties=self._facts.parties,
@@ -258,3 +265,5 @@ class SubnPlusPlan:
             sensitivity=moved,
             scale=moved / epsilon,
         )
+        check_size(step)
+        return step

@@ -16,6 +16,7 @@ from common.privacy.randomness import OsRandomSource
 from common.service import log_to, stopping_on_signals
 from common.study import Study
 from common.wire.catalogue import WireError
+from common.wording import one_line
 from parley import console
 from parley import release as releases
 from parley.atomic import write_new
@@ -207,13 +208,14 @@ def status(
         return
     for line in lines:
         console.result(
-            f"{line['study'][:16]}  {line['name']}: {line['decision']}; here {line['here']}; "
-            f"at the curator {line['at_the_curator']}; epsilon {line['epsilon_spent']} spent"
+            f"{line['study'][:16]}  {one_line(line['name'])}: {line['decision']}; "
+            f"here {line['here']}; at the curator {line['at_the_curator']}; "
+            f"epsilon {line['epsilon_spent']} spent"
         )
         if line["reason"]:
-            console.result(f"{'':>18}{line['reason']}")
+            console.result(f"{'':>18}{one_line(line['reason'])}")
         if line["node"]:
-            console.result(f"{'':>18}our node: {line['node']}")
+            console.result(f"{'':>18}our node: {one_line(line['node'])}")
     if not lines:
         console.result("no studies")
 

@@ -17,7 +17,7 @@ from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
 from party.policy import Circumstances, Policy
-from party.review import PlannedStep, Review, review
+from party.review import PlannedStep, Review, fewest_owners, review
 from party.role import BlinderOfKey
 from party.sources.source import Snapshot
 
@@ -72,6 +72,8 @@ class PartyContext:
         digest = study.digest.hex()
         circumstances = Circumstances(
             party=self.name,
+            identity=self.identity.public,
+            fewest_owners=fewest_owners(steps),
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
             cost=_cost(study, steps),

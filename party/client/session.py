@@ -278,10 +278,18 @@ class StudySession:
     def _approve(self, connection: Connection, study: Study) -> PartyNode | None:
         """Sign if the owner has approved; None if the owner has not decided yet."""
         context = self._context
-        at_sight = context.policy.reasons_at_sight(study, curator=context.authority)
+        at_sight = context.policy.reasons_at_sight(
+            study,
+            party=context.name,
+            identity=context.identity.public,
+            curator=context.authority,
+        )
         self._refuse_for(connection, study, at_sight)
         source = self._opened_or_refused(connection, study)
-        seen = context.review(study, source)
+        try:
+            seen = context.review(study, source)
+        except PolicyError as error:  # its steps ask for more than any policy allows
+            self._refuse(connection, str(error), told=_OUTSIDE_POLICY)
         self._refuse_for(connection, study, seen.reasons_against)
         decision = self._decision(seen)
         if decision is None:

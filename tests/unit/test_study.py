@@ -130,7 +130,7 @@ def test_contradictions_are_refused_by_name(change, named):
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ("name =", "nom =", "unknown key nom"),
+        ("name =", "nom =", "unknown key 'nom'"),
         ('epsilon = "4/5"', 'epsilon = "much"', "epsilon 'much' is not a number"),
         ('epsilon = "4/5"', "", "epsilon is missing"),
         ("colluders = 1", 'colluders = "one"', "colluders: expected int"),
@@ -143,7 +143,7 @@ def test_contradictions_are_refused_by_name(change, named):
         ("rows = 100", "lines = 100", "expected name, rows and identity"),
         ('identity = "', 'identity = "!', "not base64"),
         ('identity = "', 'identity = "AAAA', "not a public identity"),
-        ("[[party]]", "[party", "not TOML"),
+        ("[[party]]", "[party", "not valid TOML"),
         ('kind = "real"', 'kind = "unreal"', "age"),
     ],
 )

@@ -30,6 +30,8 @@ def circumstances(**changes):
     return dataclasses.replace(
         Circumstances(
             party="a",
+            identity=PEOPLE["a"],
+            fewest_owners=3,
             rows=2000,
             data_as_of=dt.date(2025, 6, 1),
             cost=Fraction(1),
@@ -62,7 +64,10 @@ def test_the_sample_allows_an_ordinary_study():
         ({"signers": (FINGERPRINT,)}, {}, {}, "nobody known.*signers"),
         ({"signers": (FINGERPRINT,)}, {}, {"signer": PEOPLE["b"].fingerprint}, "signers"),
         ({"curators": (FINGERPRINT,)}, {}, {"curator": "AB:CD"}, "AB:CD.*curators"),
+        ({}, {}, {"fewest_owners": 1}, "with those of 0 other parties in a sum.*min_parties"),
+        ({"min_parties": 2}, {}, {"fewest_owners": 1}, "at least 2 parties are needed in each"),
         ({}, {}, {"party": "z"}, "no party called 'z'"),
+        ({}, {}, {"identity": PEOPLE["b"]}, "pins another identity for 'a'"),
         ({}, {}, {"rows": 2001}, "says that we have 2,000 rows, and we have 2,001"),
         ({"min_rows": 3000}, {}, {}, "min_rows"),
         ({"max_rows": 1999}, {}, {}, "max_rows"),
@@ -85,10 +90,22 @@ def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
         {"data_as_of": dt.date(2030, 12, 31)},
         {"spent_in_total": Fraction(3)},
         {"signer": FINGERPRINT, "curator": "anybody"},
+        {"fewest_owners": None},
     ],
 )
 def test_what_is_exactly_on_a_limit_is_allowed(around):
     POLICY.check(study(), circumstances(**around))
+
+
+def test_a_study_that_is_not_for_us_is_refused_at_sight():
+    def reasons(party, identity):
+        return POLICY.reasons_at_sight(study(), party=party, identity=identity, curator=None)
+
+    assert reasons("a", PEOPLE["a"]) == []
+    assert len(reasons("z", PEOPLE["a"])) == 1
+    (other,) = reasons("a", PEOPLE["b"])
+    assert PEOPLE["a"].fingerprint in other
+    assert PEOPLE["b"].fingerprint in other
 
 
 def test_every_reason_is_listed():

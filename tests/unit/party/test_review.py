@@ -9,19 +9,22 @@ import pytest
 
 from common.crypto.identity import Identity
 from common.crypto.sum_plan import Aggregation, Noise
+from common.methods import plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.study import Member, Study
 from common.subn.steps import ChoiceStep, SumStep, TableRequest
 from party.policy import SAMPLE, Circumstances, Policy
-from party.review import PlannedStep, planned, review
+from party.rehearsal import rehearse
+from party.review import PlannedStep, fewest_owners, planned, review
+from tests.unit.subn.driving import identities_of, random_tables, study_of
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
 SUM = SumStep(
     name="one-way",
     phase="structure",
-    parties=("a", "b"),
+    parties=("a", "b", "c"),
     request=TableRequest(((0,), (0, 1)), (2, 3)),
     sensitivity=Fraction(4),
     scale=Fraction(16),
@@ -40,26 +43,29 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
     members = tuple(Member(name=n, rows=2000, identity=PEOPLE[n]) for n in parties)
     settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(3, 4), "key_bits": 3072}
     study = Study(members=members, **(settings | changes))
-    around = Circumstances(
-        party="a", rows=2000, data_as_of=dt.date(2025, 1, 1), cost=cost,
-        spent_in_total=Fraction(1), signer=None, curator=None,
-    )  # fmt: skip
     if steps is None:
         steps = [planned(SUM, "a"), planned(CHOICE, "a"), planned(SUM, "a")]
+    around = Circumstances(
+        party="a", identity=PEOPLE["a"], fewest_owners=fewest_owners(steps), rows=2000,
+        data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Fraction(1), signer=None,
+        curator=None,
+    )  # fmt: skip
     return review(study, Policy.from_toml(policy), around, steps)
 
 
 def test_a_step_is_counted_for_the_parties_it_concerns():
     assert planned(SUM, "a") == PlannedStep(
-        phase="structure", epsilon=Fraction(1, 4), tables=2, cells=8
+        phase="structure", epsilon=Fraction(1, 4), tables=2, cells=8, owners=3
     )
-    assert planned(SUM, "c") == PlannedStep(phase="structure", epsilon=Fraction(0))
+    assert planned(SUM, "d") == PlannedStep(phase="structure", epsilon=Fraction(0))
     assert planned(CHOICE, "a") == PlannedStep(phase="edges", epsilon=Fraction(1, 2), choices=1)
 
 
 def test_steps_are_added_up_by_phase():
     structure, edges = reviewed().phases
-    assert structure == PlannedStep(phase="structure", epsilon=Fraction(1, 2), tables=4, cells=16)
+    assert structure == PlannedStep(
+        phase="structure", epsilon=Fraction(1, 2), tables=4, cells=16, owners=3
+    )
     assert edges.choices == 1
 
 
@@ -140,3 +146,59 @@ def test_values_that_a_spreadsheet_would_run_are_warned_of():
     text = reviewed(schema=Schema.from_toml(listed)).text()
     assert "Formulas: a spreadsheet would run 1 of the names and values" in text
     assert "Formulas" not in reviewed().text()
+
+
+def test_values_cannot_forge_lines_of_a_review():
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "a"\nkind = "categorical"\n'
+        'values = ["x\\n\\nWhat it costs\\n  epsilon 1/10", "\\u001b[2J", "\\u202e"]\n'
+    )
+    text = reviewed(schema=schema).text()
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert text.count("\nWhat it costs\n") == 1
+
+
+TABLES = random_tables((2, 2, 2, 2), (4000, 4000, 4000))
+
+
+def rehearsed(**changes):
+    study = study_of(TABLES, epsilon=Fraction(3, 4), key_bits=3072, **changes)
+    steps = rehearse(study, "p1", make_plan=plan_of)
+    around = Circumstances(
+        party="p1", identity=identities_of(TABLES)["p1"].public, rows=4000,
+        fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1), cost=Fraction(3, 4),
+        spent_in_total=Fraction(0), signer=None, curator=None,
+    )  # fmt: skip
+    return review(study, Policy.from_toml(SAMPLE), around, steps)
+
+
+@pytest.mark.parametrize("aggregation", [Aggregation.PAILLIER, Aggregation.MASKED])
+@pytest.mark.parametrize(
+    ("cohorts", "said", "refused"),
+    [
+        (1, "the sum of all parties and nothing else", 0),
+        (2, "sums, the smallest of them of 2 of the 3 parties, and nothing else", 1),
+        (3, "sums, SOME OF THEM OF OUR ROWS ALONE, and nothing else", 1),
+    ],
+)
+def test_the_fewest_owners_of_a_sum_are_named_and_held_against_the_policy(
+    aggregation, cohorts, said, refused
+):
+    made = rehearsed(cohorts=cohorts, aggregation=aggregation)
+    assert any(phase.phase == "structure update" for phase in made.phases)
+    assert said in made.leaves[0]
+    assert ("sum of all parties" in made.text()) == (cohorts == 1)
+    assert ["min_parties" in reason for reason in made.reasons_against] == [True] * refused
+
+
+def test_replacement_brings_in_one_owners_rows_at_a_time():
+    made = rehearsed(profile="paper", aggregation=Aggregation.PAILLIER)
+    assert "OUR ROWS ALONE" in made.leaves[0]
+    assert any("min_parties" in reason for reason in made.reasons_against)
+
+
+def test_independent_models_add_nothing_up_and_say_so():
+    made = rehearsed(method="independent")
+    assert made.leaves[0].startswith("1 choice made by a differentially private mechanism on our")
+    assert "sum of all parties" not in made.text()
+    assert not any("min_parties" in reason for reason in made.reasons_against)

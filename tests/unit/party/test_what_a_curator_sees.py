@@ -7,6 +7,7 @@ anybody who proposes studies the exact range of every column, for nothing.
 import contextlib
 import datetime as dt
 import hashlib
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -216,6 +217,24 @@ def test_a_table_that_cannot_be_read_at_all_declines_nothing(tmp_path, monkeypat
     monkeypatch.setattr(SourceSettings, "check_readable", unreadable)
     seen = seen_of(tmp_path / "party", study_about(99), automatic=automatic)
     assert set(seen) == {"enrol", "fetch_study"}
+
+
+def test_a_study_that_pins_another_identity_for_us_is_declined_at_sight(tmp_path, monkeypatch):
+    monkeypatch.setattr(SourceSettings, "open", lambda *_: pytest.fail("the rows were read"))
+    study = study_about(99)
+    ours, theirs = study.members
+    stranger = Identity.generate(SeededRandomSource("stranger")).public
+    other = replace(study, members=(replace(ours, identity=stranger), theirs))
+    assert seen_of(tmp_path / "party", other, automatic=True) == [
+        "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
+    ]  # fmt: skip
+
+
+def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
+    monkeypatch.setattr("common.subn.steps.MOST_STEP_CELLS", 3)
+    assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
+        "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
+    ]  # fmt: skip
 
 
 def test_the_owner_is_told_of_them_in_a_review(tmp_path):

@@ -243,3 +243,22 @@ def test_large_domains_are_grouped_as_far_as_their_tables_bear():
     assert [pair_groups(many, Fraction(1, 5), tables) for tables in (1, 60, 10**6)] == [65, 8, 2]
     assert not decide_budget(facts([50] * 60, 30_000)).forest
     assert not decide_budget(facts([50] * 20, 300_000)).forest  # a mixture sees more
+
+
+def test_a_forest_has_no_edge_whose_table_the_model_could_not_hold():
+    sizes = (2000, 2000, *[7] * 33)
+    plan = SubnPlusPlan(
+        PublicFacts(sizes=sizes, parties=("a", "b"), rows=10_000_000, epsilon=Fraction(4))
+    )
+    assert plan.budget.forest
+    while plan.step().name != "pairs":
+        plan.advance(np.zeros(plan.step().cells, np.int64))  # halves that agree in no row
+    pairs = plan.step().request.sets
+    assert (0, 1) not in pairs
+    assert any(0 in pair for pair in pairs)
+    assert any(1 in pair for pair in pairs)
+
+
+def test_tables_of_a_forest_are_limited_however_many_rows_there_are():
+    facts = PublicFacts(sizes=(9,) * 40, parties=("a",), rows=10**10, epsilon=Fraction(10))
+    assert pair_groups(facts, Fraction(2), 78) == 100

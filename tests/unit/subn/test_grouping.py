@@ -1,3 +1,4 @@
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -40,6 +41,52 @@ def test_groups_are_the_best_runs_by_brute_force(values, groups):
     best = min(cost(ends) for ends in combinations(range(1, size), min(groups, size) - 1))
     mine = tuple(i for i in range(1, size) if chosen[i] != chosen[i - 1])
     assert cost(mine) == best
+
+
+def by_all_pairs(values, rows, groups):
+    """The same runs from a table of every run's cost: quadratic in the values, and plain."""
+    size, most = len(values), np.iinfo(np.int64).max
+    weights = without_noise_floor(values, rows)
+    before = np.concatenate([[0], np.cumsum(weights)])
+    squares = (before[None, :] - before[:, None]) ** 2
+    cost, cuts = squares[0], []
+    for used in range(2, min(groups, size) + 1):
+        options = cost[:, None] + squares
+        options[np.tri(size + 1, dtype=np.bool_)] = most
+        options[: used - 1] = most
+        cuts.append(options.argmin(axis=0))
+        cost = options.min(axis=0)
+        cost[:used] = most // 2
+    ends = [size]
+    for cut in reversed(cuts):
+        ends.append(int(cut[ends[-1]]))
+    lengths = np.diff([0, *reversed(ends)])
+    return tuple(np.repeat(np.arange(len(lengths)), lengths).tolist())
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.one_of(
+        st.lists(st.integers(-3, 3), min_size=1, max_size=40),  # many ties
+        st.lists(st.integers(-50, 10**6), min_size=1, max_size=40),
+    ).map(np.array),
+    st.integers(1, 12),
+    st.sampled_from([0, 1, 20, 10**6]),
+)
+def test_ties_are_broken_as_a_search_of_all_pairs_breaks_them(values, groups, rows):
+    assert balanced_groups(values, rows, groups) == by_all_pairs(values, rows, groups)
+
+
+@pytest.mark.parametrize("counts", [np.zeros(1 << 16, np.int64), np.arange(1 << 16) % 251])
+def test_the_largest_domain_takes_little_memory(counts):
+    tracemalloc.start()
+    try:
+        groups = balanced_groups(counts, 10**7, 6)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert set(groups) == set(range(6))
+    assert peak < 64 << 20  # a table of all pairs would be 32 GiB
 
 
 def test_billions_of_rows_do_not_overflow():

@@ -1,0 +1,74 @@
+"""The most that a study or a schema may ask of a machine that reads it.
+
+A node parses a study and goes through its plan before its owner has approved anything. So what a
+document can make it hold or compute is limited here, in one place; docs/operations.md has the list.
+The limits are far above what a study of people needs: a document beyond them is refused, never cut.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+from common.errors import InputError
+
+MOST_NAME = 100  # characters of the name of a study or a party
+MOST_ATTRIBUTE_NAME = 1_000  # characters; surveys name columns by their questions
+MOST_VALUE = 1_000  # characters of a listed value
+MOST_PARTIES = 1_000
+MOST_ROWS = 10_000_000_000  # of all parties together, and of synthetic rows
+MOST_ATTRIBUTES = 500
+MOST_VALUES = 1 << 20  # of all attributes together
+MOST_STEP_CELLS = 1 << 24  # integers that a party sends in one step
+MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of parties' choices
+MOST_KEY_PARTS = 32  # a.b.c has three
+
+_KEY_PART = r"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*)"""
+_LONG_KEY = re.compile(f"{_KEY_PART}{{{MOST_KEY_PARTS}}}")
+
+
+def parse_toml(text: str, *, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The document in a TOML text.
+
+    Raises:
+        InputError: it is not TOML, is nested too deeply, or has a number or a key too long.
+    """
+    if _LONG_KEY.search(text):  # tomllib takes the square of a key's parts, and more
+        raise InputError(f"not valid TOML: a key has more than {MOST_KEY_PARTS} parts")
+    try:
+        return tomllib.loads(text, parse_float=parse_float)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not valid TOML: {error}") from None
+    except RecursionError:
+        raise InputError("not valid: nested too deeply") from None
+    except ValueError:
+        raise InputError("not valid: a number has too many digits") from None
+
+
+def check_name(name: str, *, most: int) -> None:
+    """Refuse a name that a terminal, a log or a page could not show as it is.
+
+    Raises:
+        InputError: saying what is wrong, with the characters escaped.
+    """
+    if not 0 < len(name) <= most:
+        raise InputError(f"name: expected 1 to {most:,} characters, got {len(name):,}")
+    if not name.isprintable():
+        raise InputError(
+            f"name: {name!r:.200} has characters that cannot be printed, such as line breaks, "
+            "control characters or unusual spaces. Leave them out, in the table's column too"
+        )
+
+
+def check_most(what: str, number: int, most: int) -> None:
+    """Refuse more than a limit.
+
+    Raises:
+        InputError: naming the limit.
+    """
+    if number > most:
+        raise InputError(
+            f"{what}: at most {most:,}{f', not {number:,}' if number < 1 << 99 else ''}"
+        )
