@@ -12,8 +12,12 @@ import pandas as pd
 
 from common.schema import Schema
 
-WORDS = 'kind = "categorical"\nvalues = ["a", "1", "2", "12345678901", "0.5", "True", "2024-01-31"]\n'
-SPELLED = 'kind = "categorical"\nvalues = ["1.0", "01067", "1e3", "31", "0", "nan", "9007199254740993"]\n'
+WORDS = (
+    'kind = "categorical"\nvalues = ["a", "1", "2", "12345678901", "0.5", "True", "2024-01-31"]\n'
+)
+SPELLED = (
+    'kind = "categorical"\nvalues = ["1.0", "01067", "1e3", "31", "0", "nan", "9007199254740993"]\n'
+)
 LISTED = 'kind = "ordinal"\nvalues = [7, 31, 0, -2, 40]\n'
 SPARSE = 'kind = "ordinal"\nvalues = [7, 900000, 1, -900000]\n'
 WHOLE = 'kind = "integer"\nmin = -2\nmax = 40\nbins = 5\n'
@@ -39,7 +43,8 @@ TEXTS = [
     ["nan", "NaN", "-nan", "nan(1)", "inf", "Infinity", "-inf", "9" * 400, "0" * 400 + "7"],
     ["n/a", "NA", "unknown", "seven", "?", "a", "A", " a", "\N{NO-BREAK SPACE}7", "7\x00"],
     ["true", "True", "FALSE", "t", "no", "Y", " yes", "yes!"],
-    ["2024-01-31", "2024-01-31 12:30:15", "2024-01-31T12", "2024-01-31T12:30", "1969-12-31T23:59:59.9"],
+    ["2024-01-31", "2024-01-31 12:30:15", "2024-01-31T12", "2024-01-31T12:30",
+     "1969-12-31T23:59:59.9"],
     ["20240131", "20240131.0", "2024-02-31", "2024-1-31", "0000-01-01", "9999-12-31", "2024-W05-3"],
     ["2024-01-31T12:30:15.1234567", "2024-01-31T12:30:15Z", "2024-01-31T12:30:15+01:00",
      "2024-01-31T24:00", "2024-01-31t12:30", "2024-01-31T1230", "31.01.2024", "12:30:15"],
@@ -47,6 +52,7 @@ TEXTS = [
 ]  # fmt: skip
 """Groups of texts that look alike: none of them is empty."""
 
+BEYOND_DOUBLES = 9007199254740993  # pandas rounds it where it is next to a float
 ZONE = dt.timezone(dt.timedelta(hours=1))
 OBJECTS = [
     [1, 7, 31, 0, 40, -2, 20240131],
@@ -54,7 +60,7 @@ OBJECTS = [
     [12345678901.0, 9007199254740992.0, 1e16, -0.0],
     [0.5, 1.5, 7.5, 0.1 + 0.2, 1e-300],
     [float("inf"), float("-inf"), 1e19, -1e19, 2.0**62],
-    [2**62, 2**63 - 1, -(2**63), 9007199254740993],
+    [2**62, 2**63 - 1, -(2**63)],
     [2**63, 2**64 - 1],
     [2**70, -(2**70), 10**400],
     [True, False],
@@ -69,7 +75,7 @@ OBJECTS = [
     [dt.time(12, 30), dt.timedelta(days=1), np.timedelta64(1, "ns"), pd.Period("2024-01")],
     [b"1", b"a", b"\xff", b"7.0"],
     [1 + 0j, 7 + 0j, 2j],
-    [(1, 2), "\ud800", object],
+    [(1, 2), object],
     *TEXTS,
 ]
 """The same of what pandas may hold."""

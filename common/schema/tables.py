@@ -22,7 +22,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -174,7 +174,7 @@ def _parse_csv(
 
 def read_options(path: Path, delimiter: str, names: Sequence[str]) -> pyarrow.csv.ReadOptions:
     """Begin at the header: Arrow skips empty lines before it only where it skips all of them."""
-    line, _ = next(_records(path, delimiter), (1, []))
+    line, _ = next(_bytes_in_records(path, delimiter), (1, []))
     return pyarrow.csv.ReadOptions(skip_rows=line - 1 if len(names) == 1 else 0)
 
 
@@ -249,19 +249,18 @@ def _has_columns(schema: Schema | None) -> bool:
 
 def _first_record(path: Path, delimiter: str) -> list[str]:
     try:
-        _, names = next(_records(path, delimiter), (1, []))
+        _, names = next(_bytes_in_records(path, delimiter, strict=True), (1, []))
+        return [name.encode("latin-1").decode("utf-8") for name in names]
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
     except csv.Error as error:
         raise InputError(f"{path}: the header cannot be read: {error}") from None
-    return names
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file with the line each starts on, slowly: for headers and errors."""
-    with pa.input_stream(str(path)) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        yield from _cut(csv.reader(text, delimiter=delimiter, strict=True))
+    """The records of a CSV file with the line each starts on, slowly: for errors."""
+    for line, record in _bytes_in_records(path, delimiter, strict=True):
+        yield line, [cell.encode("latin-1").decode("utf-8") for cell in record]
 
 
 def bare_records(path: Path, delimiter: str) -> Iterator[list[str]]:
@@ -269,21 +268,32 @@ def bare_records(path: Path, delimiter: str) -> Iterator[list[str]]:
 
     Cut as Arrow cuts them, but rows need not be equally long, nor short.
     """
+    records = _bytes_in_records(path, delimiter)
+    next(records)
+    for _, record in records:
+        yield record
+
+
+def _bytes_in_records(
+    path: Path, delimiter: str, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """All records, one character a byte, with the line each starts on."""
     with pa.input_stream(str(path)) as stream:
-        text = io.TextIOWrapper(stream, encoding="latin-1", newline="")
-        records = _cut(csv.reader(text, delimiter=delimiter))
-        next(records)
-        for _, record in records:
-            yield record
+        reader = csv.reader(_lines(stream), delimiter=delimiter, strict=strict)
+        line, width = 1, 0
+        for record in reader:
+            if record or width == 1:  # else an empty line, which is no record
+                yield line, record or [""]
+                width = width or len(record)
+            line = reader.line_num + 1
 
 
-def _cut(reader: Any) -> Iterator[tuple[int, list[str]]]:  # noqa: ANN401  (csv has no public type)
-    line, width = 1, 0
-    for record in reader:
-        if record or width == 1:  # else an empty line, which is no record
-            yield line, record or [""]
-            width = width or len(record)
-        line = reader.line_num + 1
+def _lines(stream: pa.NativeFile) -> Iterator[str]:
+    """The lines, one character a byte, without the mark that some programs write first."""
+    lines = io.TextIOWrapper(stream, encoding="latin-1", newline="")
+    for line in itertools.islice(lines, 1):
+        yield line.removeprefix("\xef\xbb\xbf")
+    yield from lines
 
 
 def line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[int]:
@@ -355,8 +365,8 @@ def ends_in_quotes(path: Path, delimiter: str) -> bool:
         return False
     mark = "the end"
     with pa.input_stream(str(path)) as stream:
-        text = io.TextIOWrapper(stream, encoding="latin-1", newline="")
-        records = csv.reader(itertools.chain(text, ["\n", mark]), delimiter=delimiter)
+        lines = itertools.chain(_lines(stream), ["\n", mark])
+        records = csv.reader(lines, delimiter=delimiter)
         (last,) = deque(records, maxlen=1)
     return bool(last != mark.split(delimiter))
 

@@ -89,17 +89,24 @@ class CsvReader(_File):
         as_of: dt.date | None = None,
     ) -> None:
         super().__init__(path, as_of)
-        self._delimiter = delimiter or rules.delimiter_in(path, schema)
-        self._names = rules.header(path, schema, self._delimiter)
-        self._types = dict.fromkeys(self._names, rules.TEXT)
-        self._types |= {} if schema is None else rules.text_types(schema)
         self._strict = schema is not None and not schema.forgiving
         self._slow = False
-        if self._strict and rules.odd_quotes(path):
-            rules.diagnose(path, self._delimiter, len(self._names))
-        if rules.ends_in_quotes(path, self._delimiter):
+        try:
+            self._delimiter = delimiter or rules.delimiter_in(path, schema)
+            self._names = rules.header(path, schema, self._delimiter)
+            self._check_quotes()
+        except OSError as error:
+            raise self._unreadable(error) from None
+        self._types = dict.fromkeys(self._names, rules.TEXT)
+        self._types |= {} if schema is None else rules.text_types(schema)
+
+    def _check_quotes(self) -> None:
+        if self._strict and rules.odd_quotes(self._path):
+            rules.diagnose(self._path, self._delimiter, len(self._names))
+        if rules.ends_in_quotes(self._path, self._delimiter):
             raise InputError(
-                f"{path}: the file ends inside of a cell. Close the quotation mark that opens it"
+                f"{self._path}: the file ends inside of a cell. "
+                "Close the quotation mark that opens the cell"
             )
 
     @property
@@ -124,7 +131,7 @@ class CsvReader(_File):
             with reader:
                 yield from reader
         except OSError as error:
-            raise InputError(f"{self._path}: cannot be read: {error}") from None
+            raise self._unreadable(error) from None
 
     def _slowly(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same cells, row by row."""
@@ -136,7 +143,7 @@ class CsvReader(_File):
                 columns = [pa.array(each, type=pa.binary()).view(pa.string()) for each in cells]
                 yield pa.RecordBatch.from_arrays(columns, names=list(names))
         except OSError as error:
-            raise InputError(f"{self._path}: cannot be read: {error}") from None
+            raise self._unreadable(error) from None
 
     def read_slowly(self) -> bool:
         """From now on read the file row by row; refuses it if it is strict and has bad rows."""
@@ -145,6 +152,9 @@ class CsvReader(_File):
         changed = not self._slow
         self._slow = True
         return changed
+
+    def _unreadable(self, error: OSError) -> InputError:
+        return InputError(f"{self._path}: cannot be read: {error}")
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         """Arrow's words."""

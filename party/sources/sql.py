@@ -6,9 +6,9 @@ read-only where the database knows such a thing.
 
 What a cell is read as follows from the declared type of its column, never from other cells. SQLite
 has no such types, and a cell of its own storage class in every row: there every cell is read as
-text. Elsewhere numbers, booleans, dates and times are read as such, and every other type of
-PostgreSQL as its text. Rows and groups are read by the same expressions, so a cell has the same
-code in both.
+text. Elsewhere numbers, booleans, dates, times and bytes are read as such, and every other type as
+the text that the database makes of it. Rows and groups are read by the same expressions, so a cell
+has the same code in both.
 
 The password of a database never stands in the study, in the settings or on a command line. It comes
 from where libpq looks for it (PGPASSWORD, PGPASSFILE, a service file), or the whole address comes
@@ -221,11 +221,11 @@ def _expression(kind: str, field: pa.Field) -> str:
             f"CASE typeof({column}) WHEN 'real' THEN printf('%!.17g', {column}) ELSE {column} END"
         )
         return f"ifnull(CAST({real} AS TEXT), '')"
-    simple = is_number(held) or pa.types.is_temporal(held) or pa.types.is_boolean(held)
-    if simple or pa.types.is_nested(held) or pa.types.is_binary(held):
+    times = pa.types.is_date(held) or pa.types.is_timestamp(held) or pa.types.is_time(held)
+    simple = pa.types.is_boolean(held) or pa.types.is_binary(held) or pa.types.is_dictionary(held)
+    if is_number(held) or times or simple:
         return column
-    # Without a collation or a type that may take different texts for equal.
-    return f'{column}::text COLLATE "C"' if kind == "postgresql" else f"{column}::varchar"
+    return f'{column}::text COLLATE "C"'  # a collation or a type may take different texts for equal
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
