@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -25,6 +26,7 @@ from common.limits import MOST_ATTRIBUTE_NAME, check_name
 from common.schema.binning import Binning
 from common.schema.codes import code_dtype
 from common.schema.hierarchy import Hierarchy, Node, binary_tree, leaf
+from common.schema.words import number, word_of_number
 
 ListedKind = Literal["categorical", "ordinal", "boolean"]
 BinnedKind = Literal["integer", "real", "date", "datetime"]
@@ -68,6 +70,21 @@ class Listed:
     def textual(self) -> bool:
         """Whether the values are strings."""
         return bool(self.values) and isinstance(self.values[0], str)
+
+    @cached_property
+    def by_number(self) -> dict[int | float, int]:
+        """The places of the texts that are numbers; of several, the one that is the number's own.
+
+        `common.schema.words` has the rule.
+        """
+        found: dict[int | float, int] = {}
+        for place, value in enumerate(self.values):
+            read = number(value.encode()) if isinstance(value, str) else None
+            if read is None or not math.isfinite(read):
+                continue
+            if read not in found or word_of_number(read) == value:
+                found[read] = place
+        return found
 
 
 BOOLEANS = Listed((False, True))

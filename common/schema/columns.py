@@ -1,14 +1,18 @@
-"""Columns as Arrow arrays, and what a cell holds: text, a number, days or seconds.
+"""Columns as Arrow arrays, and what their cells hold: text, a number, days or seconds.
 
-Text that should be a number or a date is parsed by Arrow; only if a cell cannot be parsed, value by
-distinct value, to find out which. Every reader returns the values together with two masks (None
-where no cell is set): the cells that are empty, and the cells that are not of the kind asked for.
+What a cell holds follows from that cell alone: from its text, by the grammars of
+`common.schema.words`. Arrow's own parsers are used where all texts of a column are of a form that
+Arrow and the grammar read alike; then it does not matter which of the two read a cell. The other
+columns are read distinct text by distinct text. Numbers, booleans and dates that a column holds as
+such are not made into text first; what is done with them is what their text would mean.
+
+Every reader returns the values together with two masks (None where no cell is set): the cells that
+are empty, and the cells that are not of the kind asked for. Text is handled as bytes, and need not
+be UTF-8.
 """
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +21,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.schema import words
 
 Mask = NDArray[np.bool_]
 SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+# Made of these bytes, a text is read alike by Arrow and by the grammar if Arrow reads it at all.
+_ALIKE = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE:T \t\n\r\f\v", dtype=np.uint8))
+_TRAILING_ZEROS = r"\.0+$|(\.[0-9]*[1-9])0+$"
+_NOT_AN_ARRAY = (
+    pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError,
+    UnicodeEncodeError, OverflowError, TypeError, ValueError,
+)  # fmt: skip
+_ONE_TYPE = (bool, int, float)  # Python's, which Arrow holds as they are
 
 
 def arrow_column(column: object) -> pa.Array:
@@ -28,30 +40,88 @@ def arrow_column(column: object) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         return arrow_column(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     if isinstance(column, pa.Array):
-        # Few of Arrow's functions know the newer layout of text.
-        return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+        return _plain_layout(column)
+    return _pandas_column(column)
+
+
+def _pandas_column(column: Any) -> pa.Array:  # noqa: ANN401  (pandas is loaded late)
+    import pandas as pd
+
+    kind = getattr(column, "dtype", None)
+    if isinstance(kind, pd.CategoricalDtype):
+        return _categorical(column.array)
+    if kind is None or kind == np.dtype(object):
+        return _objects(np.asarray(column, dtype=object))
     try:
         array = pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        import pandas as pd
+    except _NOT_AN_ARRAY:
+        return _objects(np.asarray(column, dtype=object))
+    plain = _is_plain(array.type)
+    return arrow_column(array) if plain else _objects(np.asarray(column, dtype=object))
 
-        # Mixed types in one column: every distinct object as text, which is how a file holds it.
-        codes, distinct = pd.factorize(np.asarray(column, dtype=object))
-        words = pa.array([str(value) for value in distinct], type=pa.string())
-        array = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), words)
-    return arrow_column(array)
+
+def _plain_layout(array: pa.Array) -> pa.Array:
+    """The array in a layout that Arrow's functions know: text is `string` or `large_string`."""
+    if isinstance(array, pa.ExtensionArray):
+        return _plain_layout(array.storage)
+    kind = array.type
+    if pa.types.is_run_end_encoded(kind):
+        return _plain_layout(pc.run_end_decode(array))
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return array.cast(pa.large_binary()).view(pa.large_string())
+    if pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary()).view(pa.string())
+    if pa.types.is_large_binary(kind):
+        return array.view(pa.large_string())
+    return array.view(pa.string()) if pa.types.is_binary(kind) else array
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether cells of a type of pandas' own are read as Arrow holds them."""
+    if pa.types.is_dictionary(kind):
+        return _is_plain(kind.value_type)
+    naive = pa.types.is_timestamp(kind) and kind.tz is None
+    simple = is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+    text = is_text(kind) or pa.types.is_string_view(kind) or pa.types.is_binary(kind)
+    return bool(text or simple or naive or pa.types.is_date(kind))
+
+
+def _categorical(column: Any) -> pa.DictionaryArray:  # noqa: ANN401
+    values = arrow_column(column.categories)
+    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    return pa.DictionaryArray.from_arrays(column.codes, values, from_pandas=True)
+
+
+def _objects(column: NDArray[Any]) -> pa.Array:
+    """Objects of any types: texts as they are, else the text of every object."""
+    try:
+        return arrow_column(pa.array(column, type=pa.string(), from_pandas=True))
+    except _NOT_AN_ARRAY:
+        pass
+    kinds = set(map(type, column)) - {type(None)}
+    if len(kinds) == 1 and kinds < set(_ONE_TYPE):
+        try:
+            return arrow_column(pa.array(column, from_pandas=True))
+        except _NOT_AN_ARRAY:  # an integer of more than 64 bits
+            pass
+    array = pa.array([words.word_of(value) for value in column], type=pa.binary())
+    return _plain_layout(array).dictionary_encode()
 
 
 def real_numbers(
     array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.float64], Mask | None, Mask | None]:
     """The numbers of a column, which cells are empty, which are not numbers."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     if is_text(array.type):
-        array, wrong = _parsed(array, pa.float64(), _real)
-    elif pa.types.is_boolean(array.type) or pa.types.is_temporal(array.type):
-        raise InputError(f"the column holds {array.type}, not numbers")
-    else:
+        array, empty, wrong = _parsed(array, empty, pa.float64(), words.real)
+    elif is_number(array.type):
         array, wrong = pc.cast(array, pa.float64(), safe=False), None
+    else:
+        return np.zeros(len(array)), empty, excluding(np.ones(len(array), dtype=bool), empty)
     numbers = plain(array, 0.0)
     # A NaN makes the sum NaN; so does infinity minus infinity, which costs only the second look.
     with np.errstate(invalid="ignore", over="ignore"):
@@ -69,15 +139,15 @@ def whole_numbers(
     if kind in ("date", "datetime"):
         return _moments(kind, array, empty)
     if is_text(array.type):
-        array, wrong = _parsed(array, pa.int64(), _whole)
-        return plain(array, 0), empty, excluding(wrong, empty)
+        array, empty, wrong = _parsed(array, empty, pa.int64(), words.whole)
+        return plain(array, 0), empty, wrong
     if pa.types.is_integer(array.type):
         numbers = plain(array, 0)
         if numbers.dtype == np.uint64:  # beyond int64 is beyond every range
             numbers = np.minimum(numbers, np.uint64(2**63 - 1))
         return numbers.astype(np.int64, copy=False), empty, None
-    reals, empty, _ = real_numbers(array, empty)
-    wrong = (reals != np.floor(reals)) if empty is None else (reals != np.floor(reals)) & ~empty
+    reals, empty, other = real_numbers(array, empty)
+    wrong = excluding(either(other, reals != np.floor(reals)), empty)
     # Beyond 2^62 a double is beyond every range, and must not overflow the cast.
     numbers = np.clip(np.nan_to_num(reals), -(2.0**62), 2.0**62).astype(np.int64)
     return numbers, empty, wrong
@@ -87,20 +157,20 @@ def _moments(
     kind: str, array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
     """Days or seconds since 1970, rounded down."""
-    wrong = None
+    wrong, per_second = None, 1
+    if is_number(array.type):
+        numbers, empty, wrong = whole_numbers("integer", array, empty)
+        array = pc.cast(pa.array(numbers, mask=either(empty, wrong)), pa.string())
     if is_text(array.type):
-        array, wrong = _parsed(array, pa.timestamp("us"), _moment)
-    if pa.types.is_timestamp(array.type):
-        if array.type.tz is not None:
-            raise InputError(
-                f"the column has the time zone {array.type.tz}; the schema's dates have none: "
-                "convert the column to the agreed zone, then drop the zone"
-            )
-        per_second = SECONDS[array.type.unit]
-    elif pa.types.is_date(array.type):
-        array, per_second = pc.cast(array, pa.timestamp("s")), 1
-    else:
-        raise InputError(f"the column holds {array.type}, not dates")
+        # Seconds, not a fraction of them: that would be beyond 64 bits for far moments.
+        array, empty, other = _parsed(array, empty, pa.timestamp("us"), words.moment)
+        wrong = either(wrong, other)
+    if pa.types.is_date(array.type):
+        array = pc.cast(array, pa.timestamp("s"))
+    elif not pa.types.is_timestamp(array.type) or array.type.tz is not None:
+        nothing = np.zeros(len(array), dtype=np.int64)
+        return nothing, empty, excluding(np.ones(len(array), dtype=bool), empty)
+    per_second = SECONDS[array.type.unit]
     ticks = array.fill_null(pa.scalar(0, array.type)).to_numpy(zero_copy_only=False)
     divisor = per_second * (86_400 if kind == "date" else 1)
     numbers = ticks.view(np.int64)
@@ -108,62 +178,87 @@ def _moments(
 
 
 def _parsed(
-    array: pa.Array, target: pa.DataType, parse: Callable[[str], Any]
-) -> tuple[pa.Array, Mask | None]:
-    """Text as numbers or moments (null where it is neither), and which cells are neither."""
-    try:
-        return pc.cast(pc.utf8_trim_whitespace(array), target), None
-    except pa.ArrowInvalid:
-        pass
-    text = array.dictionary_encode()
-    words = pa.array([parse(word) for word in text.dictionary.to_pylist()], type=target)
-    parsed = words.take(text.indices)
-    return parsed, null_mask(parsed)
+    array: pa.Array,
+    empty: Mask | None,
+    target: pa.DataType,
+    parse: Callable[[bytes], float | None],
+) -> tuple[pa.Array, Mask | None, Mask | None]:
+    """Text as numbers or moments (null where it is neither), the empty cells, and the wrong ones.
+
+    Moments are timestamps in microseconds; `parse` gives their seconds, or NaN for an empty cell.
+    """
+    lengths = pc.binary_length(array)
+    if pc.min(lengths).as_py() == 0:
+        array = pc.if_else(pc.equal(lengths, 0), pa.scalar(None, array.type), array)
+        empty = either(empty, null_mask(array))
+    for form in (array, None) if _read_alike(array) else ():
+        try:
+            trimmed = pc.ascii_trim_whitespace(array) if form is None else form
+            return pc.cast(trimmed, target), empty, None
+        except pa.ArrowInvalid:
+            continue
+    return _parsed_words(array, empty, target, parse)
 
 
-def _real(text: str) -> float | None:
-    """A number; None if it is not one."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def _parsed_words(
+    array: pa.Array,
+    empty: Mask | None,
+    target: pa.DataType,
+    parse: Callable[[bytes], float | None],
+) -> tuple[pa.Array, Mask | None, Mask | None]:
+    """The same, distinct text by distinct text."""
+    texts = array.dictionary_encode()
+    found = [parse(word) for word in as_bytes(texts.dictionary)]
+    unknown = np.array([value is not None and value != value for value in found], dtype=bool)
+    per_unit = 1_000_000 if pa.types.is_timestamp(target) else 1
+    values = [None if value is None or value != value else value * per_unit for value in found]
+    parsed = pa.array(values, type=target).take(texts.indices)
+    if unknown.any():
+        empty = either(empty, unknown.take(plain(texts.indices, 0)) & ~_nulls(array))
+    return parsed, empty, excluding(null_mask(parsed), empty)
 
 
-def _whole(text: str) -> int | None:
-    """A whole number, also written as 12.0; None if it is not one or is beyond every range."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return int(number) if abs(number) < 2.0**62 and number == int(number) else None
-
-
-def _moment(text: str) -> dt.datetime | None:
-    """A date or datetime without a zone; None if it is not one."""
-    try:
-        moment = dt.datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is None else None
+def _read_alike(array: pa.Array) -> bool:
+    """Whether every text is made of bytes that Arrow and the grammar read alike."""
+    _, places, content = array.buffers()
+    if content is None:
+        return False
+    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    ends = np.frombuffer(places, dtype=width)[[array.offset, array.offset + len(array)]]
+    return bool(_ALIKE.take(np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[1]]).all())
 
 
 def as_text(array: pa.Array) -> pa.Array:
-    """A column as the text a file would hold."""
+    """The texts of a column that does not hold numbers; null for types that have none."""
     if is_text(array.type):
         return array
-    if pa.types.is_boolean(array.type):  # as pandas writes them
+    if pa.types.is_boolean(array.type):
         return pc.if_else(array, pa.scalar("True"), pa.scalar("False"))
-    if pa.types.is_floating(array.type):
-        # Integers with gaps arrive from pandas as floats: 3.0 is the value 3.
-        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
-        with contextlib.suppress(pa.ArrowInvalid):
-            array = pc.cast(array, pa.int64())
-    return pc.cast(array, pa.string())
+    kind = array.type
+    if pa.types.is_date(kind):
+        return pc.cast(array, pa.string())
+    if pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+        return pc.replace_substring_regex(pc.cast(array, pa.string()), _TRAILING_ZEROS, r"\1")
+    return pa.nulls(len(array), pa.string())
+
+
+def as_bytes(array: pa.Array) -> list[bytes | None]:
+    """The texts of a column as Python holds bytes."""
+    large = pa.types.is_large_string(array.type)
+    held: list[bytes | None] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
+    return held
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def plain(array: pa.Array, instead: float) -> NDArray[Any]:
@@ -175,8 +270,10 @@ def plain(array: pa.Array, instead: float) -> NDArray[Any]:
 
 def null_mask(array: pa.Array) -> Mask | None:
     """Which cells are null; None if none is."""
-    if array.null_count == 0:
-        return None
+    return None if array.null_count == 0 else _nulls(array)
+
+
+def _nulls(array: pa.Array) -> Mask:
     mask: Mask = array.is_null().to_numpy(zero_copy_only=False)
     return mask
 

@@ -1,5 +1,11 @@
 """From a column of values to codes, without a Python loop over the rows.
 
+The code of a cell is a function of that cell and the schema: no other cell of the column, of the
+batch or of the file has a part in it, nor whether the rows come at once or in chunks, from a file,
+a database or a data frame. So two tables that differ in one raw row have codes that differ in that
+row only, which is what the sensitivities of docs/privacy.md rest on. What a cell means to each kind
+of attribute is written down in `common.schema.words`.
+
 Every column goes through Arrow, which reads pandas and numpy memory in place and hashes strings
 fast; whole numbers go through a lookup table; a dictionary-encoded (categorical) column is encoded
 once per distinct value.
@@ -25,9 +31,11 @@ from common.schema.codes import CodeColumn, code_dtype
 from common.schema.columns import (
     Mask,
     arrow_column,
+    as_bytes,
     as_text,
     either,
     excluding,
+    is_number,
     is_text,
     null_mask,
     plain,
@@ -35,12 +43,9 @@ from common.schema.columns import (
     whole_numbers,
 )
 from common.schema.refusals import RowNumbers, empty_cells, outside_cells
+from common.schema.words import boolean, number
 
 _TABLE_LIMIT = 1 << 16  # listed integers spread over less than this are looked up
-_BOOLEAN_WORDS = {
-    **dict.fromkeys(("false", "f", "no", "n", "0", "0.0"), 0),
-    **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ def encode_column(
 
 def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
     """The codes of an array, before the schema's word on empty cells and cells outside."""
+    array = arrow_column(array)
     if pa.types.is_null(array.type):
         nothing = np.zeros(len(array), dtype=np.uint8)
         return Encoded(nothing, empty=np.ones(len(array), dtype=bool))
@@ -86,7 +92,7 @@ def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
     elif attribute.kind == "boolean":
         encoded = _encode_booleans(array, empty)
     elif attribute.domain.textual:
-        encoded = _encode_words(attribute.domain, as_text(array), empty)
+        encoded = _encode_words(attribute.domain, array, empty)
     else:
         encoded = _encode_integers(attribute.domain, array, empty)
     if encoded.outside is None or not is_text(array.type):
@@ -111,10 +117,47 @@ def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encod
 
 
 def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
-    found = pc.index_in(array, value_set=pa.array(domain.values, type=array.type))
-    codes = plain(found, 0)
-    unknown = null_mask(found)
-    return Encoded(codes.astype(code_dtype(domain.count)), empty, excluding(unknown, empty))
+    if is_number(array.type):
+        return _encode_numbers(domain, array, empty)
+    texts = as_text(array)
+    found = pc.index_in(texts, value_set=pa.array(domain.values, type=texts.type))
+    unknown = excluding(null_mask(found), null_mask(texts))
+    if unknown is not None and domain.by_number and unknown.any():
+        found = _same_numbers(domain, texts, found, unknown)
+    codes = plain(found, 0).astype(code_dtype(domain.count))
+    return Encoded(codes, empty, excluding(null_mask(found), empty))
+
+
+def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array, unknown: Mask) -> pa.Array:
+    """The places of texts that are not listed, but are another text of a listed number."""
+    rest = texts.filter(pa.array(unknown)).dictionary_encode()
+    numbers = [number(word) for word in as_bytes(rest.dictionary) if word is not None]
+    places = [None if each is None else domain.by_number.get(each) for each in numbers]
+    return pc.replace_with_mask(
+        found, pa.array(unknown), pa.array(places, type=found.type).take(rest.indices)
+    )
+
+
+def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
+    """The codes of numbers among texts: of the listed text that is the number."""
+    numbers: NDArray[Any]
+    if pa.types.is_integer(array.type):
+        numbers = plain(array, 0)
+        limits = np.iinfo(numbers.dtype)
+        fits = {n: code for n, code in domain.by_number.items() if limits.min <= n <= limits.max}
+        keys = {n: code for n, code in fits.items() if isinstance(n, int)}
+    else:
+        numbers, empty, _ = real_numbers(array, empty)
+        keys = {float(n): code for n, code in domain.by_number.items() if float(n) == n}
+    found = np.full(len(numbers), domain.count, dtype=np.int32)
+    if keys:
+        values = np.array(sorted(keys), dtype=numbers.dtype)
+        codes = np.array([keys[n] for n in sorted(keys)], dtype=np.int32)
+        nearest = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
+        found = np.where(values.take(nearest) == numbers, codes.take(nearest), domain.count)
+    unknown = found == domain.count
+    codes = np.where(unknown, 0, found).astype(code_dtype(domain.count))
+    return Encoded(codes, empty, excluding(unknown, empty))
 
 
 def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
@@ -123,9 +166,12 @@ def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
             array.fill_null(pa.scalar(value=False)).to_numpy(zero_copy_only=False).view(np.uint8)
         )
         return Encoded(codes, empty)
+    if is_number(array.type):
+        numbers, empty, _ = real_numbers(array, empty)
+        return Encoded(numbers == 1, empty, excluding((numbers != 0) & (numbers != 1), empty))
     text = as_text(array).dictionary_encode()
-    words = [_BOOLEAN_WORDS.get(word.strip().lower(), -1) for word in text.dictionary.to_pylist()]
-    codes = np.array([*words, -1], dtype=np.int8).take(
+    words = [-1 if word is None else boolean(word) for word in as_bytes(text.dictionary)]
+    codes = np.array([*(-1 if w is None else w for w in words), -1], dtype=np.int8).take(
         text.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
     )
     return Encoded(np.maximum(codes, 0).view(np.uint8), empty, excluding(codes < 0, empty))

@@ -107,7 +107,7 @@ def infer(table: pd.DataFrame | pa.Table) -> Proposal:
     for position, name in enumerate(names):
         column = table[position] if isinstance(table, pa.Table) else table.iloc[:, position]
         remarks: list[str] = []
-        proposed = _propose(name, arrow_column(column), remarks)
+        proposed = _propose(name, _typed(column), remarks)
         if isinstance(proposed, Attribute):
             attributes.append(proposed)
         else:
@@ -117,6 +117,14 @@ def infer(table: pd.DataFrame | pa.Table) -> Proposal:
     if not attributes:
         raise InputError(f"no column can be an attribute: {'; '.join(notes)}")
     return Proposal(Schema(tuple(attributes), tuple(ignore)), tuple(notes))
+
+
+def _typed(column: object) -> pa.Array:
+    """The column in the type that all its cells are of: a draft may look at all of them."""
+    if not isinstance(column, pa.ChunkedArray | pa.Array):
+        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            column = pa.array(column, from_pandas=True)
+    return arrow_column(column)
 
 
 def _propose(name: str, array: pa.Array, notes: list[str]) -> Attribute | _Leave:
@@ -137,6 +145,8 @@ def _propose(name: str, array: pa.Array, notes: list[str]) -> Attribute | _Leave
         return _Leave("every row has the same value")
     try:
         return propose(_Column(name, array, missing), notes)
+    except UnicodeDecodeError:
+        return _Leave("its texts are not UTF-8")
     except InputError as error:
         return _Leave(str(error))
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.compilation import compiled
-from common.errors import InputError
 from common.schema.attribute import Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn
@@ -58,10 +57,9 @@ class QuickColumn:
         """The codes of a column; None if the encoder has to look at it."""
         if pa.types.is_dictionary(array.type):
             values = _values(array.indices)
-            table = self._word_table(array.dictionary)
-            if values is None or table is None:
+            if values is None:
                 return None
-            return self._looked_up(values, 0, table, array.indices)
+            return self._looked_up(values, 0, self._word_table(array.dictionary), array.indices)
         domain = self._attribute.domain
         if isinstance(domain, Binning) and not domain.whole:
             values = _values(array)
@@ -86,14 +84,11 @@ class QuickColumn:
         divisor = SECONDS[array.type.unit] * (86_400 if kind == "date" else 1)
         return ticks if ticks is None or divisor == 1 else ticks // divisor
 
-    def _word_table(self, words: pa.Array) -> NDArray[np.uint32] | None:
+    def _word_table(self, words: pa.Array) -> NDArray[np.uint32]:
         known = self._words
         if known is not None and known[0].equals(words):
             return known[1]
-        try:
-            codes = self._settled(encode_array(self._attribute, words))
-        except InputError:  # not a type for this attribute
-            return None
+        codes = self._settled(encode_array(self._attribute, words))
         table = _with_ends(codes, REFUSED, REFUSED)
         if len(words) < _TABLE_LIMIT:
             self._words = (words, table)

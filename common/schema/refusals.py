@@ -6,6 +6,7 @@ The messages show cells of the table: they are for the owner's own terminal, and
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,13 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from common.errors import InputError
-from common.schema.attribute import Attribute
+from common.schema.attribute import Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.columns import Mask
+from common.schema.words import number
 
 RowNumbers = Callable[[Sequence[int]], Sequence[int]]
 
 SHOWN = 5  # offending cells named in an error
+_ZONE = re.compile(r":[0-9.]+(?:Z|[+-][0-9]{2}:?[0-9]{2})'?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,13 @@ def outside_cells(
 ) -> InputError:
     """The refusal of cells outside the domain."""
     first = np.flatnonzero(mask)[:SHOWN].tolist()
-    cells = [
-        f"row {number:,}: {_shown(array[position].as_py())}"
-        for position, number in zip(first, row_numbers(first), strict=True)
-    ]
+    shown = [_shown(attribute, array[position]) for position in first]
+    cells = [f"row {row:,}: {cell}" for cell, row in zip(shown, row_numbers(first), strict=True)]
+    if attribute.kind in ("date", "datetime") and any(map(_ZONE.search, shown)):
+        return InputError(
+            f"{_cells(mask)} of a time zone: {'; '.join(cells)}{_more(mask)}. The schema's dates "
+            "have none: convert the column to the agreed zone, then drop the zone"
+        )
     if isinstance(attribute.domain, Binning):
         remedy = "other = true (a category of its own) or clip = true (the nearest end)"
     else:
@@ -77,9 +83,21 @@ def describe(attribute: Attribute) -> str:
     return f"{{{listed}, ... {len(values)} values}}" if len(values) > 8 else f"{{{listed}}}"
 
 
-def _shown(value: object) -> str:
+def _shown(attribute: Attribute, cell: pa.Scalar) -> str:
+    """A cell of any type; numbers are shown without quotation marks, wherever they are from."""
+    try:
+        value = cell.as_py()
+    except (UnicodeDecodeError, ValueError, OverflowError):  # not UTF-8; a moment beyond the years
+        value = cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else cell.value
+    textual = isinstance(attribute.domain, Listed) and attribute.domain.textual
     if isinstance(value, dt.date):
         return str(value)
+    if (
+        isinstance(value, str)
+        and not textual
+        and number(value.encode(errors="replace")) is not None
+    ):
+        return value.strip()
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -1,18 +1,25 @@
 """Reading CSV and Parquet files, with errors that point into the file.
 
 A CSV file is UTF-8, has a header, and marks a missing value by an empty cell ("NA" is a value like
-any other). Only the delimiter is guessed, from the header, where nobody names it. With a schema,
-its columns are read in the schema's types, which is fast and small; if a cell does not fit,
-everything is read as text, and encoding says which cell it was. Row numbers of a CSV are the line
-numbers an editor shows; rows of a Parquet file count from 1.
+any other). Only the delimiter is guessed, from the header, where none is given. With a schema,
+cells are read as text, and the encoder says what each one means: no type is guessed from the cells
+of a column. Row numbers of a CSV are the line numbers an editor shows; rows of a Parquet file
+count from 1.
+
+The rows of a CSV file are its lines. A cell that begins with a quotation mark ends at the mark that
+closes it, and may hold delimiters and line breaks; a mark inside of a cell that does not begin with
+one is a character like any other. An empty line is no row, except in a file of one column: there it
+is a row whose cell is empty. So a row that is replaced by another one, written by the same rules,
+changes no other row.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import itertools
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +42,10 @@ if TYPE_CHECKING:
 _PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-TEXT = pa.dictionary(pa.int32(), pa.string())
+TEXT = pa.string()
+REPEATED_TEXT = pa.dictionary(pa.int32(), pa.string())
+_MOST_DISTINCT = 1 << 12  # whole numbers of a wider range are not worth a dictionary
+csv.field_size_limit(1 << 30)  # a long cell is a cell
 
 
 @dataclass(frozen=True)
@@ -46,11 +56,13 @@ class TableFile:
         path: the file.
         data: the columns that were read.
         delimiter: of a CSV file; None for Parquet.
+        guessed: whether the types of the columns were guessed from the cells.
     """
 
     path: Path
     data: pa.Table
     delimiter: str | None
+    guessed: bool = False
 
     def row_numbers(self, positions: Sequence[int]) -> list[int]:
         """The rows at these positions, as the user finds them in the file."""
@@ -60,6 +72,8 @@ class TableFile:
 
     def encode(self, schema: Schema) -> Codes:
         """The table as codes; errors name the file and the row."""
+        if self.guessed:
+            return read_table(self.path, schema, delimiter=self.delimiter).encode(schema)
         return schema.encode(self.data, where=str(self.path), row_numbers=self.row_numbers)
 
     def template(self) -> pd.DataFrame:
@@ -115,28 +129,26 @@ def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
 def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
     names = header(path, schema, delimiter)
     wanted = names if schema is None else [name for name in names if name in schema.names]
-    types = {} if schema is None else {a.name: arrow_type(a) for a in schema.attributes}
     try:
-        try:
-            data = _parse_csv(path, delimiter, wanted, types)
-            if schema is None:
-                data = _codes_as_text(data, path, delimiter)
-        except pa.ArrowInvalid:
-            data = _parse_csv(path, delimiter, wanted, dict.fromkeys(wanted, TEXT))
+        if schema is None:
+            data = _parse_csv(path, delimiter, names, wanted, {})
+            data = _codes_as_text(data, path, delimiter, names)
+        else:
+            data = _parse_csv(path, delimiter, names, wanted, text_types(schema))
     except pa.ArrowInvalid as error:
         diagnose(path, delimiter, len(names))
         raise InputError(f"{path}: not a readable CSV file: {error}") from None
     if any(pa.types.is_binary(field.type) for field in data.schema) or odd_quotes(path):
         diagnose(path, delimiter, len(names))
-    return _nonempty(TableFile(path, data, delimiter))
+    return _nonempty(TableFile(path, data, delimiter, guessed=schema is None))
 
 
-def _codes_as_text(data: pa.Table, path: Path, delimiter: str) -> pa.Table:
+def _codes_as_text(data: pa.Table, path: Path, delimiter: str, names: list[str]) -> pa.Table:
     """Columns of digits that begin with a zero are codes (01067), not numbers: read as text."""
     whole = [field.name for field in data.schema if pa.types.is_integer(field.type)]
     if not whole:
         return data
-    texts = _parse_csv(path, delimiter, whole, dict.fromkeys(whole, TEXT))
+    texts = _parse_csv(path, delimiter, names, whole, dict.fromkeys(whole, REPEATED_TEXT))
     for name in whole:
         values = pa.array(texts[name].combine_chunks().dictionary)
         if pc.any(pc.match_substring_regex(values, "^0[0-9]")).as_py():
@@ -146,28 +158,57 @@ def _codes_as_text(data: pa.Table, path: Path, delimiter: str) -> pa.Table:
 
 
 def _parse_csv(
-    path: Path, delimiter: str, wanted: list[str], types: dict[str, pa.DataType]
+    path: Path,
+    delimiter: str,
+    names: list[str],
+    wanted: list[str],
+    types: Mapping[str, pa.DataType],
 ) -> pa.Table:
     return pyarrow.csv.read_csv(
         path,
-        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            include_columns=wanted,
-            column_types=types,
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=True,
-        ),
+        read_options=read_options(path, delimiter, names),
+        parse_options=parse_options(delimiter, names),
+        convert_options=convert_options(wanted, types),
     )
 
 
-def arrow_type(attribute: Attribute) -> pa.DataType:
-    """The type to read an attribute in: the one that the encoder is fastest with."""
-    if isinstance(attribute.domain, Listed):
-        textual = attribute.domain.textual or attribute.kind == "boolean"
-        return TEXT if textual else pa.int64()
-    types = {"integer": pa.int64(), "real": pa.float64(), "date": pa.date32()}
-    return types.get(attribute.kind, pa.timestamp("us"))
+def read_options(path: Path, delimiter: str, names: Sequence[str]) -> pyarrow.csv.ReadOptions:
+    """Begin at the header: Arrow skips empty lines before it only where it skips all of them."""
+    line, _ = next(_bytes_in_records(path, delimiter), (1, []))
+    return pyarrow.csv.ReadOptions(skip_rows=line - 1 if len(names) == 1 else 0)
+
+
+def parse_options(delimiter: str, names: Sequence[str]) -> pyarrow.csv.ParseOptions:
+    """How a file of these columns is cut into cells."""
+    return pyarrow.csv.ParseOptions(
+        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1
+    )
+
+
+def convert_options(
+    wanted: Sequence[str], types: Mapping[str, pa.DataType], *, check_utf8: bool = True
+) -> pyarrow.csv.ConvertOptions:
+    """The columns to read, and their types; an empty cell is null in each of them."""
+    return pyarrow.csv.ConvertOptions(
+        include_columns=list(wanted),
+        column_types={name: types[name] for name in wanted if name in types},
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+        check_utf8=check_utf8,
+    )
+
+
+def text_types(schema: Schema) -> dict[str, pa.DataType]:
+    """Text for every attribute, in the layout that the encoder is fastest with."""
+    return {a.name: REPEATED_TEXT if _repeats(a) else TEXT for a in schema.attributes}
+
+
+def _repeats(attribute: Attribute) -> bool:
+    domain = attribute.domain
+    return isinstance(domain, Listed) or (
+        domain.whole and domain.high - domain.low < _MOST_DISTINCT
+    )
 
 
 def delimiter_in(path: Path, schema: Schema | None) -> str:
@@ -208,27 +249,51 @@ def _has_columns(schema: Schema | None) -> bool:
 
 def _first_record(path: Path, delimiter: str) -> list[str]:
     try:
-        _, names = next(_records(path, delimiter), (1, []))
+        _, names = next(_bytes_in_records(path, delimiter, strict=True), (1, []))
+        return [name.encode("latin-1").decode("utf-8") for name in names]
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
     except csv.Error as error:
         raise InputError(f"{path}: the header cannot be read: {error}") from None
-    return names
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file with the line each starts on, slowly: for headers and errors."""
+    """The records of a CSV file with the line each starts on, slowly: for errors."""
+    for line, record in _bytes_in_records(path, delimiter, strict=True):
+        yield line, [cell.encode("latin-1").decode("utf-8") for cell in record]
+
+
+def bare_records(path: Path, delimiter: str) -> Iterator[list[str]]:
+    """The records after the header, slowly, whatever bytes they hold: one character a byte.
+
+    Cut as Arrow cuts them, but rows need not be equally long, nor short.
+    """
+    records = _bytes_in_records(path, delimiter)
+    next(records)
+    for _, record in records:
+        yield record
+
+
+def _bytes_in_records(
+    path: Path, delimiter: str, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """All records, one character a byte, with the line each starts on."""
     with pa.input_stream(str(path)) as stream:
-        reader = csv.reader(
-            io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""),
-            delimiter=delimiter,
-            strict=True,
-        )
-        line = 1
+        reader = csv.reader(_lines(stream), delimiter=delimiter, strict=strict)
+        line, width = 1, 0
         for record in reader:
-            if record:  # an empty line is no record
-                yield line, record
+            if record or width == 1:  # else an empty line, which is no record
+                yield line, record or [""]
+                width = width or len(record)
             line = reader.line_num + 1
+
+
+def _lines(stream: pa.NativeFile) -> Iterator[str]:
+    """The lines, one character a byte, without the mark that some programs write first."""
+    lines = io.TextIOWrapper(stream, encoding="latin-1", newline="")
+    for line in itertools.islice(lines, 1):
+        yield line.removeprefix("\xef\xbb\xbf")
+    yield from lines
 
 
 def line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[int]:
@@ -292,6 +357,18 @@ def odd_quotes(path: Path) -> bool:
         blocks = iter(lambda: stream.read(1 << 20), b"")
         marks = sum(int(block.count(b'"')) for block in blocks)
     return marks % 2 == 1
+
+
+def ends_in_quotes(path: Path, delimiter: str) -> bool:
+    """Whether the file ends inside of a cell: a quotation mark opened it, and none closes it."""
+    if not odd_quotes(path):
+        return False
+    mark = "the end"
+    with pa.input_stream(str(path)) as stream:
+        lines = itertools.chain(_lines(stream), ["\n", mark])
+        records = csv.reader(lines, delimiter=delimiter)
+        (last,) = deque(records, maxlen=1)
+    return bool(last != mark.split(delimiter))
 
 
 def _nonempty(table: TableFile) -> TableFile:

@@ -7,6 +7,7 @@ missing value, and nothing else is guessed.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from party.sources.parts import Columns, Part, parts_of_stream
 _BLOCK_BYTES = 1 << 22
 _PART_ROWS = 1 << 19  # small row groups are read several at a time: opening a file takes time
 _BATCH_ROWS = 1 << 16  # values of a column that are decoded and encoded before they leave the cache
+_SLOW_ROWS = 1 << 12
 _NOTHING = pa.nulls(0)
 
 
@@ -65,11 +67,15 @@ class _File:
 
 
 class CsvReader(_File):
-    """A CSV file, a block of text at a time.
+    """A CSV file, a block of text at a time; every cell is read as text.
+
+    A file whose rows are not equally long, or longer than a block, is read by Python, which cuts it
+    as Arrow does: a short row then has empty cells, a long one loses what is beyond the header.
+    That is for a schema that refuses nothing; under any other such a file is refused.
 
     Args:
         path: `.gz` is decompressed.
-        schema: the columns to expect, and the types to try.
+        schema: the columns to expect; None for all there are, to see whether they can be read.
         delimiter: between cells; None for the one that the header has.
         as_of: the date the data is of, if not the day the file was written.
     """
@@ -77,61 +83,91 @@ class CsvReader(_File):
     def __init__(
         self,
         path: Path,
-        schema: Schema,
+        schema: Schema | None,
         *,
         delimiter: str | None = None,
         as_of: dt.date | None = None,
     ) -> None:
         super().__init__(path, as_of)
-        self._delimiter = delimiter or rules.delimiter_in(path, schema)
-        self._width = len(rules.header(path, schema, self._delimiter))
-        if rules.odd_quotes(path):
-            rules.diagnose(path, self._delimiter, self._width)
-        self._types = {a.name: rules.arrow_type(a) for a in schema.attributes}
+        self._strict = schema is not None and not schema.forgiving
+        self._slow = False
+        try:
+            self._delimiter = delimiter or rules.delimiter_in(path, schema)
+            self._names = rules.header(path, schema, self._delimiter)
+            self._check_quotes()
+        except OSError as error:
+            raise self._unreadable(error) from None
+        self._types = dict.fromkeys(self._names, rules.TEXT)
+        self._types |= {} if schema is None else rules.text_types(schema)
+
+    def _check_quotes(self) -> None:
+        if self._strict and rules.odd_quotes(self._path):
+            rules.diagnose(self._path, self._delimiter, len(self._names))
+        if rules.ends_in_quotes(self._path, self._delimiter):
+            raise InputError(
+                f"{self._path}: the file ends inside of a cell. "
+                "Close the quotation mark that opens the cell"
+            )
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the columns of the file."""
+        return self._names
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
-        return parts_of_stream(self._batches(names))
+        return parts_of_stream(self._slowly(names) if self._slow else self._batches(names))
 
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
+            options = rules.read_options(self._path, self._delimiter, self._names)
+            options.block_size = _BLOCK_BYTES
             reader = pyarrow.csv.open_csv(
                 self._path,
-                read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES),
-                parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=self._delimiter, newlines_in_values=True
-                ),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    include_columns=list(names),
-                    column_types={name: self._types[name] for name in names},
-                    null_values=[""],
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=True,
-                ),
+                read_options=options,
+                parse_options=rules.parse_options(self._delimiter, self._names),
+                convert_options=rules.convert_options(names, self._types, check_utf8=self._strict),
             )
             with reader:
                 yield from reader
         except OSError as error:
-            raise InputError(f"{self._path}: cannot be read: {error}") from None
+            raise self._unreadable(error) from None
 
-    def read_as_text(self) -> bool:
-        """Read every cell as text, so that the encoder can say which one does not fit."""
-        text = dict.fromkeys(self._types, rules.TEXT)
-        changed = text != self._types
-        self._types = text
+    def _slowly(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same cells, row by row."""
+        places = [self._names.index(name) for name in names]
+        records = rules.bare_records(self._path, self._delimiter)
+        try:
+            while rows := list(itertools.islice(records, _SLOW_ROWS)):
+                cells = [[_cell(row, place) for row in rows] for place in places]
+                columns = [pa.array(each, type=pa.binary()).view(pa.string()) for each in cells]
+                yield pa.RecordBatch.from_arrays(columns, names=list(names))
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def read_slowly(self) -> bool:
+        """From now on read the file row by row; refuses it if it is strict and has bad rows."""
+        if self._strict:
+            rules.diagnose(self._path, self._delimiter, len(self._names))
+        changed = not self._slow
+        self._slow = True
         return changed
 
+    def _unreadable(self, error: OSError) -> InputError:
+        return InputError(f"{self._path}: cannot be read: {error}")
+
     def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """What is wrong with the file; a ragged row or a foreign encoding is named."""
-        try:
-            rules.diagnose(self._path, self._delimiter, self._width)
-        except InputError as diagnosis:
-            return diagnosis
+        """Arrow's words."""
         return InputError(f"{self._path}: not a readable CSV file: {error}")
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
         """The lines an editor shows."""
         return rules.line_numbers(self._path, self._delimiter, positions)
+
+
+def _cell(row: list[str], place: int) -> bytes | None:
+    """A cell of a row that may be too short; None if it is empty."""
+    return row[place].encode("latin-1") or None if place < len(row) else None
 
 
 class ParquetReader(_File):
@@ -141,14 +177,21 @@ class ParquetReader(_File):
     it: the encoder then looks at every distinct value once.
     """
 
-    def __init__(self, path: Path, schema: Schema, *, as_of: dt.date | None = None) -> None:
+    def __init__(self, path: Path, schema: Schema | None, *, as_of: dt.date | None = None) -> None:
         super().__init__(path, as_of)
         try:
             layout = pyarrow.parquet.read_schema(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from None
-        schema.check_columns(layout.names, where=str(path))
+        self._names = layout.names
+        if schema is not None:
+            schema.check_columns(layout.names, where=str(path))
         self._text = [field.name for field in layout if is_text(field.type)]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the columns of the file."""
+        return self._names
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
@@ -194,8 +237,8 @@ class ParquetReader(_File):
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def read_as_text(self) -> bool:
-        """A Parquet file knows its own types."""
+    def read_slowly(self) -> bool:
+        """There is one way to read a Parquet file."""
         return False
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:

@@ -8,7 +8,7 @@ told by a fingerprint that the database computes itself, in the same transaction
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -68,24 +68,18 @@ def counted(
     return count(codes, [range(len(attributes))], weights)[0]
 
 
-def group_statement(kind: str, query: str, names: Sequence[str], texts: set[str]) -> str:
-    """The groups of a query's rows by some of its columns."""
-    keys = [_quoted(name) for name in names]
-    if kind == "postgresql":  # a collation may take different texts for equal
-        keys = [
-            f'{key}::text COLLATE "C"' if name in texts else key
-            for key, name in zip(keys, names, strict=True)
-        ]
-    shown = ", ".join(f"{key} AS {_quoted(name)}" for key, name in zip(keys, names, strict=True))
+def group_statement(query: str, keys: Mapping[str, str]) -> str:
+    """The groups of a query's rows by expressions, each under its name."""
+    shown = ", ".join(f"{key} AS {quoted(name)}" for name, key in keys.items())
     return (
-        f"SELECT {shown}, CAST(count(*) AS bigint) AS {_quoted(COUNT)} "  # noqa: S608  # the owner's own query
-        f"FROM ({query}) AS source GROUP BY {', '.join(str(n + 1) for n in range(len(names)))}"
+        f"SELECT {shown}, CAST(count(*) AS bigint) AS {quoted(COUNT)} "  # noqa: S608  # the owner's own query
+        f"FROM ({query}) AS source GROUP BY {', '.join(str(n + 1) for n in range(len(keys)))}"
     )
 
 
 def fingerprint_statement(kind: str, query: str, names: Sequence[str]) -> str:
     """The number of rows and two sums of hashes of them, as text, in whatever order they are."""
-    row = ", ".join(_quoted(name) for name in names)
+    row = ", ".join(quoted(name) for name in names)
     if kind == "postgresql":
         hashes = [f"hashtextextended(ROW({row})::text, {seed})::numeric" for seed in (1, 2)]
     else:
@@ -94,5 +88,6 @@ def fingerprint_statement(kind: str, query: str, names: Sequence[str]) -> str:
     return f"SELECT CAST(count(*) AS varchar), {sums} FROM ({query}) AS source"  # noqa: S608  # the owner's own query
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'

@@ -34,7 +34,7 @@ from typing import Any
 from common.errors import InputError
 from common.schema import Schema
 from party.sources.files import CsvReader, ParquetReader
-from party.sources.source import HELD_BYTES, Source, TableReader, TableSource
+from party.sources.source import HELD_BYTES, Source, TableReader, TableSource, check_readable
 
 _FILES = ("csv", "parquet")
 _FILE_DATABASES = ("sqlite", "duckdb")
@@ -124,12 +124,20 @@ class SourceSettings:
             )
 
     def check_readable(self) -> None:
-        """Look whether there is a table to be read, whatever a study asks of it.
+        """Read the whole source once, without reference to a study.
+
+        What is refused here is refused whatever a study asks for: a table that cannot be read at
+        all. A source that passes gives codes to every study whose columns it has.
 
         Raises:
-            InputError: naming what is wrong.
+            InputError: naming what cannot be read, for the owner's terminal.
         """
-        self.check()
+        if self.kind == "spark":
+            from party.sources.spark import check_table, start_session, table_of
+
+            check_table(start_session(self.master), table_of(self.address, self.query), self._where)
+        else:
+            check_readable(self._reader(None))
 
     def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> Source:
         """The source, read once.
@@ -148,11 +156,15 @@ class SourceSettings:
             start_session(self.master),
             table_of(self.address, self.query),
             schema,
-            where=f"spark: {self.query or self.address}",
+            where=self._where,
             as_of=self.as_of,
         )
 
-    def _reader(self, schema: Schema) -> TableReader:
+    @property
+    def _where(self) -> str:
+        return f"spark: {self.query or self.address}"
+
+    def _reader(self, schema: Schema | None) -> TableReader:
         if self.kind == "csv":
             return CsvReader(Path(self.address), schema, delimiter=self.delimiter, as_of=self.as_of)
         if self.kind == "parquet":

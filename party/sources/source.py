@@ -10,11 +10,12 @@ the request is refused before its counts are used for anything.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from party.sources.grouping import Grouping, counted, is_cheaper
 from party.sources.parts import Part, encoded
 
 HELD_BYTES = 1 << 28
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,10 @@ class TableReader(Protocol):
     def as_of(self) -> dt.date | None:
         """The date the data is of, if it is known."""
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Of all columns there are."""
+
     def mark(self) -> str | None:
         """Something cheap that changes whenever the table does; None if there is no such thing."""
 
@@ -95,18 +101,60 @@ class TableReader(Protocol):
 
         Raises:
             InputError: the place cannot be read.
-            pyarrow.ArrowInvalid: cells are not of their columns' types; see `read_as_text`. Both
-                may come from a part as well.
+            pyarrow.ArrowInvalid: it cannot be read in this way; see `read_slowly`. Both may come
+                from a part as well.
         """
 
-    def read_as_text(self) -> bool:
-        """From now on leave the types of cells to the schema; false if nothing changes by that."""
+    def read_slowly(self) -> bool:
+        """From now on read the same cells in a way that takes more; False if there is none.
+
+        Raises:
+            InputError: the schema is strict, and the rows are not those of a table.
+        """
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         """What is wrong with a table that cannot be parsed."""
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
         """Rows as their owner finds them, for errors."""
+
+
+def check_readable(reader: TableReader) -> None:
+    """Read every column once, and look at nothing.
+
+    Raises:
+        InputError: the table cannot be read, or has no rows, or two columns of the same name.
+    """
+    twice = [name for name, times in Counter(reader.names).items() if times > 1]
+    if twice:
+        raise InputError(f"{reader.where}: duplicate column {twice[0]!r}; names are unique")
+    if _in_some_way(reader, lambda: sum(map(_rows_of, reader.parts(reader.names)))) == 0:
+        raise InputError(f"{reader.where}: the table has no rows")
+
+
+def _rows_of(part: Part) -> int:
+    rows = 0
+    for piece in part.read():
+        if isinstance(piece, pa.Table):
+            rows += piece.num_rows
+            continue
+        rows += piece.rows
+        for column in piece.pieces:
+            deque(column, maxlen=0)
+    return rows
+
+
+def _in_some_way(reader: TableReader, read: Callable[[], _Read]) -> _Read:
+    """What reading gives, slowly if it has to be."""
+    try:
+        try:
+            return read()
+        except pa.ArrowInvalid:
+            if not reader.read_slowly():
+                raise
+            return read()
+    except pa.ArrowInvalid as error:
+        raise reader.explain(error) from None
 
 
 class TableSource:
@@ -129,15 +177,7 @@ class TableSource:
         self._everything = tuple(range(len(schema.attributes)))
         self._held: Codes | None = None
         self._fingerprint: str | None = None  # of a database that can count, once it is known
-        try:
-            self._open(held_bytes)
-        except pa.ArrowInvalid as error:
-            if not reader.read_as_text():
-                raise reader.explain(error) from None
-            try:
-                self._open(held_bytes)
-            except pa.ArrowInvalid as second:
-                raise reader.explain(second) from None
+        _in_some_way(reader, lambda: self._open(held_bytes))
 
     def _open(self, held_bytes: int) -> None:
         """Read everything once: take the snapshot, and hold the codes while they fit."""

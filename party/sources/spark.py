@@ -19,7 +19,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -181,15 +181,34 @@ class SparkSource:
                 "different tables protect neither. Restore the data as it was, or give the study up"
             )
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
+    def _reading(self) -> AbstractContextManager[None]:
+        return _reading(self._where)
 
-        try:
-            yield
-        except (PySparkException, Py4JError) as error:
-            raise InputError(f"{self._where}: {_first_line(error)}") from None
+
+@contextmanager
+def _reading(where: str) -> Iterator[None]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise InputError(f"{where}: {_first_line(error)}") from None
+
+
+def check_table(
+    session: SparkSession, table: Callable[[SparkSession], DataFrame], where: str
+) -> None:
+    """Read every column of a table once, and look at nothing.
+
+    Raises:
+        InputError: it cannot be read, or has no rows.
+    """
+    with _reading(where), quiet():
+        frame = table(session)
+        frame.write.format("noop").mode("overwrite").save()
+        if frame.isEmpty():
+            raise InputError(f"{where}: the table has no rows")
 
 
 def table_of(path: str = "", query: str = "") -> Callable[[SparkSession], DataFrame]:

@@ -4,6 +4,12 @@ ADBC gives the result of a query as a stream of Arrow batches, without a Python 
 PostgreSQL by COPY in binary form, which the server streams. Nothing is ever written: the session is
 read-only where the database knows such a thing.
 
+What a cell is read as follows from the declared type of its column, never from other cells. SQLite
+has no such types, and a cell of its own storage class in every row: there every cell is read as
+text. Elsewhere numbers, booleans, dates, times and bytes are read as such, and every other type as
+the text that the database makes of it. Rows and groups are read by the same expressions, so a cell
+has the same code in both.
+
 The password of a database never stands in the study, in the settings or on a command line. It comes
 from where libpq looks for it (PGPASSWORD, PGPASSFILE, a service file), or the whole address comes
 from an environment variable or from a file that only its owner can read.
@@ -26,8 +32,8 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.schema import Schema
-from common.schema.columns import is_text
-from party.sources.grouping import Grouping, fingerprint_statement, group_statement
+from common.schema.columns import is_number
+from party.sources.grouping import Grouping, fingerprint_statement, group_statement, quoted
 from party.sources.parts import Part, parts_of_stream
 
 KINDS = ("postgresql", "sqlite", "duckdb")
@@ -36,7 +42,7 @@ KINDS = ("postgresql", "sqlite", "duckdb")
 _PASSWORD = re.compile(r"://[^/@:]*:(?P<user>[^/]+)@|password\s*=\s*(?P<key>'[^']*'|[^&\s]+)")
 _STATEMENT_OPTIONS = {
     "postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 22},
-    "sqlite": {"adbc.sqlite.query.batch_rows": 1 << 16},  # the first batch settles the types
+    "sqlite": {"adbc.sqlite.query.batch_rows": 1 << 16},
     "duckdb": {},
 }
 
@@ -48,7 +54,7 @@ class SqlReader:
         kind: one of `KINDS`.
         address: a libpq URI, or the path of a database file.
         query: a SELECT.
-        schema: the columns to expect.
+        schema: the columns to expect; None for all there are, to see whether they can be read.
         as_of: the date the data is of, if it is known.
     """
 
@@ -57,7 +63,7 @@ class SqlReader:
         kind: str,
         address: str,
         query: str,
-        schema: Schema,
+        schema: Schema | None,
         *,
         as_of: dt.date | None = None,
     ) -> None:
@@ -67,11 +73,18 @@ class SqlReader:
         self._address = address
         self._query = query.strip().rstrip(";")
         self._as_of = as_of
-        self._names = schema.names
         # Asking for no rows tells the names of the columns.
         with self._running(f"SELECT * FROM ({self._query}) AS source LIMIT 0") as rows:  # noqa: S608  # the owner's own query
-            schema.check_columns(rows.schema.names, where=self.where)
-            self._texts = {field.name for field in rows.schema if is_text(field.type)}
+            self._names = rows.schema.names
+            self._cells = {field.name: _expression(kind, field) for field in rows.schema}
+        if schema is not None:
+            schema.check_columns(self._names, where=self.where)
+            self._names = list(schema.names)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the columns that are read."""
+        return self._names
 
     @property
     def where(self) -> str:
@@ -93,7 +106,7 @@ class SqlReader:
         return parts_of_stream(self._batches(names))
 
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        columns = ", ".join(f"{self._cells[name]} AS {quoted(name)}" for name in names)
         with self._running(f"SELECT {columns} FROM ({self._query}) AS source") as rows:  # noqa: S608  # the owner's own query
             try:
                 for batch in rows:
@@ -101,8 +114,8 @@ class SqlReader:
             except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
                 raise self._refused(error) from None
 
-    def read_as_text(self) -> bool:
-        """A database knows its own types."""
+    def read_slowly(self) -> bool:
+        """There is one way to read a query."""
         return False
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
@@ -124,7 +137,10 @@ class SqlReader:
     def groups(self, sets: Sequence[Sequence[str]]) -> tuple[str, list[pa.Table]]:
         """See `Grouping`; everything in one transaction, which sees one state of the table."""
         statement = fingerprint_statement(self._kind, self._query, self._names)
-        statements = [group_statement(self._kind, self._query, n, self._texts) for n in sets]
+        statements = [
+            group_statement(self._query, {name: self._cells[name] for name in names})
+            for names in sets
+        ]
         with self._session() as cursor:
             try:
                 tables = [self._fetched(cursor, each) for each in [statement, *statements]]
@@ -196,7 +212,23 @@ def _connect(kind: str, address: str) -> adbc_driver_manager.dbapi.Connection:
     )
 
 
+def _expression(kind: str, field: pa.Field) -> str:
+    """What is read of a column: something whose type its cells have no part in."""
+    column, held = quoted(field.name), field.type
+    if kind == "sqlite":
+        # All 17 digits of a double; never NULL, or the driver would guess at the type of NULLs.
+        real = (
+            f"CASE typeof({column}) WHEN 'real' THEN printf('%!.17g', {column}) ELSE {column} END"
+        )
+        return f"ifnull(CAST({real} AS TEXT), '')"
+    times = pa.types.is_date(held) or pa.types.is_timestamp(held) or pa.types.is_time(held)
+    simple = pa.types.is_boolean(held) or pa.types.is_binary(held) or pa.types.is_dictionary(held)
+    if is_number(held) or times or simple:
+        return column
+    return f'{column}::text COLLATE "C"'  # a collation or a type may take different texts for equal
+
+
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Columns of the driver's own types (PostgreSQL's numeric) as the text they are stored in."""
+    """Columns of the driver's own types as what they are stored in."""
     columns = [c.storage if isinstance(c, pa.ExtensionArray) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -1,0 +1,232 @@
+"""A cell's code follows from that cell and the schema, whatever is next to it in a data frame."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import InputError
+from common.schema import words
+from common.schema.columns import arrow_column, real_numbers, whole_numbers
+from common.schema.encoder import encode_column
+from tests.cells import (
+    ATTRIBUTES,
+    BEYOND_DOUBLES,
+    DATE,
+    EDGED,
+    EMPTY,
+    LISTED,
+    OBJECTS,
+    PLAIN,
+    SPELLED,
+    TEXTS,
+    TIME,
+    TRUTH,
+    WHOLE,
+    WORDS,
+    schema_of,
+)  # fmt: skip
+
+ANY = "other = true\nmissing = true\n"
+SOME = [WORDS + ANY, SPELLED + ANY, LISTED + ANY, TRUTH + ANY, WHOLE, EDGED, DATE, TIME + ANY]
+CELLS = [cell for group in OBJECTS for cell in group] + EMPTY
+NEXT_TO = [
+    *(group[0] for group in OBJECTS if not isinstance(group[0], str)),
+    *("n/a", "0x1F", "7.5", "2024-01-31", None, ""),
+]
+
+
+def codes_of(attribute, column):
+    return encode_column(attribute, column, where="", row_numbers=lambda rows: rows).tolist()
+
+
+@functools.cache
+def forgiven(text):
+    return schema_of(text, "x").forgiven().attributes[0]
+
+
+def key(cell):
+    return type(cell).__name__, repr(cell)
+
+
+@functools.cache
+def alone(text):
+    """The code of every cell in a table of its own."""
+    attribute = forgiven(text)
+    return {key(c): codes_of(attribute, pd.Series([c], dtype=object))[0] for c in CELLS}
+
+
+def assert_as_alone(column, cells, texts=SOME):
+    array = arrow_column(column)
+    for text in texts:
+        expected = [alone(text)[key(cell)] for cell in cells]
+        assert codes_of(forgiven(text), array) == expected, (text, column.dtype)
+
+
+@pytest.mark.parametrize("group", OBJECTS, ids=lambda group: repr(group[0])[:20])
+def test_no_cell_of_a_data_frame_has_a_part_in_the_code_of_another(group):
+    assert_as_alone(pd.Series(group), group)
+    for turn, other in enumerate(NEXT_TO):
+        cells = [other, *group] if turn % 2 else [*group, other]
+        assert_as_alone(pd.Series(cells), cells)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", OBJECTS, ids=lambda group: repr(group[0])[:20])
+def test_no_pair_of_cells_changes_a_code(group):
+    for cell in group:
+        for other in CELLS:
+            for cells in ([cell, other], [other, cell]):
+                assert_as_alone(pd.Series(cells), cells, ATTRIBUTES)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=8), st.sampled_from(ATTRIBUTES))
+def test_no_mixture_of_cells_changes_a_code(cells, text):
+    for column in (pd.Series(cells), pd.Series(cells, dtype=object)):
+        assert_as_alone(column, cells, [text])
+    assert_as_alone(pd.Series(cells, dtype=object).astype("category"), cells, [text])
+
+
+def test_a_text_that_cannot_be_written_is_outside_and_changes_no_other():
+    attribute = forgiven(WORDS + ANY)
+    assert codes_of(attribute, pd.Series(["a", "\ud800", "1"], dtype=object)) == [0, 7, 1]
+
+
+def test_pandas_rounds_an_integer_next_to_a_float_and_the_code_is_that_of_the_rounded_one():
+    attribute = forgiven(SPELLED + ANY)  # lists 9007199254740993
+    assert codes_of(attribute, pd.Series([BEYOND_DOUBLES])) == [6]
+    rounded = pd.Series([BEYOND_DOUBLES, 0.5])
+    assert rounded[0] == BEYOND_DOUBLES - 1
+    assert codes_of(attribute, rounded)[0] == 7
+
+
+# Arrow's own types.
+
+MOMENTS = [0, 1_706_704_215, -1, 2**55, -(2**55)]
+TYPED = [
+    *((kind, [0, 1, 7, 31, 40]) for kind in (pa.int8(), pa.uint16(), pa.int64(), pa.uint64())),
+    (pa.int64(), [2**62, 2**63 - 1, -(2**63), BEYOND_DOUBLES, 20240131]),
+    (pa.uint64(), [2**63, 2**64 - 1]),
+    *((kind, [1.0, 0.5, -0.0, 0.1, float("nan"), float("inf")]) for kind in (
+        pa.float16(), pa.float32(), pa.float64(),
+    )),
+    (pa.float64(), [12345678901.0, 1e19, -1e19, 9007199254740992.0, 20240131.0]),
+    (pa.decimal128(20, 2), [1, 7, 31, 12345678901]),
+    (pa.bool_(), [True, False]),
+    *((kind, TEXTS[0] + TEXTS[3] + TEXTS[10]) for kind in (
+        pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(),
+        pa.binary_view(),
+    )),
+    (pa.binary(), [b"1", b"\xff", b"7.0", b"a"]),
+    (pa.binary(2), [b"31", b"\xff\xfe", b" 7"]),
+    (pa.time64("us"), [0, 43_200_000_000]),
+    (pa.duration("s"), [0, 1]),
+    (pa.list_(pa.int8()), [[1], []]),
+    (pa.struct([("a", pa.int8())]), [{"a": 1}]),
+    *((pa.timestamp(unit), MOMENTS) for unit in ("s", "us", "ns")),
+    *((pa.timestamp("us", tz=zone), MOMENTS) for zone in ("UTC", "+01:00")),
+    (pa.date32(), [0, 19_753, 2**31 - 1, -(2**31)]),
+    (pa.date64(), [0, 19_753 * 86_400_000]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "cells"), TYPED, ids=lambda item: str(item)[:30])
+def test_no_cell_of_an_arrow_column_has_a_part_in_the_code_of_another(kind, cells):
+    whole = pa.array([*cells, None], type=kind)
+    for text in SOME:
+        schema = schema_of(text, "x").forgiven()
+        wanted = [
+            int(schema.encode(pa.table({"x": whole[at : at + 1]})).columns[0][0])
+            for at in range(len(whole))
+        ]
+        for column in (whole, pa.concat_arrays([whole, whole])[len(whole) :]):
+            for way in (False, True):
+                codes = schema.encode(pa.table({"x": column}), compiled=way)
+                assert codes.columns[0].tolist() == wanted, text
+
+
+# Strict: a cell is refused or has the code that it has when nothing is refused.
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_a_strict_schema_refuses_a_cell_or_gives_it_the_forgiven_code(text):
+    strict = schema_of(text, "x").attributes[0]
+    fine = {"categorical": "1", "date": "2024-01-31", "datetime": "2024-01-31"}
+    other = fine.get(strict.kind, "7" if strict.kind != "boolean" else "1")
+    for cell in (cell for group in TEXTS for cell in group):
+        outcomes = []
+        for cells in ([cell], [cell, other], [other, cell]):
+            try:
+                outcomes.append(codes_of(strict, pa.array(cells))[cells.index(cell)])
+            except InputError:
+                outcomes.append(None)
+        assert set(outcomes) <= {None, codes_of(forgiven(text), pa.array([cell]))[0]}, cell
+        assert len(set(outcomes)) == 1, cell
+
+
+# The grammar, and Arrow's parsers where they are used instead.
+
+FIGURES = st.text(alphabet="0123456789+-.eE \t", max_size=8) | st.integers().map(str)
+DATES = st.from_regex(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{1,2}(:?[0-9]{2}(:?[0-9]{2}([.,][0-9]{0,8})?)?)?)?",
+    fullmatch=True,
+) | st.datetimes().map(lambda moment: moment.isoformat())
+
+
+@settings(max_examples=300)
+@given(st.lists(FIGURES | st.floats(allow_nan=False).map(str), min_size=1, max_size=3))
+def test_arrow_reads_numbers_as_the_grammar_does(texts):
+    for column in (texts, [*texts, "x"]):
+        array = pa.array(column)
+        whole, empty, wrong = whole_numbers("integer", array, None)
+        real, no, not_real = real_numbers(array, None)
+        for at, text in enumerate(texts):
+            absent = wrong is not None and wrong[at]
+            missing = empty is not None and empty[at]
+            found = words.whole(text.encode())
+            assert (None if absent or missing else whole[at]) == found
+            number = words.real(text.encode())
+            absent = (not_real is not None and not_real[at]) or (no is not None and no[at])
+            assert (None if absent else real[at]) == number
+
+
+@settings(max_examples=200)
+@given(DATES)
+def test_arrow_reads_moments_as_the_grammar_does(text):
+    for column in ([text], [text, "x"]):
+        seconds, _, wrong = whole_numbers("datetime", pa.array(column), None)
+        absent = wrong is not None and wrong[0]
+        assert (None if absent else seconds[0]) == words.moment(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("7", 7), ("+7", 7), ("-0", 0), ("-0.0", 0), ("7.0", 7), ("7.", 7), (".5", 0.5),
+        ("1e3", 1000),         (" 7\t", 7), ("007", 7), ("0x1F", None), ("1_000", None), ("٣", None), ("", None),
+        (" ", None),         ("9007199254740993", 9007199254740993), ("9007199254740993.0", 9007199254740992),
+        ("1e400", float("inf")), ("-Infinity", -float("inf")), ("9" * 301, float("inf")),
+        ("1.5", 1.5), ("1,5", None), ("nan(1)", None), ("--7", None), ("1e", None), ("e1", None),
+    ],
+)  # fmt: skip
+def test_what_a_number_is(text, number):
+    assert words.number(text.encode()) == number
+
+
+def test_a_number_that_is_not_listed_is_the_listed_text_of_the_same_number():
+    schema = schema_of(
+        'kind = "categorical"\nvalues = ["1", "1.0", "01067", "0.50"]\nother = true\n', "x"
+    )
+    columns = {
+        "1": [0], "1.0": [1], "1.00": [0], "1067": [2], "1067.0": [2], "0.5": [3], "5e-1": [3],
+        "2": [4], "a": [4],
+    }  # fmt: skip
+    for text, codes in columns.items():
+        assert codes_of(schema.attributes[0], pa.array([text])) == codes
+    for number, code in ((1, 0), (1.0, 0), (1067, 2), (0.5, 3), (np.float32(1), 0), (3, 4)):
+        assert codes_of(schema.attributes[0], pd.Series([number])) == [code]
