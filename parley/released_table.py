@@ -17,7 +17,7 @@ from common.bundle.contents import Contents
 from common.errors import InputError
 from common.schema import Codes, Schema
 from common.schema.codes import concatenate
-from common.schema.tables import TEXT, arrow_type
+from common.schema.tables import convert_options, parse_options
 from parley.streaming import BLOCK_ROWS, KEPT_ROWS
 
 
@@ -63,21 +63,11 @@ def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]
         else:
             batches = pyarrow.csv.open_csv(
                 stream,
-                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                convert_options=_types(schema),
+                parse_options=parse_options(",", schema.names),
+                convert_options=convert_options((), dict.fromkeys(schema.names, pa.string())),
             )
             _check_names(batches.schema.names, name, schema)
         yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-
-
-def _types(schema: Schema) -> pyarrow.csv.ConvertOptions:
-    types = {each.name: arrow_type(each) for each in schema.attributes}
-    return pyarrow.csv.ConvertOptions(
-        column_types={key: pa.string() if kind == TEXT else kind for key, kind in types.items()},
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=True,
-    )
 
 
 def _check_names(columns: list[str], name: str, schema: Schema) -> None:

@@ -54,7 +54,7 @@ TEXTS = [
 
 BEYOND_DOUBLES = 9007199254740993  # pandas rounds it where it is next to a float
 ZONE = dt.timezone(dt.timedelta(hours=1))
-OBJECTS = [
+OBJECTS: list[list[object]] = [
     [1, 7, 31, 0, 40, -2, 20240131],
     [1.0, 7.0, 31.0, 0.0, 20240131.0],
     [12345678901.0, 9007199254740992.0, 1e16, -0.0],

@@ -208,7 +208,8 @@ def _parsed_words(
 ) -> tuple[pa.Array, Mask | None, Mask | None]:
     """The same, distinct text by distinct text."""
     texts = array.dictionary_encode()
-    found = [parse(word) for word in as_bytes(texts.dictionary)]
+    # A dictionary holds no nulls.
+    found = [parse(word) for word in as_bytes(texts.dictionary) if word is not None]
     unknown = np.array([value is not None and value != value for value in found], dtype=bool)
     per_unit = 1_000_000 if pa.types.is_timestamp(target) else 1
     values = [None if value is None or value != value else value * per_unit for value in found]

@@ -141,6 +141,7 @@ def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array, unknown: Mas
 def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
     """The codes of numbers among texts: of the listed text that is the number."""
     numbers: NDArray[Any]
+    keys: dict[Any, int]
     if pa.types.is_integer(array.type):
         numbers = plain(array, 0)
         limits = np.iinfo(numbers.dtype)

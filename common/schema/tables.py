@@ -188,10 +188,10 @@ def parse_options(delimiter: str, names: Sequence[str]) -> pyarrow.csv.ParseOpti
 def convert_options(
     wanted: Sequence[str], types: Mapping[str, pa.DataType], *, check_utf8: bool = True
 ) -> pyarrow.csv.ConvertOptions:
-    """The columns to read, and their types; an empty cell is null in each of them."""
+    """The columns to read (all if none is named), and their types; an empty cell is null."""
     return pyarrow.csv.ConvertOptions(
         include_columns=list(wanted),
-        column_types={name: types[name] for name in wanted if name in types},
+        column_types={name: kind for name, kind in types.items() if not wanted or name in wanted},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=True,

@@ -183,7 +183,7 @@ class ParquetReader(_File):
             layout = pyarrow.parquet.read_schema(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from None
-        self._names = layout.names
+        self._names: list[str] = layout.names
         if schema is not None:
             schema.check_columns(layout.names, where=str(path))
         self._text = [field.name for field in layout if is_text(field.type)]
