@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from common.crypto.blinding import FixedBaseBlinder, Pool, PowerBlinder
-from common.crypto.identity import Identity
-from common.crypto.packing import Packing, noise_bound
-from common.crypto.paillier import Blinder, PrivateKey, PublicKey, generate_key_pair
-from common.crypto.secure_sum import run_secure_sum
-from common.crypto.sum_plan import Aggregation, Noise, SumPlan
+from common.crypto.identities.identity import Identity
+from common.crypto.paillier.blinding import FixedBaseBlinder, Pool, PowerBlinder
+from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey, generate_key_pair
+from common.crypto.paillier.packing import Packing, noise_bound
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
+from common.crypto.sums.secure_sum import run_secure_sum
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import OsRandomSource
 

@@ -25,10 +25,10 @@ import pandas as pd
 import parley
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
+from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Codes, Schema
-from parley.evaluation import marginal_sets, total_variation
-from parley.partition import at_random
-from parley.population import demo_schema_toml, make_population
+from parley.simulation.partition import at_random
+from parley.simulation.population import demo_schema_toml, make_population
 
 RESULTS = Path(__file__).parent / "results" / "forecast.json"
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "4")

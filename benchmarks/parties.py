@@ -28,14 +28,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from common.crypto import mask_graph
-from common.crypto.blinding import FixedBaseBlinder
-from common.crypto.identity import Identity
-from common.crypto.identity import Member as Known
-from common.crypto.masks import PairwiseMasks
-from common.crypto.paillier import PrivateKey, generate_key_pair
-from common.crypto.secure_sum import SumCurator, SumParty
-from common.crypto.sum_plan import (
+from common.crypto.identities.identity import Identity
+from common.crypto.identities.identity import Member as Known
+from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.crypto.paillier.keys import PrivateKey, generate_key_pair
+from common.crypto.sums import mask_graph
+from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.sums.plan import (
     Aggregation,
     ContributionSubmitted,
     Noise,
@@ -43,15 +42,16 @@ from common.crypto.sum_plan import (
     SumMessage,
     SumPlan,
 )
-from common.messages import ToCurator, ToParty, message_bytes
-from common.methods import plan_of
+from common.crypto.sums.secure_sum import SumCurator, SumParty
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
-from common.study import Member, Study
+from common.study.document import Member, Study
+from common.study.messages import ToCurator, ToParty, message_bytes
 from curator.effects import Effect, Send
 from curator.role import CuratorRole
-from parley.in_process import RowsInMemory
-from parley.population import demo_schema_toml, make_population
+from parley.simulation.in_process import RowsInMemory
+from parley.simulation.population import demo_schema_toml, make_population
 from party.effects import ChargeBudget
 from party.role import PartyRole
 

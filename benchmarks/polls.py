@@ -24,19 +24,19 @@ from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.transport import NAMES, clock, make_rings
-from common.crypto.identity_file import load_identity
-from common.crypto.sum_plan import Aggregation
-from common.database import Database
-from common.methods import plan_of
+from common.crypto.identities.files import load_identity
+from common.crypto.sums.plan import Aggregation
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
-from common.study import Member, Study
-from common.wire.credentials import CredentialFiles
+from common.service.database import Database
+from common.study.document import Member, Study
+from common.wire.pki.credentials import CredentialFiles
+from common.wire.pki.keyring import Keyring
 from curator.server.service import CuratorServer
-from curator.store import Store
+from curator.store.store import Store
 from curator.studies import Studies
-from parley.keyring import Keyring
-from parley.population import demo_schema_toml
+from parley.simulation.population import demo_schema_toml
 from party.client.dialer import Address, Dialer
 
 RESULTS = Path(__file__).parent / "results" / "polls.json"

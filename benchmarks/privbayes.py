@@ -33,10 +33,10 @@ from scipy.sparse import csr_matrix, hstack
 
 from benchmarks.privbayes_data import DATA, Dataset, Target, available
 from benchmarks.privbayes_peers import PARENTS, PeerResult, compare_with_peers
-from common.bayes.constraints import Constraints
-from common.bayes.model import PrivBayesModel
-from common.bayes.plan import PrivBayesOptions
-from common.bayes.privbayes import fit_privbayes
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import PrivBayesOptions
+from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.model import PrivBayesModel
 from common.marginals import BinarySubsets, count
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, SeededRandomSource

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from common.bayes.plan import Encoding
+from common.bayes.privbayes.decisions import Encoding
 from common.schema.codes import Codes
 from common.schema.hierarchy import Hierarchy, Node, binary_tree, leaf
 

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.privbayes_data import Dataset
-from common.bayes.model import PrivBayesModel
+from common.bayes.privbayes.model import PrivBayesModel
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes
 

@@ -30,9 +30,9 @@ from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
 from common.wavelet.axis import Reach
+from common.wavelet.decisions import Method, Plan
 from common.wavelet.domain import axes_of
 from common.wavelet.mechanism import count_cells
-from common.wavelet.plan import Method, Plan
 
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
 RESULTS = Path(__file__).parent / "results"

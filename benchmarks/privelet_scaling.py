@@ -22,8 +22,8 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Codes
 from common.wavelet.axes import HaarAxis, NominalAxis
 from common.wavelet.axis import Axis
+from common.wavelet.decisions import Method, Plan, make_plan
 from common.wavelet.mechanism import noisy_cells
-from common.wavelet.plan import Method, Plan, make_plan
 from common.wavelet.tree import Tree
 
 RESULTS = Path(__file__).parent / "results" / "privelet_scaling.json"

@@ -31,10 +31,10 @@ from rich.table import Table
 from benchmarks.counting import DOMAINS, skewed_codes
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
+from common.release.streaming import write_stream
 from common.schema import Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from parley.privbayes import FittedPrivBayes, PrivBayes
-from parley.streaming import write_stream
 from party.sources.files import ParquetReader
 from party.sources.source import TableSource
 

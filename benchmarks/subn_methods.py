@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from benchmarks.privbayes import fit
 from benchmarks.subn_data import Setting
-from common.bayes.plan import Encoding
-from common.crypto.identity import Identity
-from common.crypto.noise_replacement import Marginal
-from common.crypto.sum_plan import Aggregation, Noise
-from common.methods import plan_of
+from common.bayes.privbayes.decisions import Encoding
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation, Noise
+from common.crypto.sums.replacement import Marginal
+from common.methods.registry import plan_of
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes, concatenate
-from common.study import Member, Study
-from common.subn.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, TableRequest
-from parley.in_process import RowsInMemory, run_study
+from common.study.document import Member, Study
+from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, TableRequest
+from parley.simulation.in_process import RowsInMemory, run_study
 
 Counts = NDArray[np.int64]
 

@@ -23,7 +23,7 @@ from benchmarks.subn_methods import synthetic_rows
 
 CACHE = RESULTS / "subn.jsonl"
 DISTANCES, CLASSIFIERS = "distances", "classifiers"
-_SOURCES = ("common/subn", "common/bayes", "common/methods.py")
+_SOURCES = ("common/subn", "common/bayes", "common/methods/registry.py")
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from rich.console import Console
 from benchmarks.privbayes_data import DATA, Dataset, read_codes
 from benchmarks.subn_data import RANDOM, Setting, shuffled, split_rows
 from benchmarks.subn_methods import FLOOR, synthetic_rows
-from common.bayes.plan import Encoding
+from common.bayes.privbayes.decisions import Encoding
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.schema.hierarchy import Hierarchy
-from parley.population import demo_schema_toml, make_population
+from parley.simulation.population import demo_schema_toml, make_population
 
 EPSILONS = ("0.05", "0.1", "0.2", "0.4", "0.8", "1.6")
 OWNERS = 10

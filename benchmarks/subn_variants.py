@@ -19,18 +19,20 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from common import methods
+from common.methods import registry as methods
+from common.methods.designs.nocd import Design, optimal_design, pairs_design, printed_design
+from common.methods.designs.projective import best_design
+from common.methods.network_model import NetworkModel
+from common.methods.subn_plus import budget as plus_budget
+from common.methods.subn_plus import dependence, latent
+from common.methods.subn_plus import script as subn_plus
+from common.methods.subn_plus.budget import Budget, PublicFacts, decide_budget
+from common.methods.subn_plus.joined import JoinedModel
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.script import SubnPlusPlan
+from common.methods.subn_plus.table_loss import Floats, Measurement
 from common.privacy.randomness import RandomSource, uniforms
-from common.subn import dependence, latent, plus_budget, subn_plus
-from common.subn.joined import JoinedModel
-from common.subn.latent import LatentModel
-from common.subn.network_model import NetworkModel
-from common.subn.nocd import Design, optimal_design, pairs_design, printed_design
-from common.subn.plus_budget import Budget, PublicFacts, decide_budget
-from common.subn.projective import best_design
-from common.subn.steps import Attributes, Counts
-from common.subn.subn_plus import SubnPlusPlan
-from common.subn.table_loss import Floats, Measurement
+from common.study.steps import Attributes, Counts
 
 Column = tuple[str, str]  # a table and an epsilon
 Replaced = tuple[ModuleType, str, Any]

@@ -15,14 +15,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.covering import covering_design
 from benchmarks.privbayes import RESULTS
 from benchmarks.subn_data import Setting
 from common.marginals import count
+from common.methods.designs.nocd import Design, optimal_design, pairs_design, printed_design
+from common.methods.dp_subn.correlation import onto_simplex, pair_tables
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
-from common.subn.correlation import onto_simplex, pair_tables
-from common.subn.covering import covering_design
-from common.subn.nocd import Design, optimal_design, pairs_design, printed_design
 
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 

@@ -24,16 +24,16 @@ from rich.table import Table
 from benchmarks.privbayes import RESULTS
 from benchmarks.subn_data import RANDOM, Setting, split_rows
 from benchmarks.subn_methods import METHODS, study_of
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation
-from common.methods import plan_of
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
+from common.methods.designs.nocd import optimal_design
+from common.methods.dp_subn.families import frontier_limit, network_limit
+from common.methods.registry import plan_of
+from common.methods.variables import Variables
 from common.privacy.randomness import OsRandomSource
-from common.study import Study
-from common.subn.families import frontier_limit, network_limit
-from common.subn.nocd import optimal_design
-from common.subn.variables import Variables
-from common.traffic import transcript_of
-from parley.in_process import run_study
+from common.service.traffic import transcript_of
+from common.study.document import Study
+from parley.simulation.in_process import run_study
 
 PARTIES = 3
 EPSILON = Fraction(4, 5)

@@ -29,19 +29,18 @@ from statistics import median
 import numpy as np
 
 from benchmarks.subn_data import IN_BITS, settings
-from common.crypto.identity_file import load_identity
-from common.crypto.sum_plan import Aggregation
-from common.database import Database
-from common.methods import plan_of
+from common.crypto.identities.files import load_identity
+from common.crypto.sums.plan import Aggregation
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import Attribute, Listed
-from common.study import Member, Study
+from common.service.database import Database
+from common.study.document import Member, Study
+from common.wire.pki.keyring import Keyring, init_curator, init_party
 from curator.app import CuratorSettings, propose, serve
-from parley.in_process import RowsInMemory, run_study
-from parley.keyring import Keyring, init_curator, init_party
-from parley.population import demo_schema_toml, make_population
-from party.approvals import Approvals
+from parley.simulation.in_process import RowsInMemory, run_study
+from parley.simulation.population import demo_schema_toml, make_population
 from party.client.backoff import Backoff
 from party.client.context import PartyContext
 from party.client.dialer import Address, Dialer
@@ -49,8 +48,9 @@ from party.client.sessions import SessionManager
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.notes import Notes
-from party.policy import Policy
-from party.review import PlannedStep
+from party.owner.approvals import Approvals
+from party.owner.policy import Policy
+from party.owner.review import PlannedStep
 from party.sources.source import Snapshot
 
 RESULTS = Path(__file__).parent / "results" / "transport.json"

@@ -24,14 +24,14 @@ from rich.table import Table
 from benchmarks.scale import peak_mib
 from benchmarks.subn_data import shuffled
 from benchmarks.wide_population import WidePopulation, binary_sizes, mixed_sizes, wide_population
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
 from common.marginals import count
-from common.methods import plan_of
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes
-from common.study import Member, Study
-from parley.in_process import run_study
+from common.study.document import Member, Study
+from parley.simulation.in_process import run_study
 
 RESULTS = Path(__file__).parent / "results" / "wide.json"
 TABLES = {"binary": (binary_sizes, 200), "mixed": (mixed_sizes, 60)}

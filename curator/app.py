@@ -15,25 +15,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.database import Database
 from common.errors import ParleyError
-from common.methods import plan_of
-from common.metrics import serving_metrics
-from common.passphrase import given_passphrase
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
-from common.service import alone_in, check_level
-from common.settings import check_address, check_seconds, check_whole
-from common.study import Study
-from common.subn.steps import Plan
-from common.wire.certificates import Role, expiry_warning
-from common.wire.credentials import CredentialFiles, ExpiryWatch
+from common.service.database import Database
+from common.service.metrics import serving_metrics
+from common.service.passphrase import given_passphrase
+from common.service.process import alone_in, check_level
+from common.service.settings import check_address, check_seconds, check_whole
+from common.study.document import Study
+from common.study.steps import Plan
+from common.wire.pki.certificates import Role, expiry_warning
+from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
+from curator.context import Outcome
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
-from curator.store import Store
+from curator.store.store import Store
 from curator.studies import Studies
-from curator.surroundings import Outcome
 from curator.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)

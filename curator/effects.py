@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.messages import ToParty
+from common.study.messages import ToParty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

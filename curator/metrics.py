@@ -7,10 +7,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from common.metrics import Sample
-from common.wire.credentials import CredentialFiles
-from curator.records import StudyState
-from curator.store import Store
+from common.service.metrics import Sample
+from common.wire.pki.credentials import CredentialFiles
+from curator.store.records import StudyState
+from curator.store.store import Store
 from curator.waiting import overdue, waited
 
 

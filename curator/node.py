@@ -30,9 +30,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from common.crypto.paillier import generate_key_pair
+from common.crypto.paillier.keys import generate_key_pair
 from common.errors import ParleyError, RemoteProtocolError
-from common.messages import (
+from common.privacy.randomness import KeyedRandomSource
+from common.study import approval
+from common.study.document import Study
+from common.study.messages import (
     MOST_TEXT,
     Message,
     PartyRefused,
@@ -42,18 +45,16 @@ from common.messages import (
     ToCurator,
     ToParty,
 )
-from common.privacy.randomness import KeyedRandomSource
-from common.rounds import needs_key
-from common.study import Study
-from common.subn.steps import Step
-from common.wire import approval, codec
+from common.study.steps import Step
+from common.study.sums import needs_key
+from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
+from curator.context import Outcome, Surroundings
 from curator.effects import Effect, Fail, Finish, Send
+from curator.live_role import Work, effect_name
 from curator.progress import chosen_links, step_record
-from curator.records import Record, StudyState, Word
-from curator.surroundings import Outcome, Surroundings
+from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
-from curator.work import Work, effect_name
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from common.messages import ChoiceSubmitted, ToCurator
+from common.methods.dp_subn.initialisation import PairChoice
+from common.methods.subn_plus.agreements import Agreements
+from common.methods.subn_plus.grouping import GroupedTables
 from common.schema.encodings import bit_count
-from common.study import Study
-from common.subn.agreements import Agreements
-from common.subn.grouping import GroupedTables
-from common.subn.initialisation import PairChoice
-from common.subn.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from common.study.document import Study
+from common.study.messages import ChoiceSubmitted, ToCurator
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
 
 MOST_LINKS = 400  # of a picture that still says something
 

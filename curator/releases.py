@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from curator.records import StudyState
+from curator.store.records import StudyState
 
 
 def release_folder(state: StudyState, place: str) -> Path | None:

@@ -11,11 +11,14 @@ import enum
 from collections.abc import Callable
 from typing import assert_never
 
-from common.crypto.paillier import PrivateKey
-from common.crypto.secure_sum import SumCurator
-from common.crypto.sum_plan import ContributionSubmitted, Noise
+from common.crypto.paillier.keys import PrivateKey
+from common.crypto.sums.plan import ContributionSubmitted, Noise
+from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
-from common.messages import (
+from common.privacy.randomness import RandomSource
+from common.study.document import Study
+from common.study.history import Transcript
+from common.study.messages import (
     MOST_TEXT,
     ChoiceSubmitted,
     EnvelopePosted,
@@ -31,11 +34,8 @@ from common.messages import (
     ToParty,
     message_digest,
 )
-from common.privacy.randomness import RandomSource
-from common.rounds import encode_result, needs_key, sum_plan_of
-from common.study import Study
-from common.subn.steps import ChoiceStep, Model, Plan, Step, step_digest
-from common.transcript import Transcript
+from common.study.steps import ChoiceStep, Model, Plan, Step, step_digest
+from common.study.sums import encode_result, needs_key, sum_plan_of
 from curator.effects import Effect, Fail, Finish, Send
 
 SourceOfStep = Callable[[int], RandomSource]

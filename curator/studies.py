@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from common.errors import ParleyError
-from common.study import Study
-from common.subn.steps import Plan
+from common.study.document import Study
+from common.study.steps import Plan
 from common.wire.catalogue import ErrorCode, WireError
+from curator.context import Outcome, Surroundings
 from curator.node import StudyNode
 from curator.presence import Presence
-from curator.records import Queued, Summary
-from curator.store import Store
-from curator.surroundings import Outcome, Surroundings
+from curator.store.records import Queued, Summary
+from curator.store.store import Store
 
 logger = logging.getLogger(__name__)
 

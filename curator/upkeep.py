@@ -7,9 +7,9 @@ import logging
 from collections.abc import Mapping
 
 from common.errors import ParleyError
-from curator.store import KEEP_QUEUES
+from curator.context import written
+from curator.store.store import KEEP_QUEUES
 from curator.studies import Studies
-from curator.surroundings import written
 from curator.waiting import overdue
 
 logger = logging.getLogger(__name__)

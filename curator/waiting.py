@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from curator.records import Awaited, Word
-from curator.store import Store
+from curator.store.records import Awaited, Word
+from curator.store.store import Store
 
 _MOST_LOOKS = 300  # between two attempts; the curator looks every second
 

@@ -46,7 +46,7 @@ TOML
 python - <<'PYTHON'
 from pathlib import Path
 
-from parley.population import demo_schema_toml, make_population
+from parley.simulation.population import demo_schema_toml, make_population
 
 Path("hub/schema.toml").write_text(demo_schema_toml())
 for seed, owner in enumerate(("north", "east", "south")):

@@ -27,13 +27,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
 
 from common.schema import declaration  # noqa: E402
-from common.study import Study  # noqa: E402
+from common.study.document import Study  # noqa: E402
 from common.wire.catalogue import CATALOGUE  # noqa: E402
 from curator import app as curator_app  # noqa: E402
-from parley import cli  # noqa: E402
-from parley.exit_codes import MEANINGS  # noqa: E402
+from parley.cli import main as cli
+from parley.cli.exit_codes import MEANINGS  # noqa: E402
 from party import app as party_app  # noqa: E402
-from party import policy  # noqa: E402
+from party.owner import policy
 from party.sources import settings as source_settings  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"

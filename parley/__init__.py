@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from typing import Any
 
     from common.errors import ParleyError
+    from common.release.evaluation import evaluate
+    from common.release.fitted_study import FittedStudy
     from common.schema import Schema
-    from parley.evaluation import evaluate
     from parley.loading import load
     from parley.privbayes import FittedPrivBayes, PrivBayes
     from parley.privelet import FittedPrivelet, Privelet
-    from parley.simulation import simulate
-    from parley.study_release import FittedStudy
+    from parley.simulation.study import simulate
 
 _HOMES = {
     "FittedPrivBayes": "parley.privbayes",
     "FittedPrivelet": "parley.privelet",
-    "FittedStudy": "parley.study_release",
+    "FittedStudy": "common.release.fitted_study",
     "ParleyError": "common.errors",
     "PrivBayes": "parley.privbayes",
     "Privelet": "parley.privelet",
     "Schema": "common.schema",
-    "evaluate": "parley.evaluation",
+    "evaluate": "common.release.evaluation",
     "load": "parley.loading",
-    "simulate": "parley.simulation",
+    "simulate": "parley.simulation.study",
 }
 
 __all__ = [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from parley import interrupts
+from parley.cli import interrupts
 
 
 def run() -> None:
     """Run the command; the console script's entry point."""
     interrupts.take_over()
-    from parley import cli
+    from parley.cli import main as cli
 
     cli.run()
 

@@ -14,20 +14,20 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from common.crypto.identity_file import AskPassphrase, load_identity, load_public_identity
-from common.database import Database
+from common.crypto.identities.files import AskPassphrase, load_identity, load_public_identity
 from common.errors import InputError, ParleyError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
-from common.service import most_open_files
-from common.study import Member, Study
-from common.wire import peers
-from common.wire.certificates import Role, expiry_warning, subject_of
-from common.wire.credentials import CredentialFiles, Credentials, read
+from common.service.database import Database
+from common.service.process import most_open_files
+from common.study.document import Member, Study
+from common.wire.pki import peers
+from common.wire.pki.certificates import Role, expiry_warning, subject_of
+from common.wire.pki.credentials import CredentialFiles, Credentials, read
 from common.wording import many
 from curator.app import CuratorSettings, open_store
-from parley.proposals import records
-from parley.version import software
+from curator.operations import records
+from parley.cli.version import software
 from party import app as party_app
 from party.app import PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting
@@ -35,7 +35,7 @@ from party.client.dialer import Dialer
 from party.client.rollback import require_no_rollback
 from party.journal import Journal
 from party.ledger import Ledger
-from party.policy import Policy
+from party.owner.policy import Policy
 from party.sources.settings import SourceSettings
 
 _LEAST_FREE_BYTES = 1 << 30

@@ -7,12 +7,12 @@ import zipfile
 from pathlib import Path
 
 from common.errors import InputError
+from common.release.folder import FORMATS, MODEL, RANGES, SCHEMA, STATEMENT, read_json, table_name
+from common.release.released_rows import ReleasedRows
 from common.schema import Schema
 from common.schema.tables import read_table
 from parley.privbayes import FORMAT, METHOD, FittedPrivBayes
 from parley.privelet import FittedPrivelet
-from parley.release import FORMATS, MODEL, RANGES, SCHEMA, STATEMENT, read_json, table_name
-from parley.released_rows import ReleasedRows
 
 
 def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet | ReleasedRows:

@@ -17,25 +17,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from common.bayes.constraints import Constraints
-from common.bayes.model import PrivBayesModel
 from common.bayes.network import Network
-from common.bayes.plan import Encoding, PrivBayesOptions
-from common.bayes.privbayes import fit_privbayes
-from common.bayes.scores import Score
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
+from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.privbayes.scores import Score
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import OsRandomSource, RandomSource
-from common.schema import Codes, Schema
-from common.wording import many
-from parley import release
-from parley.columns import Columns
-from parley.console import Reporter, silent
-from parley.fitted_model import FittedModel
-from parley.model_count import ModelCount, model_count
-from parley.report.network_picture import draw_network
-from parley.report.released import model_noise, network_drawing
-from parley.single_owner import (
+from common.release import folder as release
+from common.release.columns import Columns
+from common.release.fitted import FittedModel
+from common.release.model_count import ModelCount, model_count
+from common.release.report.network_picture import draw_network
+from common.release.report.released import model_noise, network_drawing
+from common.release.single_owner import (
     OWNER,
     Table,
     TellingAccountant,
@@ -44,6 +41,9 @@ from parley.single_owner import (
     source_of,
     statement_of,
 )
+from common.schema import Codes, Schema
+from common.wording import many
+from parley.cli.console import Reporter, silent
 
 FORMAT = "parley model 1"
 METHOD = "privbayes"
@@ -174,7 +174,7 @@ class FittedPrivBayes(FittedModel):
         """How many rows satisfy a query, by a million rows drawn from the model.
 
         Args:
-            query: like "age in 20..39 and sex = Female"; see `common.wavelet.query`.
+            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
         """
         return model_count(
             query,

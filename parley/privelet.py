@@ -26,15 +26,11 @@ from common.bayes.consistency import project
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import RandomSource, uniforms
-from common.schema import Codes, Schema
-from common.wavelet import RangeCount, RangeCounts, RangeRelease, plan_privelet, privelet, storage
-from common.wavelet.plan import METHODS
-from common.wording import many
-from parley import release
-from parley.columns import Columns
-from parley.console import Reporter, silent
-from parley.fitted_model import FittedModel
-from parley.single_owner import (
+from common.release import folder as release
+from common.release import range_file as storage
+from common.release.columns import Columns
+from common.release.fitted import FittedModel
+from common.release.single_owner import (
     OWNER,
     Table,
     TellingAccountant,
@@ -43,6 +39,11 @@ from parley.single_owner import (
     source_of,
     statement_of,
 )
+from common.schema import Codes, Schema
+from common.wavelet import RangeCount, RangeCounts, RangeRelease, plan_privelet, privelet
+from common.wavelet.decisions import METHODS
+from common.wording import many
+from parley.cli.console import Reporter, silent
 
 METHOD = "privelet"
 _ABOUT = "parley.json"
@@ -164,7 +165,7 @@ class FittedPrivelet(FittedModel):
     def save(self, path: Path | str) -> None:
         """Write the release to one file that `parley.load` reads; it needs no data.
 
-        It is a range release (`common.wavelet.storage`) with one more member, which has the
+        It is a range release (`common.release.range_file`) with one more member, which has the
         privacy statement.
         """
         with release.new_file(Path(path)) as scratch:

@@ -1,6 +1,6 @@
 """Synthetic rows drawn by a Spark cluster: one folder of Parquet files, written by its executors.
 
-A partition makes some of the blocks that `parley.streaming` makes in threads. With a seed the rows
+A partition makes some of the blocks that `common.release.streaming` makes in threads. With a seed the rows
 are the same rows, in the same order of files; without one every block has the operating system's
 generator of the machine it is drawn on.
 
@@ -20,10 +20,10 @@ import curator
 import parley
 import party
 from common.errors import InputError
+from common.release.fitted import FittedModel
+from common.release.single_owner import source_of
+from common.release.streaming import BLOCK_ROWS, Blocks, one_of_each
 from common.schema.columns import is_text
-from parley.fitted_model import FittedModel
-from parley.single_owner import source_of
-from parley.streaming import BLOCK_ROWS, Blocks, one_of_each
 from party.sources.spark import quiet, ship
 
 if TYPE_CHECKING:

@@ -16,21 +16,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identity_file import AskPassphrase, load_identity
-from common.database import Database
+from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
-from common.methods import plan_of
-from common.metrics import serving_metrics
-from common.passphrase import asking
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
-from common.service import alone_in, check_level
-from common.settings import check_address, check_seconds, check_whole
-from common.study import Study
-from common.subn.steps import Plan
-from common.wire.certificates import Role, expiry_warning, fingerprint, subject_of
-from common.wire.credentials import CredentialFiles
+from common.service.database import Database
+from common.service.metrics import serving_metrics
+from common.service.passphrase import asking
+from common.service.process import alone_in, check_level
+from common.service.settings import check_address, check_seconds, check_whole
+from common.study.document import Study
+from common.study.steps import Plan
+from common.wire.pki.certificates import Role, expiry_warning, fingerprint, subject_of
+from common.wire.pki.credentials import CredentialFiles
 from common.wire.tls import proxy_from
-from party.approvals import Approvals
 from party.client.backoff import Backoff
 from party.client.context import PartyContext
 from party.client.dialer import Address, Dialer
@@ -39,8 +38,9 @@ from party.journal import Journal
 from party.ledger import Ledger
 from party.metrics import party_samples
 from party.notes import Notes
-from party.policy import Policy
-from party.rehearsal import rehearse
+from party.owner.approvals import Approvals
+from party.owner.dry_run import rehearse
+from party.owner.policy import Policy
 from party.sources.settings import SourceSettings
 
 logger = logging.getLogger(__name__)

@@ -1,72 +1,77 @@
-"""What a party must have seen before it vouches for a release.
-
-Not the rows and not the model: whether a model follows from the study and the published results is
-checked by anybody who verifies the release. What only the party knows is whether it approved the
-study, took part in it to the end, saw these results and no others, and paid what it is said to.
-"""
+"""An owner vouches for a release it took part in: verified, compared with its own books, signed."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
 
-from common.messages import ResultPublished
-from common.study import Study
-from common.wire import codec
-from party.approvals import Approvals
-from party.journal import Journal, StudyState
+from common.crypto.identities.files import load_identity
+from common.crypto.identities.identity import Identity
+from common.errors import InputError, PolicyError
+from common.privacy.randomness import OsRandomSource
+from common.release.bundling import add_signature
+from common.release.signatures import Signature, Signer, SignerRole
+from common.release.verify import Verified, verify
+from common.service.database import Database
+from common.study.document import Study
+from parley.cli.console import Reporter, silent
+from parley.cli.passphrases import passphrase_in
+from party.app import PartySettings
+from party.journal import Journal
 from party.ledger import Ledger
+from party.own_record import reasons_against
+from party.owner.approvals import Approvals
 
 
-def reasons_against(
-    study: Study,
-    *,
-    party: str,
-    results: Sequence[bytes],
-    privacy: Mapping[str, Any],
-    approvals: Approvals,
-    journal: Journal,
-    ledger: Ledger,
-) -> list[str]:
-    """Why this party does not vouch for a release; empty if it does.
-
-    Args:
-        study: of the release.
-        party: this party's name in the study.
-        results: what the release says was published, step after step.
-        privacy: the release's privacy statement.
-        approvals: the owner's decisions.
-        journal: what this party received.
-        ledger: what it paid.
+def countersign(release: Path, settings: PartySettings, *, tell: Reporter = silent) -> Signature:
+    """Add a party's signature to a release folder or .zip; again is harmless.
 
     Raises:
-        LocalError: the ledger was tampered with.
+        InputError: the release is not to be relied on, or is of a single owner.
+        PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
     """
-    ledger.verify()
-    decision = approvals.decision(study.digest)
-    if decision is None or not decision.approved:
-        withdrew = decision is not None and decision.withdrawn_at is not None
-        return ["we withdrew from this study" if withdrew else "we did not approve this study"]
-    record = journal.record(study.digest)
-    if record is None or record.state is not StudyState.FINISHED:
-        return ["we did not take part in this study to its end"]
-    reasons = []
-    if not _saw(journal.received_digests(study.digest), study, results):
-        reasons.append("the results in it are not those that were published to us")
-    paid = ledger.spent(study.digest.hex())
-    stated = privacy.get("exact", {}).get("parties", {}).get(party)
-    if stated != str(paid):
-        reasons.append(f"our ledger has epsilon {paid} for it, its statement says {stated}")
-    return reasons
+    identity = load_identity(
+        settings.keys / "identity.key", passphrase=passphrase_in(settings.passphrase_file)
+    )
+    found = verify(release, unsigned=True, tell=tell)  # our own books say whether it is ours
+    found.require(allow_other_version=True)
+    study = found.agreement.study if found.agreement is not None else None
+    if study is None:
+        raise InputError(f"{release} is of a single owner; there is no study to vouch for")
+    name = _our_name(study, identity)
+    _require_ours(settings, found, study, name)
+    signer = Signer(role=SignerRole.PARTY, name=name, identity=identity)
+    signature = signer.sign(found.checked.manifest_bytes)
+    add_signature(release, signature)
+    return signature
 
 
-def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> bool:
-    """Whether every result came to us, in this order; bodies are gone, their digests stay."""
-    came = iter(received)
-    return all(_digest(study, step, result) in came for step, result in enumerate(results))
+def _our_name(study: Study, identity: Identity) -> str:
+    for member in study.members:
+        if member.identity == identity.public:
+            return member.name
+    raise PolicyError(
+        f"study {study.name!r} has no party with our identity {identity.public.fingerprint}"
+    )
 
 
-def _digest(study: Study, step: int, result: bytes) -> bytes:
-    message = ResultPublished(study=study.digest, step=step, result=result)
-    return hashlib.sha256(codec.encode_to_party(message)).digest()
+def _require_ours(settings: PartySettings, found: Verified, study: Study, name: str) -> None:
+    if found.agreement is None or not (found.derived and found.verified):
+        raise PolicyError("the release cannot be derived from its study here; we do not vouch")
+    path = settings.folder / "party.db"
+    if not path.exists():
+        raise InputError(f"{path}: there are no books of ours to compare the release with")
+    file = Database(path)
+    try:
+        reasons = reasons_against(
+            study,
+            party=name,
+            results=found.agreement.results,
+            privacy=found.agreement.privacy,
+            approvals=Approvals(file),
+            journal=Journal(file, OsRandomSource()),
+            ledger=Ledger(file),
+        )
+    finally:
+        file.close()
+    if reasons:
+        raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")

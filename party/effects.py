@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from common.messages import ToCurator
+from common.study.messages import ToCurator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from common.database import Database
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import KEY_BYTES, RandomSource
-from common.traffic import TrafficLog
+from common.service.database import Database
+from common.service.traffic import TrafficLog
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (

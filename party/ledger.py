@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from common.database import Database
 from common.errors import LocalError, PolicyError
+from common.service.database import Database
 
 _EMPTY_HEAD = "0" * 64
 _TABLES = """

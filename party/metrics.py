@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from common.metrics import Sample
-from common.wire.credentials import CredentialFiles
+from common.service.metrics import Sample
+from common.wire.pki.credentials import CredentialFiles
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 

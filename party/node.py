@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
-from common.messages import (
+from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.study.messages import (
     EnvelopePosted,
     Message,
     PartyRefused,
@@ -32,7 +33,6 @@ from common.messages import (
     ToCurator,
     ToParty,
 )
-from common.privacy.randomness import KeyedRandomSource, RandomSource
 from party.effects import ChargeBudget, Effect, Send
 from party.journal import Journal, Outgoing, StudyState
 from party.ledger import Caps, Charge, Ledger

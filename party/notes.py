@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from common.database import Database
+from common.service.database import Database
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS note (

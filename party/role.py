@@ -20,15 +20,18 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.blinding import FixedBaseBlinder
-from common.crypto.identity import Identity, Member
-from common.crypto.noise_replacement import ShareKeeper
-from common.crypto.one_share import Selection, propose_seed, receive_seed
-from common.crypto.paillier import Blinder, PublicKey
-from common.crypto.secure_sum import SumParty
-from common.crypto.sum_plan import Aggregation, Noise, PartialForwarded, SumMessage, SumPlan
+from common.crypto.identities.identity import Identity, Member
+from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.crypto.paillier.keys import Blinder, PublicKey
+from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
+from common.crypto.sums.plan import Aggregation, Noise, PartialForwarded, SumMessage, SumPlan
+from common.crypto.sums.replacement import ShareKeeper
+from common.crypto.sums.secure_sum import SumParty
 from common.errors import PolicyError, RemoteProtocolError
-from common.messages import (
+from common.privacy.randomness import RandomSource
+from common.study.document import Study
+from common.study.history import Transcript
+from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
@@ -41,11 +44,8 @@ from common.messages import (
     ToParty,
     message_digest,
 )
-from common.privacy.randomness import RandomSource
-from common.rounds import decode_total, sum_plan_of
-from common.study import Study
-from common.subn.steps import ChoiceStep, PartyRows, Plan, ReplaceStep, Step, SumStep, step_digest
-from common.transcript import Transcript
+from common.study.steps import ChoiceStep, PartyRows, Plan, ReplaceStep, Step, SumStep, step_digest
+from common.study.sums import decode_total, sum_plan_of
 from party.effects import ChargeBudget, Effect, Send
 
 SourceOfStep = Callable[[int], RandomSource]

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from common.database import Database
-from common.methods import plan_of
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
-from common.traffic import SETTING_UP, PhaseTraffic
-from curator.surroundings import Outcome
-from parley.keyring import init_curator, init_party
+from common.service.database import Database
+from common.service.traffic import SETTING_UP, PhaseTraffic
+from common.wire.pki.keyring import init_curator, init_party
+from curator.context import Outcome
 from party.journal import Journal
 from party.ledger import Caps, Charge, Ledger
 

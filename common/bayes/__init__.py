@@ -7,14 +7,14 @@ from, into conditionals; `consistent_tables` makes such tables agree; `sample` d
 
 from common.bayes.conditionals import conditionals_from_marginals, needed_families
 from common.bayes.consistency import consistent_tables
-from common.bayes.constraints import Constraints
 from common.bayes.domain import Domain, View
-from common.bayes.model import PrivBayesModel
 from common.bayes.network import Network, Pair
-from common.bayes.plan import Encoding, Plan, PrivBayesOptions, make_plan
-from common.bayes.privbayes import fit_privbayes
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import Encoding, Plan, PrivBayesOptions, make_plan
+from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler, sample
-from common.bayes.scores import Score
 
 __all__ = [
     "Constraints",

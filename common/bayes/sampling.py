@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from common.bayes.conditionals import Conditional
 from common.bayes.domain import Domain
 from common.bayes.network import Network
-from common.compilation import compiled
 from common.errors import InputError, LocalError
 from common.privacy.randomness import RandomSource
 from common.schema.codes import CodeColumn, Codes, code_dtype, concatenate
+from common.schema.compilation import compiled
 
 _BLOCK_ROWS = 1 << 14  # the columns and random words of a block stay in the second-level cache
 _ALIAS_BITS = 16

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compilation import compiled
 from common.errors import InputError, LocalError
 from common.marginals.kernels import add_subsets
 from common.marginals.threads import run_in_threads, worker_count
 from common.schema.codes import Codes
+from common.schema.compilation import compiled
 
 _MOST_SUBSETS = 1 << 28  # 2 GiB of counts
 _BLOCK_WORDS = 1 << 10  # 65,536 rows: the columns of a block stay in the second-level cache

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.compilation import compiled
 from common.errors import LocalError
 from common.marginals.binary import BinarySubsets
 from common.marginals.covering import CACHED_CELLS, AttributeSet, cover
@@ -28,6 +27,7 @@ from common.marginals.kernels import add_block, add_small
 from common.marginals.tables import cell_count, project
 from common.marginals.threads import run_in_threads, worker_count
 from common.schema.codes import CodeColumn, Codes, code_dtype
+from common.schema.compilation import compiled
 
 Counts = NDArray[np.int64]
 

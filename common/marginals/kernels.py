@@ -1,4 +1,4 @@
-"""The compiled inner loops of counting; see `common.compilation`.
+"""The compiled inner loops of counting; see `common.schema.compilation`.
 
 Threads with totals of their own can share the rows.
 """

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.enclosure import exponential_bounds, extend
 from common.privacy.randomness import RandomSource
+from common.privacy.sampling.enclosure import exponential_bounds, extend
 
 Scores = Sequence[int] | Sequence[Fraction] | NDArray[np.int64] | NDArray[np.float64]
 

@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.coins import Coins, digit_count
-from common.privacy.enclosure import exponential, half_tangent, odds
 from common.privacy.randomness import RandomSource
+from common.privacy.sampling.coins import Coins, digit_count
+from common.privacy.sampling.enclosure import exponential, half_tangent, odds
 
 LARGEST_SCALE = 1 << 40
 _LARGEST_DRAW = 1 << 62

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.blocks import Blocks
-from common.privacy.enclosure import exponential_bounds
-from common.privacy.inversion import Inversion
 from common.privacy.laplace import check_scale
 from common.privacy.randomness import RandomSource
+from common.privacy.sampling.blocks import Blocks
+from common.privacy.sampling.enclosure import exponential_bounds
+from common.privacy.sampling.inversion import Inversion
 
 _LARGEST_TABLE_SCALE = 1 << 14
 _LARGEST_CHEAP_SCALE = 1 << 8

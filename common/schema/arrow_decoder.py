@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.compilation import compiled
 from common.schema.attribute import OTHER_LABEL, Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn, Codes
+from common.schema.compilation import compiled
 from common.schema.decoder import WordSource
 from common.schema.kernels import draw_real, draw_whole
 from common.schema.schema import Schema

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
-from common.limits import MOST_ATTRIBUTE_NAME, check_name
 from common.schema.binning import Binning
 from common.schema.codes import code_dtype
 from common.schema.hierarchy import Hierarchy, Node, binary_tree, leaf
+from common.schema.limits import MOST_ATTRIBUTE_NAME, check_name
 from common.schema.words import number, word_of_number
 
 ListedKind = Literal["categorical", "ordinal", "boolean"]

@@ -34,15 +34,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from common.errors import InputError
-from common.limits import (
-    MOST_ATTRIBUTE_NAME,
-    MOST_ATTRIBUTES,
-    MOST_VALUE,
-    MOST_VALUES,
-    check_most,
-    check_name,
-    parse_toml,
-)
 from common.schema.attribute import (
     BINNED_KINDS,
     BOOLEANS,
@@ -54,6 +45,15 @@ from common.schema.attribute import (
 )
 from common.schema.binning import Binning
 from common.schema.hierarchy import Node, leaf
+from common.schema.limits import (
+    MOST_ATTRIBUTE_NAME,
+    MOST_ATTRIBUTES,
+    MOST_VALUE,
+    MOST_VALUES,
+    check_most,
+    check_name,
+    parse_toml,
+)
 
 MAX_DEPTH = 100  # nesting of a hierarchy
 _MOST_SUGGESTED = 100  # characters of a word that a similar one is looked for

@@ -1,4 +1,4 @@
-"""The compiled inner loops of encoding and decoding; see `common.compilation`.
+"""The compiled inner loops of encoding and decoding; see `common.schema.compilation`.
 
 A null cell is told by Arrow's bitmap of valid cells: one bit a row, from bit `first_bit` on. An
 empty bitmap means that no cell is null. A code of `REFUSED` stands for a cell that the schema does

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.compilation import compiled
 from common.schema.attribute import Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn
 from common.schema.columns import SECONDS
+from common.schema.compilation import compiled
 from common.schema.encoder import Encoded, encode_array
 from common.schema.kernels import REFUSED, into_bins, look_up
 

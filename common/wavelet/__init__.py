@@ -5,10 +5,10 @@
 [Xiao11] Xiao, Wang, Gehrke: Differential Privacy via Wavelet Transforms, IEEE TKDE 23(8).
 """
 
+from common.release.range_file import load, save
+from common.wavelet.decisions import Plan
+from common.wavelet.noisy_matrix import RangeCount, RangeCounts, RangeRelease
 from common.wavelet.pipeline import plan_privelet, privelet
-from common.wavelet.plan import Plan
-from common.wavelet.release import RangeCount, RangeCounts, RangeRelease
-from common.wavelet.storage import load, save
 
 __all__ = [
     "Plan",

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from common.privacy.laplace import discrete_laplace_variance
 from common.wavelet.axis import Reach
+from common.wavelet.decisions import Plan
 from common.wavelet.intervals import discrete_laplace_fourth_cumulant
-from common.wavelet.plan import Plan
 
 _AT_ONCE = 1 << 18
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.wavelet.axis import Axis, Positions
-from common.wavelet.plan import Plan
+from common.wavelet.decisions import Plan
 from common.wavelet.threshold import Shrinkage
 
 Sampler: TypeAlias = Callable[[Fraction, int, RandomSource], NDArray[np.int64]]

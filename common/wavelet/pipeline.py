@@ -18,10 +18,10 @@ from common.privacy.budget import parse_epsilon
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
+from common.wavelet.decisions import MAX_CELLS, Method, Plan, Rule, make_plan
 from common.wavelet.domain import axes_of
 from common.wavelet.mechanism import noisy_cells
-from common.wavelet.plan import MAX_CELLS, Method, Plan, Rule, make_plan
-from common.wavelet.release import RangeRelease
+from common.wavelet.noisy_matrix import RangeRelease
 
 
 def plan_privelet(

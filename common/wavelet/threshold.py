@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.privacy.laplace import discrete_laplace_variance
-from common.wavelet.plan import Plan
+from common.wavelet.decisions import Plan
 
 
 def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDArray[np.float64]:

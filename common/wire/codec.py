@@ -15,7 +15,7 @@ from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 from common.errors import LocalError, RemoteProtocolError
-from common.messages import (
+from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,

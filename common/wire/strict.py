@@ -13,7 +13,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from common.errors import LocalError
-from common.messages import DIGEST_BYTES, MOST_TEXT
+from common.study.messages import DIGEST_BYTES, MOST_TEXT
 from common.wire.catalogue import ErrorCode, WireError
 
 MIB = 1 << 20

@@ -23,8 +23,8 @@ import grpc
 from common.errors import InputError
 from common.wire import strict
 from common.wire.catalogue import TRAILER, ErrorCode, WireError, received
-from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles, Credentials
+from common.wire.pki.certificates import Role
+from common.wire.pki.credentials import CredentialFiles, Credentials
 
 logger = logging.getLogger(__name__)
 

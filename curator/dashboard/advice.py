@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from common.wire.catalogue import CATALOGUE, ErrorCode
-from curator.records import StudyState
+from curator.store.records import StudyState
 
 _BUDGET = "What the steps so far cost stays spent in the parties' ledgers."
 

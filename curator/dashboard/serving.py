@@ -19,17 +19,17 @@ from pathlib import Path
 from cryptography import x509
 
 from common.errors import InputError
-from common.web.server import WebServer
-from common.web.sessions import Sessions, token_in
-from common.web.site import LOOPBACK, Site
-from common.web.tls import BrowserTls
-from common.wire import certificates
+from common.service.web.server import WebServer
+from common.service.web.sessions import Sessions, token_in
+from common.service.web.site import LOOPBACK, Site
 from common.wire.catalogue import WireError
-from common.wire.certificates import Role, subject_of
-from common.wire.credentials import read
-from common.wire.peers import Revocations, parse_revocations
-from curator.dashboard.reader import StoreReader
+from common.wire.pki import certificates
+from common.wire.pki.certificates import Role, subject_of
+from common.wire.pki.credentials import read
+from common.wire.pki.peers import Revocations, parse_revocations
 from curator.dashboard.site import Dashboard, Service
+from curator.dashboard.tls import BrowserTls
+from curator.store.reader import StoreReader
 
 logger = logging.getLogger(__name__)
 

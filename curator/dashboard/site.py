@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from common.bundle.archive import zip_pieces
-from common.bundle.contents import FolderContents
 from common.errors import InputError
-from common.web.exchange import Request, Response, see_other, text
-from common.web.feed import Feed
-from common.web.pages import Asset, Markup, asset, page
-from common.web.sessions import Session
-from common.web.site import Route
-from common.wire.credentials import CredentialFiles
+from common.release.archive import zip_pieces
+from common.release.contents import FolderContents
+from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.feed import Feed
+from common.service.web.pages import Asset, Markup, asset, page
+from common.service.web.sessions import Session
+from common.service.web.site import Route
+from common.wire.pki.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
-from curator.dashboard.reader import StoreReader, StudyView, UnreadableStudy
 from curator.dashboard.snapshot import spent_by_party, study_document, unreadable_document
 from curator.metrics import CallCounter
 from curator.presence import Presence
 from curator.releases import release_folder
+from curator.store.reader import StoreReader, StudyView, UnreadableStudy
 from curator.studies import Studies
 from curator.waiting import waited
 

@@ -13,9 +13,9 @@ from itertools import groupby
 
 from common.wording import many
 from curator.dashboard.advice import UNREADABLE_ADVICE, advice
-from curator.dashboard.reader import StudyView, UnreadableStudy
 from curator.progress import StepRecord
-from curator.records import StudyState
+from curator.store.reader import StudyView, UnreadableStudy
+from curator.store.records import StudyState
 from curator.waiting import in_words
 
 Document = dict[str, object]

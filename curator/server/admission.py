@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import grpc
 
-from common.log_limits import RateLimit
+from common.service.log_limits import RateLimit
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.peers import Peer, Revocations
+from common.wire.pki.peers import Peer, Revocations
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RateLimit())

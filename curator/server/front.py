@@ -15,9 +15,9 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from common.log_limits import RateLimit
+from common.service.log_limits import RateLimit
 from common.wire.catalogue import ErrorCode, WireError, classify
-from common.wire.peers import Peer
+from common.wire.pki.peers import Peer
 from curator.metrics import CallCounter
 from curator.server.admission import Admission, AdmittedCall, Kind
 

@@ -22,10 +22,10 @@ from grpc_reflection.v1alpha.reflection import SERVICE_NAME, ReflectionServicer
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from common.errors import InputError
-from common.service import raise_open_files
+from common.service.process import raise_open_files
 from common.wire import strict
-from common.wire.credentials import CredentialFiles
-from common.wire.peers import Revocations
+from common.wire.pki.credentials import CredentialFiles
+from common.wire.pki.peers import Revocations
 from common.wire.tls import server_credentials, server_options
 from common.wire.v1.curator_pb2 import DESCRIPTOR
 from curator.metrics import CallCounter

@@ -14,17 +14,17 @@ from typing import cast
 
 import grpc
 
-from common.bundle.archive import zip_pieces
-from common.bundle.contents import FolderContents
+from common.release.archive import zip_pieces
+from common.release.contents import FolderContents
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
-from common.wire.peers import Call, Peer, Revocations, identify
+from common.wire.pki.peers import Call, Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
 from curator.node import StudyNode
-from curator.records import StudyState, Summary
 from curator.releases import release_folder
 from curator.server.admission import Admission, AdmittedCall
+from curator.store.records import StudyState, Summary
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ import grpc
 from common.errors import LocalError
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.credentials import Credentials
 from common.wire.frames import Assembler, Whole, split
+from common.wire.pki.credentials import Credentials
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
 from party.journal import Outgoing

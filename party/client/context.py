@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from common.crypto.blinding import FixedBaseBlinder
-from common.crypto.identity import Identity
-from common.study import Study
-from common.subn.steps import PartyRows, Plan
-from party.approvals import Approvals
+from common.crypto.identities.identity import Identity
+from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.study.document import Study
+from common.study.steps import PartyRows, Plan
 from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
-from party.policy import Circumstances, Policy
-from party.review import PlannedStep, Review, fewest_owners, review
+from party.owner.approvals import Approvals
+from party.owner.policy import Circumstances, Policy
+from party.owner.review import PlannedStep, Review, fewest_owners, review
 from party.role import BlinderOfKey
 from party.sources.source import Snapshot
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import grpc
 
 from common.wire import tls
-from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles, ExpiryWatch
+from common.wire.pki.certificates import Role
+from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
 from party.client.connection import Connection, HungUpError
 
 

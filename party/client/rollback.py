@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from common.errors import LocalError
 from party.client.connection import Summary
 from party.journal import Journal
-from party.policy import Policy
+from party.owner.policy import Policy
 
 
 def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:

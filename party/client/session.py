@@ -16,17 +16,18 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
-from common.messages import ToCurator, ToParty
-from common.study import Study
-from common.wire import approval, codec
+from common.study import approval
+from common.study.document import Study
+from common.study.messages import ToCurator, ToParty
+from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
-from party.approvals import Decision
 from party.client.connection import ENDED, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
 from party.journal import Outgoing, StudyState
 from party.node import PartyNode, SourceForStep, StudyTicket
-from party.review import Review
+from party.owner.approvals import Decision
+from party.owner.review import Review
 from party.role import PartyRole
 
 logger = logging.getLogger(__name__)

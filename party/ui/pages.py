@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
 
-from common.study import Study
-from common.web.pages import (
+from common.service.web.pages import (
     Markup,
     badge,
     bullets,
@@ -17,12 +16,13 @@ from common.web.pages import (
     section,
     table,
 )
+from common.study.document import Study
 from common.wording import many
-from party.approvals import Decision
-from party.decisions import in_words
 from party.journal import Departure, StudyRecord
 from party.ledger import Entry
-from party.review import PlannedStep, Review, shown
+from party.owner.approvals import Decision
+from party.owner.decisions import in_words
+from party.owner.review import PlannedStep, Review, shown
 
 MOST_LINES = 200
 MOST_REASON = 500

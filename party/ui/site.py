@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from common.errors import InputError, LocalError, ParleyError
-from common.study import Study
-from common.web.exchange import Request, Response, see_other, text
-from common.web.pages import Markup, code, page, paragraph, section
-from common.web.server import WebServer
-from common.web.sessions import Session, Sessions
-from common.web.site import LOOPBACK, Route, Site
+from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.pages import Markup, code, page, paragraph, section
+from common.service.web.server import WebServer
+from common.service.web.sessions import Session, Sessions
+from common.service.web.site import LOOPBACK, Route, Site
+from common.study.document import Study
 from party.ui import pages
-from party.ui.desk import Desk
+from party.ui.inbox import Desk
 
 _STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
 _BACK = Markup('<nav aria-label="Back"><a href="/">All studies, ledger and transcript</a></nav>')

@@ -11,18 +11,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from common.crypto.identity import Identity
-from common.crypto.identity_file import load_identity
+from common.crypto.identities.files import load_identity
+from common.crypto.identities.identity import Identity
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
-from common.service import JsonFormatter
-from common.study import Member
+from common.service.process import JsonFormatter
+from common.study.document import Member
+from common.wire.pki.keyring import init_curator, init_party
 from curator import app as curator_app
 from curator.app import CuratorSettings
-from parley.keyring import init_curator, init_party
-from parley.population import demo_schema_toml, make_population
-from parley.publishing import publish
-from parley.study_options import StudyOptions
+from curator.publisher import publish
+from parley.simulation.population import demo_schema_toml, make_population
+from parley.simulation.study_options import StudyOptions
 from party import app as party_app
 from party.app import PartySettings
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from parley.verification import verify
+from common.release.verify import verify
 from party import app as party_app
 from party.client.dialer import Dialer
-from party.ui.desk import Desk
+from party.ui.inbox import Desk
 from party.ui.site import serving_ui
 
 By = pytest.importorskip("selenium.webdriver.common.by").By

@@ -18,8 +18,8 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from common.crypto.sum_plan import Aggregation
-from common.study import METHODS
+from common.crypto.sums.plan import Aggregation
+from common.study.document import METHODS
 from tests.chaos import checks
 from tests.chaos.faults import AT_ONCE, KINDS, Faults
 from tests.chaos.observer import Observer

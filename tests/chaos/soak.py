@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.crypto.sum_plan import Aggregation
+from common.crypto.sums.plan import Aggregation
 from tests.chaos import checks
 from tests.chaos.reporting import kept_or_temporary, report
 from tests.chaos.world import World

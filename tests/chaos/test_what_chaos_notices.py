@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation
-from common.database import Database
+from common.crypto.sums.plan import Aggregation
 from common.privacy.randomness import OsRandomSource
+from common.service.database import Database
 from curator.app import open_store
-from curator.records import StudyState as CuratorState
+from curator.store.records import StudyState as CuratorState
 from party.journal import Journal
 from party.ledger import Caps, Charge, Ledger
 from tests.chaos import checks

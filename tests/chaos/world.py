@@ -11,9 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from unittest import mock
 
-from common.study import Study
+from common.study.document import Study
 from curator.app import propose
-from parley.cli import main
+from parley.cli.main import main
 from tests.integration.consortium import NAMES
 from tests.integration.disks import NoMountError, mounted
 from tests.integration.town import Processes, clock

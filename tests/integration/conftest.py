@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation
+from common.crypto.sums.plan import Aggregation
 from tests.integration.consortium import NAMES, Consortium
 from tests.study.conftest import paillier_key  # noqa: F401  # a fixture
 

@@ -10,21 +10,20 @@ from pathlib import Path
 
 import numpy as np
 
-from common.crypto.blinding import PowerBlinder
-from common.crypto.identity_file import load_identity
-from common.database import Database
+from common.crypto.identities.files import load_identity
+from common.crypto.paillier.blinding import PowerBlinder
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
-from common.rounds import needs_key
 from common.schema.codes import Codes
+from common.service.database import Database
+from common.study.sums import needs_key
 from common.wire.catalogue import ErrorCode, WireError
-from curator.records import StudyState as CuratorState
+from common.wire.pki.keyring import init_curator, init_party
 from curator.role import CuratorRole
 from curator.server.service import CuratorServer
-from curator.store import Store
+from curator.store.records import StudyState as CuratorState
+from curator.store.store import Store
 from curator.studies import Studies
-from parley.in_process import RowsInMemory, run_roles
-from parley.keyring import init_curator, init_party
-from party.approvals import Approvals
+from parley.simulation.in_process import RowsInMemory, run_roles
 from party.client.backoff import Backoff
 from party.client.connection import HungUpError
 from party.client.context import PartyContext
@@ -34,8 +33,9 @@ from party.client.sessions import SessionManager
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.notes import Notes
-from party.policy import Policy
-from party.review import PlannedStep
+from party.owner.approvals import Approvals
+from party.owner.policy import Policy
+from party.owner.review import PlannedStep
 from party.role import PartyRole
 from party.sources.source import Snapshot
 from tests.study.conftest import SIZES, EveryKindOfStep, make_study

@@ -19,10 +19,10 @@ import time
 import traceback
 from pathlib import Path
 
-from common.database import Database
 from common.privacy.randomness import KEY_BYTES, SeededRandomSource
-from curator.records import StudyState as CuratorState
-from curator.store import Store
+from common.service.database import Database
+from curator.store.records import StudyState as CuratorState
+from curator.store.store import Store
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from tests.integration import consortium as stage

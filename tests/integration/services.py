@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from common.privacy.randomness import SeededRandomSource
-from common.service import log_to, stopping_on_signals
-from common.settings import read_settings
+from common.service.process import log_to, stopping_on_signals
+from common.service.settings import read_settings
 from curator import app as curator_app
 from party import app as party_app
 

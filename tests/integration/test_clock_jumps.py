@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from common.wire import approval
+from common.study import approval
 from common.wire.catalogue import ErrorCode, WireError
-from curator.records import StudyState as CuratorState
+from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
 from tests.integration.consortium import Wrapped, check_release, clock, finish, wrapping
 

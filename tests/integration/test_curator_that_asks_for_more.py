@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 from common.errors import RemoteProtocolError
-from common.methods import plan_of
-from common.subn.steps import TableRequest
-from common.subn.updates import PHASE as UPDATE
+from common.methods.dp_subn.updates import PHASE as UPDATE
+from common.methods.registry import plan_of
+from common.study.steps import TableRequest
 from tests.integration.consortium import Consortium
 from tests.unit.subn.driving import chain_tables, schema_of
 

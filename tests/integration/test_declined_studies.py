@@ -9,10 +9,11 @@ from fractions import Fraction
 import pytest
 
 from common.errors import PolicyError
-from common.wire import approval, codec
-from curator.records import StudyState as CuratorState
-from party.approvals import Decision
+from common.study import approval
+from common.wire import codec
+from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
+from party.owner.approvals import Decision
 from tests.integration.consortium import Wrapped, wrapping
 
 NO = Decision(

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from common.errors import LocalError
+from common.release.writing import write_release
 from common.schema import Schema
-from common.study import Study
+from common.study.document import Study
 from parley import PrivBayes
-from parley.cli import main
-from parley.consortium import Consortium
+from parley.cli.main import main
 from parley.loading import load
-from parley.population import demo_schema_toml, make_population
-from parley.study_options import StudyOptions
-from parley.synthesis import write_release
+from parley.simulation.consortium import Consortium
+from parley.simulation.population import demo_schema_toml, make_population
+from parley.simulation.study_options import StudyOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Schema.from_toml(demo_schema_toml())
@@ -156,10 +156,10 @@ def test_a_study_that_takes_too_long_is_given_up_and_nobody_is_left(small, tmp_p
 
 ABANDONED = """
 import os, pathlib, signal, sys, time
-from parley.consortium import Consortium
-from parley.population import demo_schema_toml, make_population
+from parley.simulation.consortium import Consortium
+from parley.simulation.population import demo_schema_toml, make_population
 from common.schema import Schema
-from parley.study_options import StudyOptions
+from parley.simulation.study_options import StudyOptions
 tables = {"one": make_population(60, 0), "two": make_population(60, 1)}
 options = StudyOptions(epsilon="1", aggregation="masked")
 schema = Schema.from_toml(demo_schema_toml())

@@ -12,11 +12,11 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-from common.database import Database
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.service.database import Database
 from common.wire import tls
 from curator.server.service import CuratorServer
-from parley.cli import main
+from parley.cli.main import main
 from party.journal import Journal
 from tests.integration.consortium import clock
 from tests.study.conftest import SCHEMA

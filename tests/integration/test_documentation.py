@@ -24,7 +24,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from parley.population import demo_schema_toml, make_population
+from parley.simulation.population import demo_schema_toml, make_population
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"north": 400, "east": 300, "south": 500}

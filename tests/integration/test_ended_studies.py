@@ -9,18 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from common.database import Database
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
-from common.study import Study
-from common.traffic import SETTING_UP
-from common.wire import approval
+from common.service.database import Database
+from common.service.traffic import SETTING_UP
+from common.study import approval
+from common.study.document import Study
 from curator.presence import ONLINE_FOR
-from curator.records import StudyState as CuratorState
-from curator.records import Word
-from curator.store import Store
-from party.approvals import Decision
+from curator.store.records import StudyState as CuratorState
+from curator.store.records import Word
+from curator.store.store import Store
 from party.journal import StudyState
+from party.owner.approvals import Decision
 from tests.integration.consortium import (
     Consortium,
     Crash,

@@ -7,17 +7,17 @@ from itertools import product
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
-from common.methods import plan_of
+from common.methods.registry import plan_of
 from common.privacy.randomness import SeededRandomSource
-from common.rounds import needs_key
-from common.study import METHODS, PROFILES
-from curator.records import StudyState as CuratorState
-from curator.surroundings import Outcome
-from parley.publishing import fitted_study
+from common.study.document import METHODS, PROFILES
+from common.study.sums import needs_key
+from curator.context import Outcome
+from curator.publisher import fitted_study
+from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
-from party.rehearsal import rehearse
+from party.owner.dry_run import rehearse
 from tests.integration.consortium import NAMES, Consortium, in_process
 from tests.unit.subn.driving import chain_tables, schema_of, study_of
 

@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from common.crypto.identity_file import load_identity
-from common.study import Study
+from common.crypto.identities.files import load_identity
+from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles
+from common.wire.pki.certificates import Role
+from common.wire.pki.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
 from curator.app import open_store, serve
-from curator.records import StudyState
+from curator.configuration import curator_settings
+from curator.publisher import curator_signer, publish
 from curator.server.admission import Kind, limits
-from parley.curator_configuration import curator_settings
-from parley.publishing import curator_signer, publish
+from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
 from tests.integration.consortium import clock
 from tests.place import NORTH, Place, outcome_of
@@ -112,7 +112,7 @@ def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
     monkeypatch,
 ):
     hub.finish()
-    monkeypatch.setattr("parley.agreement.versions", lambda: {"parley": "99"})
+    monkeypatch.setattr("common.release.consistency.versions", lambda: {"parley": "99"})
     refused = fetch(parley, hub)
     assert refused.code == 6
     assert "NOT VERIFIED" in refused.err

@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import LocalError
 from common.wire.catalogue import WireError
-from curator.records import StudyState as CuratorState
+from curator.store.records import StudyState as CuratorState
 from tests.integration.consortium import Crash, Wrapped, check_release, finish, wrapping
 from tests.integration.disks import NoMountError, fill, mounted
 from tests.integration.test_ended_studies import approve

@@ -10,16 +10,18 @@ from pathlib import Path
 import grpc
 import pytest
 
-from common.wire import approval, certificates, strict, tls
+from common.study import approval
+from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, received
-from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles
 from common.wire.frames import split
+from common.wire.pki import certificates
+from common.wire.pki.certificates import Role
+from common.wire.pki.credentials import CredentialFiles
 from common.wire.v1 import curator_pb2 as pb
-from curator.records import StudyState
 from curator.server import admission
 from curator.server.admission import Kind
 from curator.server.service import CuratorServer
+from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
 from tests.integration.consortium import clock
 from tests.integration.town import Town

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from common.schema import Schema
-from parley.cli import main
-from parley.keyring import Keyring, init_party
-from parley.population import demo_schema_toml, make_population
-from parley.proposals import member_of
-from parley.study_options import StudyOptions
+from common.wire.pki.keyring import Keyring, init_party
+from curator.operations import member_of
+from parley.cli.main import main
+from parley.simulation.population import demo_schema_toml, make_population
+from parley.simulation.study_options import StudyOptions
 from tests.integration.consortium import clock
 from tests.unit.web.conftest import Client
 

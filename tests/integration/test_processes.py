@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from curator.records import StudyState as CuratorState
+from curator.store.records import StudyState as CuratorState
 from tests.integration.town import NAMES, ROOT, Town
 
 

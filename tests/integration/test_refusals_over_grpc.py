@@ -7,17 +7,19 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation
+from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
-from common.messages import ShareSubmitted
-from common.subn.steps import TableRequest
-from common.wire import approval, certificates, codec
+from common.study import approval
+from common.study.messages import ShareSubmitted
+from common.study.steps import TableRequest
+from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
-from curator.records import StudyState as CuratorState
-from parley.keyring import init_party
-from party.approvals import Decision
+from common.wire.pki import certificates
+from common.wire.pki.keyring import init_party
+from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
 from party.journal import Outgoing, StudyState
+from party.owner.approvals import Decision
 from tests.integration.consortium import (
     Party,
     Wrapped,

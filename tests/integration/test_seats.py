@@ -11,11 +11,11 @@ import pytest
 
 from common.errors import InputError, LocalError, PolicyError
 from common.wire.catalogue import ErrorCode, WireError
-from curator.records import StudyState as CuratorState
-from party.approvals import Decision
+from curator.store.records import StudyState as CuratorState
 from party.client.connection import DONE
 from party.client.session import Limits
 from party.journal import StudyState
+from party.owner.approvals import Decision
 from tests.integration.consortium import Crash, Rows, Wrapped, wrapping
 
 YES = Decision(

@@ -11,7 +11,8 @@ import pytest
 
 from common.errors import InputError, PolicyError
 from common.marginals import count
-from parley import PrivBayes, streaming
+from common.release import streaming
+from parley import PrivBayes
 from parley.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest

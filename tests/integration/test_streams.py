@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from common import messages
+from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import ErrorCode, WireError, classify, received
 from common.wire.frames import Assembler, split

@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from common.database import Database
-from common.messages import StudyFinished
+from common.service.database import Database
+from common.study.messages import StudyFinished
 from common.wire import codec
 from party.client.connection import HungUpError
 from party.journal import StudyState

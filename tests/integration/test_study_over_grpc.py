@@ -10,9 +10,9 @@ import grpc
 import pytest
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise
 from common.wire import tls
-from curator.records import StudyState as CuratorState
+from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
 from tests.integration.consortium import (
     Crash,

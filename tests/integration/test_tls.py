@@ -12,10 +12,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from common.wire import certificates, peers, strict, tls
+from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError, classify
-from common.wire.certificates import Role, Subject
-from common.wire.credentials import CredentialFiles, key_pem, pem
+from common.wire.pki import certificates, peers
+from common.wire.pki.certificates import Role, Subject
+from common.wire.pki.credentials import CredentialFiles, key_pem, pem
 from common.wire.v1 import curator_pb2, curator_pb2_grpc
 
 NOW = datetime.now(UTC)  # TLS itself looks at the real clock

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from common.database import Database
 from common.errors import InputError, LocalError
+from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
 from party import app as party_app
 from party.app import PartySettings

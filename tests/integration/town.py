@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from common.crypto.identity_file import load_identity
-from common.crypto.sum_plan import Aggregation
-from common.database import Database
-from common.methods import plan_of
+from common.crypto.identities.files import load_identity
+from common.crypto.sums.plan import Aggregation
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.study import Member, Study
+from common.service.database import Database
+from common.study.document import Member, Study
+from common.wire.pki.keyring import init_curator, init_party
 from curator.app import CuratorSettings, open_store, propose
-from curator.records import StudyState as CuratorState
-from parley.keyring import init_curator, init_party
+from curator.store.records import StudyState as CuratorState
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from tests.integration.consortium import replayed

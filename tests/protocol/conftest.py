@@ -2,9 +2,9 @@
 
 import pytest
 
-from common.crypto.blinding import FixedBaseBlinder
-from common.crypto.identity import Identity
-from common.crypto.paillier import PrivateKey, generate_key_pair
+from common.crypto.identities.identity import Identity
+from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.crypto.paillier.keys import PrivateKey, generate_key_pair
 from common.privacy.randomness import SeededRandomSource
 
 

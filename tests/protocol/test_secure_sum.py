@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from common.crypto.identity import Member
-from common.crypto.one_share import SEED_BYTES, Selection
-from common.crypto.secure_sum import SumCurator, SumParty, run_secure_sum
-from common.crypto.sum_plan import Aggregation, Noise, SumPlan, draw_noise
+from common.crypto.identities.identity import Member
+from common.crypto.sums.one_share import SEED_BYTES, Selection
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan, draw_noise
+from common.crypto.sums.secure_sum import SumCurator, SumParty, run_secure_sum
 from common.errors import InputError, LocalError
 from common.privacy.randomness import SeededRandomSource, below
 

@@ -6,18 +6,18 @@ import gmpy2
 import numpy as np
 import pytest
 
-from common.crypto.envelope import EnvelopeError, Mailbox, Refusal
-from common.crypto.identity import Member
-from common.crypto.one_share import SEED_BYTES, Selection, prove_selector
-from common.crypto.paillier import PublicKey, generate_key_pair
-from common.crypto.secure_sum import SumCurator, SumParty, ring_step, run_secure_sum
-from common.crypto.sum_plan import (
+from common.crypto.identities.envelope import EnvelopeError, Mailbox, Refusal
+from common.crypto.identities.identity import Member
+from common.crypto.paillier.keys import PublicKey, generate_key_pair
+from common.crypto.sums.one_share import SEED_BYTES, Selection, prove_selector
+from common.crypto.sums.plan import (
     Aggregation,
     ContributionSubmitted,
     Noise,
     PartialForwarded,
     SumPlan,
 )
+from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step, run_secure_sum
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 

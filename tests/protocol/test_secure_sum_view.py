@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from gmpy2 import mpz
 
-from common.crypto.envelope import EnvelopeError, Mailbox, Route, unseal
-from common.crypto.identity import Identity, Member
-from common.crypto.masks import PairwiseMasks
-from common.crypto.secure_sum import ring_step, run_secure_sum
-from common.crypto.sum_plan import (
+from common.crypto.identities.envelope import EnvelopeError, Mailbox, Route, unseal
+from common.crypto.identities.identity import Identity, Member
+from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.sums.plan import (
     Aggregation,
     ContributionSubmitted,
     Noise,
     PartialForwarded,
     SumPlan,
 )
+from common.crypto.sums.secure_sum import ring_step, run_secure_sum
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 

@@ -6,18 +6,23 @@ import numpy as np
 import pytest
 
 from common.bayes.conditionals import needed_families
-from common.bayes.constraints import Constraints
 from common.bayes.domain import Domain
 from common.bayes.network import Network
-from common.bayes.plan import Encoding, PrivBayesOptions
-from common.bayes.privbayes import ExpandedRows, PrivateSelect, fit_privbayes, release_tables
-from common.bayes.scores import Score, scores
-from common.bayes.selection import score_sensitivity
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
+from common.bayes.privbayes.mechanism import (
+    ExpandedRows,
+    PrivateSelect,
+    fit_privbayes,
+    release_tables,
+)
+from common.bayes.privbayes.scores import Score, scores
+from common.bayes.privbayes.selection import score_sensitivity
 from common.privacy.accountant import Accountant
-from common.privacy.audit import audit, laplace_log_likelihood_ratio
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
+from tests.harness.audit import audit, laplace_log_likelihood_ratio
 
 pytestmark = pytest.mark.statistical
 

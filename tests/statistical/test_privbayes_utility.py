@@ -6,11 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from common.bayes.constraints import Constraints
 from common.bayes.network import Network
-from common.bayes.plan import PrivBayesOptions
-from common.bayes.privbayes import fit_privbayes
-from common.bayes.scores import Score, mutual_information
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import PrivBayesOptions
+from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.scores import Score, mutual_information
 from common.marginals import BinarySubsets, count
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource

@@ -6,16 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.crypto.identity import Identity
-from common.crypto.noise_replacement import Books, Statistics
-from common.crypto.paillier import generate_key_pair
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.identities.identity import Identity
+from common.crypto.paillier.keys import generate_key_pair
+from common.crypto.sums.plan import Aggregation, Noise
+from common.crypto.sums.replacement import Books, Statistics
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.study import Member, Study
-from common.subn.steps import ChoiceStep, ReplaceStep, SumStep, TableRequest
+from common.study.document import Member, Study
+from common.study.steps import ChoiceStep, ReplaceStep, SumStep, TableRequest
 
 SCHEMA = Schema.from_toml(
     """

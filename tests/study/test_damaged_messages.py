@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from common.crypto.blinding import PowerBlinder
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.paillier.blinding import PowerBlinder
+from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError, RemoteProtocolError
-from common.methods import plan_of
+from common.methods.registry import plan_of
 from common.privacy.randomness import SeededRandomSource
-from common.rounds import needs_key
-from common.study import Study
-from common.subn.steps import ChoiceStep
+from common.study.document import Study
+from common.study.steps import ChoiceStep
+from common.study.sums import needs_key
 from curator.effects import Send as SendToParty
 from curator.role import CuratorRole
-from parley.in_process import RowsInMemory
+from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
 from party.role import PartyRole
 from tests.study.conftest import EveryKindOfStep, make_study

@@ -5,10 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.marginals import count
-from common.messages import (
+from common.privacy.randomness import SeededRandomSource
+from common.schema.codes import concatenate
+from common.study.history import Transcript
+from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
@@ -20,14 +23,11 @@ from common.messages import (
     StudyFinished,
     StudyOpened,
 )
-from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import concatenate
-from common.subn.steps import step_digest
-from common.transcript import Transcript
+from common.study.steps import step_digest
 from curator import role as curator_role
 from curator.effects import Fail, Send
 from curator.role import CuratorRole
-from parley.in_process import RowsInMemory, run_study
+from parley.simulation.in_process import RowsInMemory, run_study
 from party import role as party_role
 from party.effects import ChargeBudget
 from party.role import PartyRole

@@ -5,17 +5,17 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.noise_replacement import Books
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise
+from common.crypto.sums.replacement import Books
 from common.errors import RemoteProtocolError
-from common.messages import ResultPublished, StepOpened, StudyOpened
 from common.privacy.randomness import SeededRandomSource
-from common.rounds import sum_plan_of
-from common.subn.steps import ReplaceStep, SumStep, TableRequest, step_digest
-from common.transcript import Transcript
+from common.study.history import Transcript
+from common.study.messages import ResultPublished, StepOpened, StudyOpened
+from common.study.steps import ReplaceStep, SumStep, TableRequest, step_digest
+from common.study.sums import sum_plan_of
 from curator.effects import Send
 from curator.role import CuratorRole
-from parley.in_process import RowsInMemory
+from parley.simulation.in_process import RowsInMemory
 from party.effects import ChargeBudget
 from party.role import PartyRole
 from tests.study.conftest import SIZES, EveryKindOfStep, make_study

@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from curator.app import CuratorSettings
-from parley.cli import main
-from parley.curator_configuration import curator_settings
-from parley.party_configuration import party_settings, source_settings
+from curator.configuration import curator_settings
+from parley.cli.main import main
 from party.app import PartySettings
-from party.policy import Policy
+from party.configuration import party_settings, source_settings
+from party.owner.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

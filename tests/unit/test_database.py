@@ -4,8 +4,8 @@ import sqlite3
 
 import pytest
 
-from common.database import Database
 from common.errors import InputError, LocalError
+from common.service.database import Database
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_service_does_not_start_on_a_damaged_file(file):
 
 
 def test_a_check_that_takes_too_long_is_left_unfinished_and_said(file, monkeypatch, caplog):
-    monkeypatch.setattr("common.database._START_S", -1.0)
+    monkeypatch.setattr("common.service.database._START_S", -1.0)
     database = Database(file)
     database.check_at_start()
     assert "not all of it was checked for damage" in caplog.text

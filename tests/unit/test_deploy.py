@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from common.service import ENOUGH_OPEN_FILES
+from common.service.process import ENOUGH_OPEN_FILES
 from curator.app import CuratorSettings
-from parley.cli import main
-from parley.curator_configuration import curator_settings
-from parley.party_configuration import party_settings, source_settings
+from curator.configuration import curator_settings
+from parley.cli.main import main
 from party.app import PartySettings
-from party.policy import SAMPLE, Policy
+from party.configuration import party_settings, source_settings
+from party.owner.policy import SAMPLE, Policy
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from common.log_limits import RateLimit
+from common.service.log_limits import RateLimit
 
 
 class Clock:

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError
-from common.methods import account, plan_of, statement_of
+from common.methods.registry import account, plan_of, statement_of
 from common.privacy.randomness import SeededRandomSource
-from common.study import METHODS
-from parley.in_process import run_study
+from common.study.document import METHODS
+from parley.simulation.in_process import run_study
 from tests.unit.subn.driving import drive, identities_of, random_tables, study_of
 
 MIXED = (2, 3, 4, 2)

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from common.errors import InputError
-from common.metrics import CONTENT_TYPE, Sample, metrics_server, render, serving_metrics
+from common.service.metrics import CONTENT_TYPE, Sample, metrics_server, render, serving_metrics
 
 CALLS = [
     Sample(name="calls_total", help="Calls.", kind="counter", value=3, labels={"method": "A"}),

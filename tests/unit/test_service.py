@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
-from common.service import LOCK, JsonFormatter, alone_in, check_level, stopping_on_signals
+from common.service.process import LOCK, JsonFormatter, alone_in, check_level, stopping_on_signals
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +61,7 @@ def test_a_hang_up_is_survived():
     program = (
         "import os, signal\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
-        "from common.service import stopping_on_signals\n"
+        "from common.service.process import stopping_on_signals\n"
         "with stopping_on_signals() as stopping:\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n"
         "    print('running' if not stopping.is_set() else 'stopping')\n"
@@ -79,7 +79,7 @@ def test_an_unknown_level_is_refused():
 
 def test_a_process_with_a_pipe_from_its_parent_stops_when_the_pipe_ends():
     program = (
-        "from common.service import stopping_on_signals\n"
+        "from common.service.process import stopping_on_signals\n"
         "with stopping_on_signals(with_stdin=True) as stopping:\n"
         "    print('running', flush=True)\n"
         "    assert stopping.wait(30)\n"
@@ -97,7 +97,7 @@ def test_a_process_with_a_pipe_from_its_parent_stops_when_the_pipe_ends():
 HOLDING = (
     "import sys, time\n"
     "from pathlib import Path\n"
-    "from common.service import alone_in\n"
+    "from common.service.process import alone_in\n"
     "with alone_in(Path(sys.argv[1]), service='curator'):\n"
     "    print('running', flush=True)\n"
     "    time.sleep(60)\n"
@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_is_named(tmp_path):
 def test_a_service_may_open_as_many_files_as_its_hard_limit_allows():
     code = (
         "import resource\n"
-        "from common.service import raise_open_files\n"
+        "from common.service.process import raise_open_files\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2000))\n"
         "print(raise_open_files(), *resource.getrlimit(resource.RLIMIT_NOFILE))\n"
     )

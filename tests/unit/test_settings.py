@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
-from common.settings import read_settings
+from common.service.settings import read_settings
 from curator.app import CuratorSettings
-from parley.curator_configuration import curator_settings
-from parley.party_configuration import party_settings
+from curator.configuration import curator_settings
 from party.app import PartySettings
+from party.configuration import party_settings
 
 
 @dataclass(frozen=True, kw_only=True)

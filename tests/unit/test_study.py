@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study import METHODS, Member, Study
+from common.study.document import METHODS, Member, Study
 
 SCHEMA = Schema.from_toml(
     """

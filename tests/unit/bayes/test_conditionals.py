@@ -14,7 +14,7 @@ from common.bayes.conditionals import (
 )
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
-from common.bayes.scores import mutual_information
+from common.bayes.privbayes.scores import mutual_information
 from common.errors import LocalError
 from common.marginals import count
 from common.schema.codes import Codes

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from common.bayes import privbayes
-from common.bayes.constraints import Constraints
 from common.bayes.domain import View
 from common.bayes.network import Network, Pair
-from common.bayes.plan import Encoding, PrivBayesOptions
-from common.bayes.privbayes import PrivateSelect, fit_privbayes
-from common.bayes.scores import Score
+from common.bayes.privbayes import mechanism as privbayes
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
+from common.bayes.privbayes.mechanism import PrivateSelect, fit_privbayes
+from common.bayes.privbayes.scores import Score
 from common.errors import InputError, PolicyError
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource, SeededRandomSource

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from common.bayes.constraints import Constraints
 from common.bayes.domain import Domain, View
-from common.bayes.greedy_binary import learn_binary_network
-from common.bayes.greedy_general import (
+from common.bayes.network import Pair
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.greedy_binary import learn_binary_network
+from common.bayes.privbayes.greedy_general import (
     affordable_cells,
     candidates,
     has_choice,
     learn_general_network,
 )
-from common.bayes.network import Pair
-from common.bayes.scores import Score, mutual_information, scores
+from common.bayes.privbayes.scores import Score, mutual_information, scores
 from common.errors import LocalError
 from common.marginals import BinarySubsets, count
 from common.schema.codes import Codes

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import chisquare
 
 from common.bayes.domain import Domain, View
-from common.bayes.model import PrivBayesModel
 from common.bayes.network import Network, Pair
-from common.bayes.plan import Encoding, PrivBayesOptions, make_plan
+from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
+from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.sampling import Sampler, sample
 from common.errors import InputError, LocalError
 from common.marginals import count

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from common.bayes.conditionals import contains, needed_families
-from common.bayes.constraints import Constraints
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
+from common.bayes.privbayes.constraints import Constraints
 from common.errors import InputError, LocalError
 
 # age, education, workclass, title, income [Zhang17, Table 1]

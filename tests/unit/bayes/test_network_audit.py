@@ -6,8 +6,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from common.bayes.greedy_binary import learn_binary_network
-from common.bayes.scores import Score
+from common.bayes.privbayes.greedy_binary import learn_binary_network
+from common.bayes.privbayes.scores import Score
 
 WIDTH = 3
 

@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.bayes.constraints import Constraints
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
-from common.bayes.plan import Encoding, PrivBayesOptions, make_plan
-from common.bayes.scores import Score
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
+from common.bayes.privbayes.scores import Score
 from common.errors import InputError
 
 BITS = Domain.flat([2] * 16)

@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.bayes import privbayes
 from common.bayes.conditionals import needed_families
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
-from common.bayes.privbayes import ExpandedRows, release_tables
+from common.bayes.privbayes import mechanism as privbayes
+from common.bayes.privbayes.mechanism import ExpandedRows, release_tables
 from common.errors import PolicyError
 from common.privacy.accountant import Accountant
 from common.privacy.laplace import discrete_laplace

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
-from common.bayes.scores import (
+from common.bayes.privbayes.scores import (
     Score,
     independence_distance,
     mutual_information,

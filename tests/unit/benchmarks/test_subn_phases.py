@@ -13,11 +13,11 @@ from benchmarks.subn_methods import FLOOR
 from benchmarks.subn_phases import labels_of, mark, measure, point_of, report
 from benchmarks.subn_sweep import Results
 from benchmarks.subn_variants import GROUPED, VARIANTS, WHOLE
-from common.bayes.plan import Encoding
+from common.bayes.privbayes.decisions import Encoding
+from common.methods.subn_plus import latent
+from common.methods.subn_plus.budget import PublicFacts, decide_budget
 from common.schema.codes import Codes
 from common.schema.hierarchy import Hierarchy
-from common.subn import latent
-from common.subn.plus_budget import PublicFacts, decide_budget
 
 ROWS = 20_000
 # What subn+ does with the made-up tables: halves, few groups, many groups, margins only; views.

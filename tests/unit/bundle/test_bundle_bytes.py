@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.bundle.archive import zip_pieces
-from common.bundle.checking import Kind, check_bytes
-from common.bundle.contents import FolderContents, open_release
-from common.bundle.finishing import finish, put_signature
-from common.bundle.manifest import MANIFEST, FileEntry, Manifest, sha256_of, strict_json
-from common.bundle.results import RESULTS, read_results, write_results
-from common.bundle.signatures import Signature, Signer, SignerRole
-from common.crypto.identity import Identity
+from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
+from common.release.archive import zip_pieces
+from common.release.checking import Kind, check_bytes
+from common.release.contents import FolderContents, open_release
+from common.release.finishing import finish, put_signature
+from common.release.manifest import MANIFEST, FileEntry, Manifest, sha256_of, strict_json
+from common.release.results import RESULTS, read_results, write_results
+from common.release.signatures import Signature, Signer, SignerRole
 
 CURATOR = Signer(
     role=SignerRole.CURATOR, name="hub", identity=Identity.generate(SeededRandomSource("hub"))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from common.crypto.blinding import FixedBaseBlinder
-from common.crypto.paillier import PrivateKey, PublicKey, generate_key_pair
+from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.crypto.paillier.keys import PrivateKey, PublicKey, generate_key_pair
 from common.privacy.randomness import SeededRandomSource
 
 

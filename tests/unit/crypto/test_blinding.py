@@ -8,7 +8,7 @@ from gmpy2 import mpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.crypto.blinding import (
+from common.crypto.paillier.blinding import (
     FixedBase,
     FixedBaseBlinder,
     Pool,

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.crypto.envelope import EnvelopeError, Mailbox, Refusal, Route, seal, unseal
 from common.crypto.framing import frame, unframe
-from common.crypto.identity import Identity, Member
+from common.crypto.identities.envelope import EnvelopeError, Mailbox, Refusal, Route, seal, unseal
+from common.crypto.identities.identity import Identity, Member
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 

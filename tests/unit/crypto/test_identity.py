@@ -4,7 +4,7 @@ import pickle
 import pytest
 from cryptography.exceptions import InvalidSignature
 
-from common.crypto.identity import Identity, PublicIdentity, normal_fingerprint
+from common.crypto.identities.identity import Identity, PublicIdentity, normal_fingerprint
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 

@@ -3,8 +3,8 @@ import stat
 
 import pytest
 
-from common.crypto.identity import Identity
-from common.crypto.identity_file import load_identity, load_public_identity, save_identity
+from common.crypto.identities.files import load_identity, load_public_identity, save_identity
+from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 

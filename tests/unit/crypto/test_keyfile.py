@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from common.crypto import keyfile
+from common.crypto.paillier import key_file as keyfile
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 

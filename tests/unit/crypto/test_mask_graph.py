@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.crypto import mask_graph
-from common.crypto.identity import Identity, Member
-from common.crypto.mask_graph import LEAST_CONNECTIVITY, partners
-from common.crypto.masks import PairwiseMasks
+from common.crypto.identities.identity import Identity, Member
+from common.crypto.sums import mask_graph
+from common.crypto.sums.mask_graph import LEAST_CONNECTIVITY, partners
+from common.crypto.sums.masks import PairwiseMasks
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource
 

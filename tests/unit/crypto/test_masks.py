@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from common.crypto.identity import Identity, Member
-from common.crypto.masks import PairwiseMasks
+from common.crypto.identities.identity import Identity, Member
+from common.crypto.sums.masks import PairwiseMasks
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource
 

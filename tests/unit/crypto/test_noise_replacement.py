@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from common.crypto.identity import Identity
-from common.crypto.noise_replacement import Books, Group, ShareKeeper, Statistics
-from common.crypto.secure_sum import run_secure_sum
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation, Noise
+from common.crypto.sums.replacement import Books, Group, ShareKeeper, Statistics
+from common.crypto.sums.secure_sum import run_secure_sum
 from common.errors import LocalError, PolicyError
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource

@@ -3,9 +3,9 @@ from collections import Counter
 
 import pytest
 
-from common.crypto.envelope import EnvelopeError
-from common.crypto.identity import Identity, Member
-from common.crypto.one_share import (
+from common.crypto.identities.envelope import EnvelopeError
+from common.crypto.identities.identity import Identity, Member
+from common.crypto.sums.one_share import (
     Selector,
     agreed_permutation,
     make_selector,

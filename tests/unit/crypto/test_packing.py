@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from common.crypto.packing import TAIL_BITS, Packing, noise_bound
+from common.crypto.paillier.packing import TAIL_BITS, Packing, noise_bound
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource, below
 

@@ -11,8 +11,8 @@ from gmpy2 import mpz, powmod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.crypto.paillier import KEY_BITS, PrivateKey, PublicKey, generate_key_pair
-from common.crypto.primes import lim_lee_prime
+from common.crypto.paillier.keys import KEY_BITS, PrivateKey, PublicKey, generate_key_pair
+from common.crypto.paillier.primes import lim_lee_prime
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from common.database import Database
 from common.privacy.randomness import SeededRandomSource
-from common.wire import approval, codec
-from curator.store import Store
+from common.service.database import Database
+from common.study import approval
+from common.wire import codec
+from common.wire.pki.keyring import init_curator
+from curator.store.store import Store
 from curator.studies import Studies
-from parley.in_process import RowsInMemory
-from parley.keyring import init_curator
+from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
 from party.role import PartyRole
 from tests.study.conftest import (  # noqa: F401  # fixtures

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation
+from common.crypto.sums.plan import Aggregation
 from common.errors import LocalError, RemoteProtocolError
-from common.messages import MOST_TEXT, PartyRefused, ShareSubmitted
+from common.study.messages import MOST_TEXT, PartyRefused, ShareSubmitted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
-from curator.records import StudyState
+from curator.store.records import StudyState
 from tests.children import exit_code, fork
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import Parties

@@ -14,18 +14,18 @@ from types import SimpleNamespace
 import pytest
 
 from common.errors import InputError, LocalError
-from common.subn.steps import SumStep, TableRequest
-from common.wire import certificates
+from common.study.steps import SumStep, TableRequest
 from common.wire.catalogue import ErrorCode
+from common.wire.pki import certificates
+from common.wire.pki.keyring import init_party
 from curator.dashboard.advice import advice, troubles
-from curator.dashboard.reader import StoreReader
 from curator.dashboard.serving import Operators, Place, is_loopback, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import CallCounter
 from curator.presence import ONLINE_FOR, Presence
 from curator.progress import chosen_links, step_record
-from curator.records import StudyState
-from parley.keyring import init_party
+from curator.store.reader import StoreReader
+from curator.store.records import StudyState
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import NOW, Parties
 from tests.unit.web.conftest import Client

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import LocalError
-from curator.records import StudyState
+from curator.store.records import StudyState
 from tests.study.conftest import EveryKindOfStep, make_study
 from tests.unit.curator.conftest import Parties
 from tests.unit.curator.test_curator_node import start

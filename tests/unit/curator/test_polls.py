@@ -4,10 +4,10 @@ import datetime as dt
 
 import pytest
 
-from common.study import Study
-from curator.records import StudyState
-from curator.store import KEEP_QUEUES
-from curator.surroundings import written
+from common.study.document import Study
+from curator.context import written
+from curator.store.records import StudyState
+from curator.store.store import KEEP_QUEUES
 from curator.upkeep import WRITE_CALLS_EVERY, Upkeep
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import NOW, Parties

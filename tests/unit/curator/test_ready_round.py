@@ -5,13 +5,13 @@ import logging
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation
-from common.messages import PartyRefused, StepOpened, StudyAborted
+from common.crypto.sums.plan import Aggregation
+from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.metrics import CallCounter, curator_samples
 from curator.presence import ONLINE_FOR
-from curator.records import StudyState, Word
+from curator.store.records import StudyState, Word
 from curator.upkeep import Upkeep
 from curator.waiting import in_words
 from tests.study.conftest import make_study

@@ -7,9 +7,9 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from common import compilation
-from common.compilation import compiled
 from common.marginals import kernels
+from common.schema import compilation
+from common.schema.compilation import compiled
 
 ROOT = Path(__file__).resolve().parents[3]
 

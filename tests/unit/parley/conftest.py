@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from common.study import Study
-from parley.cli import main
-from parley.population import demo_schema_toml, make_population
+from common.study.document import Study
+from parley.cli.main import main
+from parley.simulation.population import demo_schema_toml, make_population
 from tests.place import Place
 
 

@@ -9,10 +9,10 @@ import pytest
 import typer
 
 from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
-from common.study import METHODS
-from parley import cli
-from parley.exit_codes import MEANINGS, ExitCode, exit_code_of
-from parley.study_options import DEFAULT_METHOD
+from common.study.document import METHODS
+from parley.cli import main as cli
+from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
+from parley.simulation.study_options import DEFAULT_METHOD
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -58,7 +58,7 @@ def test_help_says_in_a_line_what_each_method_is(parley, command):
 
 def test_help_loads_none_of_the_heavy_libraries():
     program = (
-        "import sys; from parley.cli import main; main(['--help']);"
+        "import sys; from parley.cli.main import main; main(['--help']);"
         "sys.exit(bool({'pandas', 'numpy', 'pyarrow', 'numba', 'sklearn'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=ROOT)
@@ -176,7 +176,9 @@ def test_what_a_command_does_not_need_is_not_loaded(shell):
     """Each of these costs a quarter of a second of every start."""
     slow = ("pandas", "sklearn", "numba", "adbc_driver_manager", "pyspark")
     commands = ("curator", "party", "verify", "bundle", "keys")
-    load = f"import sys, parley.cli; [parley.cli.load_command(name) for name in {commands}]"
+    load = (
+        f"import sys, parley.cli.main; [parley.cli.main.load_command(name) for name in {commands}]"
+    )
     code = f"{load}; print([m for m in {slow} if m in sys.modules])"
     done = shell(shlex.join([sys.executable, "-c", code]))
     assert (done.stdout, done.stderr) == ("[]\n", "")

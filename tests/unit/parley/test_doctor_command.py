@@ -54,7 +54,7 @@ def test_what_the_doctor_knows_is_said_before_it_waits_for_the_network(parley, m
         yield Finding(check="disk", ok=True, words="room")
         raise KeyboardInterrupt  # of somebody who does not want to wait
 
-    monkeypatch.setattr("parley.commands.doctor.examine_party", examine)
+    monkeypatch.setattr("parley.cli.commands.doctor.examine_party", examine)
     done = parley("doctor", "party", *NORTH)
     assert done.out == "ok    disk         room\n"
     assert done.code == 130

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
-from common.schema import Codes, Schema
-from parley.evaluation import (
+from common.release.evaluation import (
     MOST_MARGINALS,
     cramers_v,
     dependence,
@@ -15,7 +14,8 @@ from parley.evaluation import (
     marginal_sets,
     total_variation,
 )
-from parley.report.evaluation_page import evaluation_page
+from common.release.report.evaluation_page import evaluation_page
+from common.schema import Codes, Schema
 
 
 def schema_of(sizes):

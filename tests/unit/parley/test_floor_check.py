@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import parley
+from common.release.report.floor_check import floor_forecast
+from common.release.writing import write_release
 from common.schema import Schema
-from parley.report.floor_check import floor_forecast
-from parley.synthesis import write_release
 
 SCHEMA = Schema.from_toml(
     "".join(f'[[attribute]]\nname = "a{i}"\nkind = "boolean"\n' for i in range(8))

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from common.bundle.contents import FolderContents
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
+from common.release import released_table, streaming
+from common.release import writing as synthesis
+from common.release.contents import FolderContents
+from common.release.released_table import read_released_table
+from common.release.verify import verify
 from common.schema import Codes, Schema
-from common.study import METHODS
-from parley import PrivBayes, Privelet, released_table, streaming, synthesis
-from parley.released_table import read_released_table
-from parley.simulation import simulate
-from parley.verification import verify
+from common.study.document import METHODS
+from parley import PrivBayes, Privelet
+from parley.simulation.study import simulate
 
 COLUMNS = """
 [[attribute]]

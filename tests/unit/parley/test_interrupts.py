@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.exit_codes import ExitCode
+from parley.cli.exit_codes import ExitCode
 from tests.place import HUB, NORTH
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,7 +44,7 @@ def python(program, *words, folder=ROOT):
     [
         ("typer", signal.SIGINT, ["--help"]),
         ("rich.console", signal.SIGTERM, ["--version"]),
-        ("parley.commands.party", signal.SIGINT, ["party", "status", *NORTH]),
+        ("parley.cli.commands.party", signal.SIGINT, ["party", "status", *NORTH]),
         ("numpy", signal.SIGTERM, ["party", "join", *NORTH]),
         ("grpc", signal.SIGINT, ["doctor", "curator", *HUB]),
     ],

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import typer
 
-from common.crypto.identity_file import load_identity
+from common import files as atomic
+from common.crypto.identities.files import load_identity
 from common.errors import InputError
-from common.wire import certificates, peers
-from common.wire.certificates import Role
-from common.wire.credentials import parse_certificates
-from parley import atomic, keyring
-from parley.commands import keys
-from parley.keyring import Keyring
+from common.wire.pki import certificates, keyring, peers
+from common.wire.pki.certificates import Role
+from common.wire.pki.credentials import parse_certificates
+from common.wire.pki.keyring import Keyring
+from parley.cli.commands import keys
 
 
 def run(*arguments):

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from parley.exit_codes import ExitCode
+from parley.cli.exit_codes import ExitCode
 
 TABLE = ["--schema", "schema.toml", "--epsilon", "1"]
 WRITERS = {

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import parley
+from common.release.conditions import Condition
+from common.release.model_count import model_count
+from common.release.released_rows import ReleasedRows
+from common.release.report.released import model_noise
+from common.release.report.study_figures import study_noise
 from common.schema import Codes
-from parley.conditions import Condition
-from parley.model_count import model_count
-from parley.released_rows import ReleasedRows
-from parley.report.released import model_noise
-from parley.report.study_figures import study_noise
 
 SCHEMA = parley.Schema.from_toml(
     """

@@ -7,7 +7,7 @@ import pytest
 import parley
 from common.schema import Schema
 from parley import privbayes
-from parley.cli import main
+from parley.cli.main import main
 
 ROWS = 300
 SCHEMA = """

@@ -6,9 +6,9 @@ import pytest
 
 import parley
 from common.privacy.randomness import SeededRandomSource
-from parley.evaluation import evaluate
-from parley.number_comparison import compare_numbers, far_off
-from parley.report.evaluation_page import evaluation_page
+from common.release.evaluation import evaluate
+from common.release.number_comparison import compare_numbers, far_off
+from common.release.report.evaluation_page import evaluation_page
 
 EQUAL = """
 [[attribute]]

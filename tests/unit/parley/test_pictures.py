@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from parley.report.charts import Series, bar_chart, heat_colour, heatmap, shorten
-from parley.report.network_picture import draw_network
-from parley.report.page import Section, figure, page, table
+from common.release.report.charts import Series, bar_chart, heat_colour, heatmap, shorten
+from common.release.report.network_picture import draw_network
+from common.release.report.page import Section, figure, page, table
 
 NASTY = '<script>alert("&")</script>'
 

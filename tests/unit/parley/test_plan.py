@@ -8,24 +8,24 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from common.crypto.sum_plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise
 from common.marginals import count
-from common.methods import plan_of
+from common.methods.registry import plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.shares import polya_shares
+from common.release.derive import derive
+from common.release.evaluation import cramers_v, marginal_sets, total_variation
 from common.schema import Schema
 from common.schema.codes import concatenate
-from common.subn.steps import ReplaceStep, SumStep
-from parley.consistency import derive
-from parley.evaluation import cramers_v, marginal_sets, total_variation
-from parley.expected_noise import expected_noise
-from parley.expected_traffic import expected_traffic
-from parley.forecast import forecast
-from parley.in_process import run_study
-from parley.population import demo_schema_toml, make_population
-from parley.stand_in import made_up
-from parley.trial import Trial
-from parley.unit_costs import measure
+from common.study.steps import ReplaceStep, SumStep
+from parley.forecast.expected_noise import expected_noise
+from parley.forecast.expected_traffic import expected_traffic
+from parley.forecast.forecast import forecast
+from parley.forecast.stand_in import made_up
+from parley.forecast.trial import Trial
+from parley.forecast.unit_costs import measure
+from parley.simulation.in_process import run_study
+from parley.simulation.population import demo_schema_toml, make_population
 from tests.unit.subn.driving import identities_of, random_tables, study_of
 
 SIZES = (2, 3, 4, 2, 5)

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from common.release.evaluation import dependence
 from common.schema import Schema
-from parley.evaluation import dependence
-from parley.population import demo_schema_toml, make_population
+from parley.simulation.population import demo_schema_toml, make_population
 
 
 @pytest.fixture(scope="module")

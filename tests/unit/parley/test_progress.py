@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from parley import console
+from parley.cli import console
 
 
 def test_a_short_job_says_nothing(capsys):

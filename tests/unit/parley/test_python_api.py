@@ -10,9 +10,9 @@ import pytest
 
 import parley
 from common.errors import InputError
+from common.release.columns import Columns
 from common.schema.tables import read_table
-from parley.columns import Columns
-from parley.population import demo_schema_toml
+from parley.simulation.population import demo_schema_toml
 
 SCHEMA = parley.Schema.from_toml(
     """

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import parley
+from common.release.fitted_study import study_drawing
+from common.release.report.relations import relations, stands_out
 from common.schema import Codes
-from parley.report.relations import relations, stands_out
-from parley.study_release import study_drawing
 
 SIZES = (2, 3, 5, 12, 20, 60)
 NAMES = tuple("abcdef")

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from common.errors import InputError
-from parley.release import STATEMENT, new_folder, read_json, write_json, write_table
+from common.release.folder import STATEMENT, new_folder, read_json, write_json, write_table
 
 
 def test_a_finished_block_becomes_the_folder(tmp_path):

@@ -9,9 +9,8 @@ import pytest
 import parley
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
-from common.schema import Codes, Schema
-from parley.report.release_page import ReleaseFacts, release_page
-from parley.report.released import (
+from common.release.report.release_page import ReleaseFacts, release_page
+from common.release.report.released import (
     MarginalError,
     model_errors,
     model_shares,
@@ -21,6 +20,7 @@ from parley.report.released import (
     range_shares,
     variable_names,
 )
+from common.schema import Codes, Schema
 
 SCHEMA = parley.Schema.from_toml(
     """

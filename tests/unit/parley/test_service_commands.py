@@ -7,20 +7,20 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.identity_file import load_identity
-from common.database import Database
-from common.methods import plan_of
+from common.crypto.identities.files import load_identity
+from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
-from common.study import Study
-from common.wire.certificates import fingerprint
+from common.release import folder as release
+from common.service.database import Database
+from common.study.document import Study
+from common.wire.pki.certificates import fingerprint
+from common.wire.pki.keyring import Keyring, init_curator
 from curator.app import open_store
-from curator.records import StudyState as CuratorState
-from curator.records import Word
+from curator.configuration import curator_settings
+from curator.publisher import publish
+from curator.store.records import StudyState as CuratorState
+from curator.store.records import Word
 from curator.studies import Studies
-from parley import release
-from parley.curator_configuration import curator_settings
-from parley.keyring import Keyring, init_curator
-from parley.publishing import publish
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.notes import Notes
@@ -336,7 +336,7 @@ def test_a_passphrase_is_changed_and_removed(parley, place, monkeypatch):
 def test_an_abort_without_a_running_curator_is_remembered_and_shown(
     parley, place, written, monkeypatch
 ):
-    monkeypatch.setattr("parley.commands.curator_study._ABORT_S", 0.0)
+    monkeypatch.setattr("parley.cli.commands.curator_study._ABORT_S", 0.0)
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
     abort = ("curator", "study", "abort", "regional", *HUB, "--reason")
     assert "one line" in parley(*abort, "two\nlines").err

@@ -10,9 +10,9 @@ import parley
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from parley.cli import main
-from parley.partition import at_random, by_column
-from parley.population import demo_schema_toml, make_population
+from parley.cli.main import main
+from parley.simulation.partition import at_random, by_column
+from parley.simulation.population import demo_schema_toml, make_population
 
 SCHEMA = Schema.from_toml(demo_schema_toml())
 

@@ -8,12 +8,14 @@ import pytest
 
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.release import streaming
+from common.release import writing as synthesis
+from common.release.columns import Columns
+from common.release.streaming import one_of_each, write_stream
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.tables import read_table
-from parley import PrivBayes, streaming, synthesis
-from parley.columns import Columns
-from parley.streaming import one_of_each, write_stream
+from parley import PrivBayes
 
 SCHEMA = Schema.from_toml("""
 [[attribute]]

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import parley
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Noise
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Noise
+from common.methods.subn_plus.grouping import GroupedTables
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.shares import polya_shares
-from common.study import Member, Study
-from common.subn.grouping import GroupedTables
-from common.subn.steps import SumStep, TableRequest
-from parley.report.released import caution
-from parley.report.study_figures import mean_absolute, study_errors, study_shares
+from common.release.report.released import caution
+from common.release.report.study_figures import mean_absolute, study_errors, study_shares
+from common.study.document import Member, Study
+from common.study.steps import SumStep, TableRequest
 
 SCHEMA = parley.Schema.from_toml(
     """

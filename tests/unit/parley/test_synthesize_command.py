@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from common.release import folder as release
 from common.schema import Schema
-from parley import release
 
 ROOT = Path(__file__).resolve().parents[3]
 WORDS = ["synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", "1"]
@@ -19,7 +19,7 @@ WORDS = ["synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", "1"]
 
 @pytest.fixture(scope="session")
 def privbayes_release(tmp_path_factory, study):
-    from parley.cli import main
+    from parley.cli.main import main
 
     out = tmp_path_factory.mktemp("releases") / "privbayes"
     assert main(["synthesize", str(study / "data.csv"), "--schema", str(study / "schema.toml"),
@@ -215,7 +215,7 @@ def test_a_failure_while_writing_leaves_the_earlier_release(parley, small, monke
     def fail(*_, **__):
         raise kind
 
-    monkeypatch.setattr("parley.synthesis.release_page", fail)
+    monkeypatch.setattr("common.release.writing.release_page", fail)
     code = parley(*WORDS, "--out", "r", "--overwrite").code
     assert code == (130 if kind is KeyboardInterrupt else 3)
     assert {p.name: p.read_bytes() for p in (folder / "r").iterdir()} == before
@@ -229,8 +229,8 @@ def test_an_interrupt_in_a_real_shell_leaves_nothing(small, number):
         "import os, signal\n"
         # As in a terminal: a background job inherits a SIGINT that is ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import parley.synthesis\n"
-        f"parley.synthesis.release_page = lambda facts: os.kill(os.getpid(), {int(number)})\n"
+        "import common.release.writing\n"
+        f"common.release.writing.release_page = lambda facts: os.kill(os.getpid(), {int(number)})\n"
         "from parley.__main__ import run\n"
         "run()\n"
     )

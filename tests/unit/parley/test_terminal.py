@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from common.database import Database
 from common.privacy.randomness import OsRandomSource
-from common.service import JsonFormatter
+from common.service.database import Database
+from common.service.process import JsonFormatter
 from common.wording import harmless, one_line
-from parley import console
+from parley.cli import console
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from tests.place import NORTH

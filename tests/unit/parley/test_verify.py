@@ -12,16 +12,16 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from common.bundle.finishing import finish, put_signature
-from common.bundle.signatures import Signer, SignerRole
-from common.crypto.identity import Identity
-from common.crypto.identity_file import load_identity
+from common.crypto.identities.files import load_identity
+from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
-from common.study import Study
-from parley.cli import main
-from parley.keyring import init_identity
-from parley.population import demo_schema_toml, make_population
-from parley.verification import missing_curator, missing_parties
+from common.release.finishing import finish, put_signature
+from common.release.signatures import Signer, SignerRole
+from common.release.verify import missing_curator, missing_parties
+from common.study.document import Study
+from common.wire.pki.keyring import init_identity
+from parley.cli.main import main
+from parley.simulation.population import demo_schema_toml, make_population
 from tests.place import NORTH, Place
 
 

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from common import messages
-from common.database import Database
 from common.errors import RemoteProtocolError
-from common.messages import (
+from common.privacy.randomness import OsRandomSource
+from common.service.database import Database
+from common.study import messages
+from common.study.messages import (
     EnvelopePosted,
     ResultPublished,
     ShareSubmitted,
@@ -20,7 +21,6 @@ from common.messages import (
     StudyFinished,
     StudyOpened,
 )
-from common.privacy.randomness import OsRandomSource
 from party.effects import ChargeBudget, Send
 from party.journal import Journal
 from party.ledger import Caps, Ledger

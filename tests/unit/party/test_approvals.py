@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import pytest
 
-from common.database import Database
 from common.errors import PolicyError
-from party.approvals import Approvals, Decision
-from party.decisions import in_words
+from common.service.database import Database
+from party.owner.approvals import Approvals, Decision
+from party.owner.decisions import in_words
 
 STUDY = bytes(32)
 YES = Decision(

@@ -7,14 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from common import limits
-from common.crypto.identity import Identity
+from common.crypto.identities.identity import Identity
 from common.errors import InputError, PolicyError
-from common.methods import plan_of
+from common.methods.registry import plan_of
 from common.privacy.randomness import SeededRandomSource
-from common.schema import Schema
-from common.study import Member, Study
-from party.rehearsal import rehearse
+from common.schema import Schema, limits
+from common.study.document import Member, Study
+from party.owner.dry_run import rehearse
 
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
 BINS = '[[attribute]]\nname = "a{}"\nkind = "integer"\nmin = 0\nmax = 65535\nbins = {}\n'
@@ -36,9 +35,9 @@ def document(line="", *, name='"s"', rows="1000", attributes=SMALL):
 
 REHEARSE = """
 import resource, sys
-from common.methods import plan_of
-from common.study import Study
-from party.rehearsal import rehearse
+from common.methods.registry import plan_of
+from common.study.document import Study
+from party.owner.dry_run import rehearse
 study = Study.from_toml(sys.stdin.read())
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 print(len(rehearse(study, "a", make_plan=plan_of)))
@@ -75,7 +74,7 @@ def test_a_step_that_nobody_could_send_is_refused_before_anything_is_made_for_it
 
 
 def test_a_plan_of_too_many_integers_in_all_is_refused(monkeypatch):
-    monkeypatch.setattr("party.rehearsal.MOST_PLAN_CELLS", 10)
+    monkeypatch.setattr("party.owner.dry_run.MOST_PLAN_CELLS", 10)
     with pytest.raises(PolicyError, match="all its steps ask for: at most 10"):
         rehearse(study(SMALL), "a", make_plan=plan_of)
 

@@ -4,14 +4,14 @@ from fractions import Fraction
 
 import pytest
 
-from common.database import Database
-from common.messages import ResultPublished, StudyFinished
 from common.privacy.randomness import SeededRandomSource
+from common.service.database import Database
+from common.study.messages import ResultPublished, StudyFinished
 from common.wire import codec
-from party.approvals import Approvals, Decision
-from party.countersigning import reasons_against
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
+from party.own_record import reasons_against
+from party.owner.approvals import Approvals, Decision
 from tests.unit.subn.driving import random_tables, study_of
 
 STUDY = study_of(random_tables((2, 3), (40, 50)))

@@ -4,9 +4,9 @@ import stat
 
 import pytest
 
-from common.database import Database
 from common.errors import LocalError, RemoteProtocolError
-from common.messages import StudyAborted
+from common.service.database import Database
+from common.study.messages import StudyAborted
 from party.journal import StudyState
 
 

@@ -121,7 +121,9 @@ def originals(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize(("write", "cells"), CASES, ids=lambda item: getattr(item, "__name__", str(item)[:40]))
+@pytest.mark.parametrize(
+    ("write", "cells"), CASES, ids=lambda item: getattr(item, "__name__", str(item)[:40])
+)
 @pytest.mark.parametrize("row", [0, ROWS - 1])
 def test_one_replaced_row_moves_two_counts_of_a_table(
     originals, tmp_path, monkeypatch, write, cells, row

@@ -12,8 +12,8 @@ from fractions import Fraction
 import pytest
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
-from common.messages import ShareSubmitted, StepOpened, StudyAborted
 from common.privacy.randomness import SeededRandomSource
+from common.study.messages import ShareSubmitted, StepOpened, StudyAborted
 from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps

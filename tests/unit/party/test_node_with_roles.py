@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.crypto.blinding import PowerBlinder
-from common.crypto.sum_plan import Aggregation, Noise
-from common.database import Database
+from common.crypto.paillier.blinding import PowerBlinder
+from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.randomness import SeededRandomSource
-from common.rounds import needs_key
+from common.service.database import Database
+from common.study.sums import needs_key
 from curator.effects import Send
 from curator.role import CuratorRole
-from parley.in_process import RowsInMemory
+from parley.simulation.in_process import RowsInMemory
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket

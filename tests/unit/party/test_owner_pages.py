@@ -9,20 +9,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from common.database import Database
 from common.errors import PolicyError
 from common.privacy.randomness import SeededRandomSource
+from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
-from parley.in_process import RowsInMemory
-from party.approvals import Approvals
+from parley.simulation.in_process import RowsInMemory
 from party.client.context import PartyContext
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.notes import Notes
-from party.policy import Policy
-from party.review import PlannedStep
+from party.owner.approvals import Approvals
+from party.owner.policy import Policy
+from party.owner.review import PlannedStep
 from party.sources.source import Snapshot
-from party.ui.desk import Desk
+from party.ui.inbox import Desk
 from party.ui.site import serving_ui
 from tests.study.conftest import (  # noqa: F401  # fixtures
     EveryKindOfStep,

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study import Member, Study
-from party.policy import SAMPLE, Circumstances, Policy
+from common.study.document import Member, Study
+from party.owner.policy import SAMPLE, Circumstances, Policy
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.sum_plan import Aggregation
-from common.methods import plan_of
+from common.crypto.sums.plan import Aggregation
+from common.methods.registry import plan_of
 from common.privacy.randomness import SeededRandomSource
-from parley.in_process import run_study
-from party.rehearsal import rehearse
+from parley.simulation.in_process import run_study
+from party.owner.dry_run import rehearse
 from tests.unit.subn.driving import chain_tables, identities_of, random_tables, study_of
 
 TABLES = random_tables((2, 3, 2, 2), (40, 50, 60))

@@ -7,16 +7,16 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation, Noise
-from common.methods import plan_of
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation, Noise
+from common.methods.registry import plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study import Member, Study
-from common.subn.steps import ChoiceStep, SumStep, TableRequest
-from party.policy import SAMPLE, Circumstances, Policy
-from party.rehearsal import rehearse
-from party.review import PlannedStep, fewest_owners, planned, review
+from common.study.document import Member, Study
+from common.study.steps import ChoiceStep, SumStep, TableRequest
+from party.owner.dry_run import rehearse
+from party.owner.policy import SAMPLE, Circumstances, Policy
+from party.owner.review import PlannedStep, fewest_owners, planned, review
 from tests.unit.subn.driving import identities_of, random_tables, study_of
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.database import Database
+from common.service.database import Database
 from party.client.connection import Summary
 from party.client.session import Limits, StudySession
 from tests.unit.party.test_what_a_curator_sees import Watching, house_of, study_about

@@ -12,28 +12,28 @@ from fractions import Fraction
 
 import pytest
 
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation
-from common.database import Database
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
-from common.messages import StepOpened, StudyOpened
-from common.methods import plan_of
+from common.methods.registry import plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study import Member, Study
-from common.subn.steps import step_digest
-from common.transcript import Transcript
+from common.service.database import Database
+from common.study.document import Member, Study
+from common.study.history import Transcript
+from common.study.messages import StepOpened, StudyOpened
+from common.study.steps import step_digest
 from common.wire import codec
 from common.wire.frames import Whole
-from party.approvals import Approvals
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
 from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
-from party.policy import Policy
-from party.rehearsal import rehearse
+from party.owner.approvals import Approvals
+from party.owner.dry_run import rehearse
+from party.owner.policy import Policy
 from party.sources import SourceSettings
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -231,7 +231,7 @@ def test_a_study_that_pins_another_identity_for_us_is_declined_at_sight(tmp_path
 
 
 def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
-    monkeypatch.setattr("common.subn.steps.MOST_STEP_CELLS", 3)
+    monkeypatch.setattr("common.study.steps.MOST_STEP_CELLS", 3)
     assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import chisquare
 
 from common.errors import LocalError
-from common.privacy import blocks
-from common.privacy.blocks import Blocks
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling import blocks
+from common.privacy.sampling.blocks import Blocks
 
 NEVER = 1e-9
 

@@ -3,9 +3,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.privacy.coins import Coins, digit_count
-from common.privacy.enclosure import exponential
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.coins import Coins, digit_count
+from common.privacy.sampling.enclosure import exponential
 
 PROBABILITIES = [exponential(Fraction(1, 7)), exponential(Fraction(3)), exponential(Fraction(40))]
 

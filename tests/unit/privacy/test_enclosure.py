@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.privacy.enclosure import (
+from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.enclosure import (
     exponential,
     exponential_bounds,
     falls_below,
     half_tangent,
     odds,
 )
-from common.privacy.randomness import SeededRandomSource
 
 exponents = st.fractions(min_value=0, max_value=200)
 precisions = st.integers(min_value=0, max_value=300)

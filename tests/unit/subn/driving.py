@@ -5,16 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from common.crypto.identity import Identity
-from common.crypto.noise_replacement import ShareKeeper
-from common.crypto.sum_plan import Aggregation
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
+from common.crypto.sums.replacement import ShareKeeper
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.study import Member, Study
-from common.subn.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
-from parley.in_process import RowsInMemory
+from common.study.document import Member, Study
+from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
+from parley.simulation.in_process import RowsInMemory
 
 _IDENTITIES = {
     name: Identity.generate(SeededRandomSource(name)) for name in [f"p{i}" for i in range(10)]

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.methods.subn_plus.agreements import Agreements
+from common.methods.subn_plus.dependence import departure
 from common.privacy import sensitivity
 from common.schema.codes import Codes
-from common.subn.agreements import Agreements
-from common.subn.dependence import departure
-from parley.in_process import RowsInMemory
+from parley.simulation.in_process import RowsInMemory
 
 HALVES = ((0, 0, 1), (0, 1), (0,), (1, 0, 1, 0))  # the third attribute has one value
 

@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.methods import account, plan_of
-from common.privacy.audit import audit, laplace_log_likelihood_ratio
+from common.methods.registry import account, plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
-from common.subn.steps import ReplaceStep, SumStep
+from common.study.steps import ReplaceStep, SumStep
+from tests.harness.audit import audit, laplace_log_likelihood_ratio
 from tests.unit.subn.driving import Driver, study_of
 
 PARTIES, ROWS, RUNS = 10, 20, 600

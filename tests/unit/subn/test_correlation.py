@@ -7,11 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from benchmarks.covering import covering_design
 from common.errors import LocalError
-from common.subn.correlation import correlations, mutual_information, onto_simplex, pair_tables
-from common.subn.covering import covering_design
-from common.subn.nocd import optimal_design
-from common.subn.usefulness import frontier_degree, network_degree
+from common.methods.designs.nocd import optimal_design
+from common.methods.dp_subn.correlation import (
+    correlations,
+    mutual_information,
+    onto_simplex,
+    pair_tables,
+)
+from common.methods.dp_subn.usefulness import frontier_degree, network_degree
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
 

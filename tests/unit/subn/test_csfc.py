@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError
-from common.subn.csfc import impact, search_frontier, sparsity, topological_order
+from common.methods.dp_subn.csfc import impact, search_frontier, sparsity, topological_order
 
 
 def symmetric(attributes, values):

@@ -5,9 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.privacy.laplace import discrete_laplace
-from common.privacy.randomness import SeededRandomSource
-from common.subn.dependence import (
+from common.methods.subn_plus.dependence import (
     DEVIATIONS,
     LEAST_DISTANCE,
     Departure,
@@ -16,6 +14,8 @@ from common.subn.dependence import (
     group_weights,
     strong_pairs,
 )
+from common.privacy.laplace import discrete_laplace
+from common.privacy.randomness import SeededRandomSource
 
 tables = st.tuples(st.integers(2, 4), st.integers(2, 4)).flatmap(
     lambda shape: st.lists(

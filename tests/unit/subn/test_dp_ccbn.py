@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from common.marginals import count
-from common.methods import account, plan_of
-from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import concatenate
-from common.subn.correlation import mutual_information
-from common.subn.dp_ccbn import (
+from common.methods.dp_ccbn import (
     MOST_CELLS,
     affordable_limit,
     first_attribute,
     mutual_informations,
 )
-from common.subn.families import FamilyLimit, candidate_families
-from common.subn.steps import SumStep
+from common.methods.dp_subn.correlation import mutual_information
+from common.methods.dp_subn.families import FamilyLimit, candidate_families
+from common.methods.registry import account, plan_of
+from common.privacy.randomness import SeededRandomSource
+from common.schema.codes import concatenate
+from common.study.steps import SumStep
 from tests.unit.subn.driving import chain_tables, drive, random_tables, study_of
 
 MIXED = (2, 3, 4, 2, 5)

@@ -5,11 +5,11 @@ import pytest
 
 from common.errors import LocalError, RemoteProtocolError
 from common.marginals import count
-from common.methods import account, plan_of
+from common.methods.dp_subn.script import in_cohorts
+from common.methods.registry import account, plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
-from common.subn.dp_subn import in_cohorts
-from common.subn.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
+from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
 from tests.unit.subn.driving import Driver, chain_tables, drive, random_tables, study_of
 
 EPSILON = Fraction(8)

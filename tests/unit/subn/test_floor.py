@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.marginals import count
-from common.methods import account, plan_of
+from common.methods.registry import account, plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from tests.unit.subn.driving import chain_tables, drive, random_tables, study_of

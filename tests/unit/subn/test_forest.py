@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.marginals import count
+from common.methods.network_model import NetworkModel
+from common.methods.subn_plus.agreements import Agreements
+from common.methods.subn_plus.budget import PublicFacts, decide_budget, pair_groups
+from common.methods.subn_plus.dependence import Departure, departure
+from common.methods.subn_plus.forest import candidates, forest_model, pairs_within, spanning_forest
+from common.methods.subn_plus.script import SubnPlusPlan
+from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
-from common.subn.agreements import Agreements
-from common.subn.dependence import Departure, departure
-from common.subn.forest import candidates, forest_model, pairs_within, spanning_forest
-from common.subn.network_model import NetworkModel
-from common.subn.plus_budget import PublicFacts, decide_budget, pair_groups
-from common.subn.subn_plus import SubnPlusPlan
-from common.subn.table_loss import Measurement
 from tests.unit.subn.driving import feed
 
 CLEAR = Fraction(10**6)

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError
+from common.methods.designs.blocks import disjoint_blocks, margin_error
+from common.methods.subn_plus.grouping import GroupedTables, balanced_groups, without_noise_floor
 from common.schema.codes import Codes
-from common.subn.blocks import disjoint_blocks, margin_error
-from common.subn.grouping import GroupedTables, balanced_groups, without_noise_floor
-from parley.in_process import RowsInMemory
+from parley.simulation.in_process import RowsInMemory
 
 counts = st.lists(st.integers(-50, 400), min_size=1, max_size=9).map(np.array)
 

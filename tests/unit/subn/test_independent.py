@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from common.errors import RemoteProtocolError
 from common.marginals import count
-from common.methods import account, plan_of
+from common.methods.independent import in_proportion
+from common.methods.registry import account, plan_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
-from common.subn.independent import in_proportion
-from common.subn.steps import ChoiceStep
+from common.study.steps import ChoiceStep
 from tests.unit.subn.driving import chain_tables, drive, random_tables, study_of
 
 MIXED = (2, 3, 4, 2, 5)

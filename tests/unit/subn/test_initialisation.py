@@ -5,20 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.bayes.scores import mutual_information
+from common.bayes.privbayes.scores import mutual_information
 from common.errors import RemoteProtocolError
 from common.marginals import count
-from common.privacy import sensitivity
-from common.privacy.randomness import SeededRandomSource
-from common.subn.families import (
+from common.methods.dp_subn.families import (
     FamilyLimit,
     candidate_families,
     frontier_limit,
     network_limit,
 )
-from common.subn.initialisation import PairChoice, shares_of_attributes
-from common.subn.variables import Variables
-from parley.in_process import RowsInMemory
+from common.methods.dp_subn.initialisation import PairChoice, shares_of_attributes
+from common.methods.variables import Variables
+from common.privacy import sensitivity
+from common.privacy.randomness import SeededRandomSource
+from parley.simulation.in_process import RowsInMemory
 from tests.unit.subn.driving import chain_tables, random_tables
 
 

@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
+from common.methods.subn_plus.joined import Joined, JoinedModel, joint_margin
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.table_loss import Measurement
 from common.privacy.randomness import SeededRandomSource
-from common.subn.joined import Joined, JoinedModel, joint_margin
-from common.subn.latent import LatentModel
-from common.subn.table_loss import Measurement
 
 SIZES = (2, 3, 4, 2)
 JOINED = Joined.of([(3, 1)], SIZES)

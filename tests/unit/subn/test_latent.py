@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError
+from common.methods.subn_plus.latent import LatentModel, estimated_margins, fit
+from common.methods.subn_plus.table_loss import Measurement
 from common.privacy.randomness import SeededRandomSource
-from common.subn.latent import LatentModel, estimated_margins, fit
-from common.subn.table_loss import Measurement
 
 SIZES = (3, 2, 4, 2)
 ROWS = 10_000

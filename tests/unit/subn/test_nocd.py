@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError
-from common.subn.galois import field, prime_power
-from common.subn.nocd import Design, lines, optimal_design, pairs_design, printed_design
+from common.methods.designs.galois import field, prime_power
+from common.methods.designs.nocd import Design, lines, optimal_design, pairs_design, printed_design
 
 # Squared error per pair, and the number of views.
 FIGURES = {

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.subn.nocd import optimal_design
-from common.subn.projective import best_design, projective_design
+from common.methods.designs.nocd import optimal_design
+from common.methods.designs.projective import best_design, projective_design
 
 
 def pairs_of(design) -> list[tuple[int, int]]:

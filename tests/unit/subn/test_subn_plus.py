@@ -8,22 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.crypto.identity import Identity
-from common.crypto.sum_plan import Aggregation
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
 from common.errors import LocalError
 from common.marginals import count
-from common.methods import plan_of
-from common.privacy import sensitivity
-from common.privacy.laplace import discrete_laplace
-from common.privacy.randomness import SeededRandomSource
-from common.schema import Schema
-from common.schema.codes import Codes
-from common.study import Member, Study
-from common.subn.agreements import Agreements
-from common.subn.correlation import onto_simplex, pair_tables
-from common.subn.joined import JoinedModel
-from common.subn.latent import LatentModel
-from common.subn.plus_budget import (
+from common.methods.designs.projective import best_design
+from common.methods.dp_subn.correlation import onto_simplex, pair_tables
+from common.methods.registry import plan_of
+from common.methods.subn_plus.agreements import Agreements
+from common.methods.subn_plus.budget import (
     GROUPS_BELOW,
     HALVES_BELOW,
     MOST_GROUPS,
@@ -34,9 +27,16 @@ from common.subn.plus_budget import (
     margin_noise,
     view_noise,
 )
-from common.subn.projective import best_design
-from common.subn.subn_plus import SubnPlusPlan
-from parley.in_process import RowsInMemory, run_study
+from common.methods.subn_plus.joined import JoinedModel
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.script import SubnPlusPlan
+from common.privacy import sensitivity
+from common.privacy.laplace import discrete_laplace
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from common.schema.codes import Codes
+from common.study.document import Member, Study
+from parley.simulation.in_process import RowsInMemory, run_study
 from tests.unit.subn.driving import feed
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from common.subn import table_loss
-from common.subn.table_loss import Measurement, TableLoss
+from common.methods.subn_plus import table_loss
+from common.methods.subn_plus.table_loss import Measurement, TableLoss
 
 SIZES = (3, 2, 4, 2)
 ROWS = 100

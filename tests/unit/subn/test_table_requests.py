@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from common.marginals import count
+from common.methods.variables import Variables
 from common.privacy.randomness import SeededRandomSource
 from common.schema.encodings import binarise
-from common.subn.steps import BitRows, TableRequest
-from common.subn.variables import Variables
-from parley.in_process import RowsInMemory
+from common.study.steps import BitRows, TableRequest
+from parley.simulation.in_process import RowsInMemory
 from tests.unit.subn.driving import random_tables, study_of
 
 MIXED = (2, 3, 9, 5)

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 
 from common.marginals import count
-from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import concatenate
-from common.subn.families import FamilyLimit
-from common.subn.script import ScriptedPlan
-from common.subn.steps import ReplaceStep
-from common.subn.updates import (
+from common.methods.dp_subn.families import FamilyLimit
+from common.methods.dp_subn.updates import (
     Search,
     Statistic,
     families_of,
@@ -17,7 +13,11 @@ from common.subn.updates import (
     update_by_replacement,
     update_in_cohorts,
 )
-from common.subn.variables import Variables
+from common.methods.variables import Variables
+from common.privacy.randomness import SeededRandomSource
+from common.schema.codes import concatenate
+from common.study.script import ScriptedPlan
+from common.study.steps import ReplaceStep
 from tests.unit.subn.driving import Driver, chain_tables, random_tables, study_of
 
 HUGE = Fraction(10**9)

@@ -15,8 +15,8 @@ from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.wavelet.answers import prefix_sums
+from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
-from common.wavelet.plan import make_plan
 from common.wavelet.threshold import Shrinkage, soft_threshold, thresholds
 from tests.unit.wavelet.blocks import FIG3, MIXED, alone, haar, no_noise, nominal, rows_of
 
@@ -50,7 +50,7 @@ def test_slabs_are_the_tensor_with_an_untransformed_axis(monkeypatch):
     """One slab or many: the same noise, the same release."""
     axes = (alone(9), haar(8), haar(3))
     whole = _noisy(axes, "privelet+", [0])
-    monkeypatch.setattr("common.wavelet.plan.SLAB_COEFFICIENTS", 70)
+    monkeypatch.setattr("common.wavelet.decisions.SLAB_COEFFICIENTS", 70)
     monkeypatch.setattr("common.wavelet.mechanism._DRAWS_AT_ONCE", 1 << 14)  # the sampler's chunk
     plan = make_plan(axes, Fraction(1), "privelet+", [0])
     assert plan.slab == 2
@@ -64,7 +64,7 @@ def test_slabs_are_the_tensor_with_an_untransformed_axis(monkeypatch):
 
 
 def test_slabs_do_not_share_noise(monkeypatch):
-    monkeypatch.setattr("common.wavelet.plan.SLAB_COEFFICIENTS", 64)
+    monkeypatch.setattr("common.wavelet.decisions.SLAB_COEFFICIENTS", 64)
     cells = _noisy((alone(4), haar(64)), "privelet+", [0], counts=np.zeros((4, 64), dtype=int))
     assert len({row.tobytes() for row in cells}) == 4
 
@@ -113,7 +113,7 @@ def test_counts_are_signed_integers_in_leaf_order():
 
 
 def test_memory_stays_below_three_copies_of_the_matrix(monkeypatch):
-    monkeypatch.setattr("common.wavelet.plan.SLAB_COEFFICIENTS", 1 << 16)
+    monkeypatch.setattr("common.wavelet.decisions.SLAB_COEFFICIENTS", 1 << 16)
     monkeypatch.setattr("common.wavelet.mechanism._DRAWS_AT_ONCE", 1 << 14)
     groups = tuple(tuple(range(8 * g, 8 * g + 8)) for g in range(8))
     axes = (haar(64), nominal(groups), haar(64), alone(8))

@@ -9,9 +9,9 @@ from common.errors import InputError
 from common.schema import Attribute, Node, Schema
 from common.schema.attribute import Listed
 from common.schema.hierarchy import leaf
+from common.schema.query import parse
+from common.schema.vocabulary import Vocabulary
 from common.wavelet.domain import axes_of, axis_of
-from common.wavelet.query import parse
-from common.wavelet.vocabulary import Vocabulary
 
 SCHEMA = Schema.from_toml(
     """

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
-from common.privacy.audit import audit
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import add_noise, noisy_cells
-from common.wavelet.plan import make_plan
+from tests.harness.audit import audit
 from tests.unit.wavelet.blocks import (
     FIG3,
     MIXED,
@@ -150,7 +150,7 @@ def test_every_coefficient_gets_one_draw_of_its_own_scale(axes):
 
 
 def test_the_pipeline_draws_for_every_padded_coefficient_of_every_slab(monkeypatch):
-    monkeypatch.setattr("common.wavelet.plan.SLAB_COEFFICIENTS", 200)
+    monkeypatch.setattr("common.wavelet.decisions.SLAB_COEFFICIENTS", 200)
     axes = (alone(7), haar(5), nominal(FIG3))
     plan = make_plan(axes, Fraction(1), "privelet+", [0])
     sampler = RecordingSampler()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
+from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import invert, noisy_cells, transform
-from common.wavelet.plan import make_plan
 from common.wavelet.tree import Tree
 from tests.unit.wavelet import dense
 from tests.unit.wavelet.blocks import (

@@ -9,9 +9,9 @@ from benchmarks.census_like import Shape, coverage, random_boxes
 from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.decisions import make_plan
 from common.wavelet.domain import axes_of
 from common.wavelet.mechanism import count_cells, noisy_cells
-from common.wavelet.plan import make_plan
 from tests.unit.wavelet.blocks import alone, haar, rows_of
 
 BRAZIL = Shape()

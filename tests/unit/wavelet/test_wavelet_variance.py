@@ -13,9 +13,9 @@ from common.privacy.laplace import discrete_laplace, discrete_laplace_variance
 from common.privacy.randomness import SeededRandomSource
 from common.wavelet import haar as haar_module
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.decisions import make_plan
 from common.wavelet.intervals import discrete_laplace_fourth_cumulant, half_widths
 from common.wavelet.mechanism import noisy_cells
-from common.wavelet.plan import make_plan
 from tests.unit.wavelet import dense
 from tests.unit.wavelet.blocks import FIG3, MIXED, alone, haar, nominal, rows_of
 

@@ -8,8 +8,8 @@ import pytest
 from common.privacy.randomness import SeededRandomSource
 from common.wavelet import haar as haar_module
 from common.wavelet.answers import NoiseLaw
+from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
-from common.wavelet.plan import make_plan
 from common.wavelet.threshold import thresholds
 from tests.unit.wavelet.blocks import (
     FIG3,

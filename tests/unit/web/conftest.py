@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from common.web.exchange import Response, text
-from common.web.pages import page, paragraph
-from common.web.server import WebServer
-from common.web.sessions import Sessions
-from common.web.site import LOOPBACK, Route, Site
+from common.service.web.exchange import Response, text
+from common.service.web.pages import page, paragraph
+from common.service.web.server import WebServer
+from common.service.web.sessions import Sessions
+from common.service.web.site import LOOPBACK, Route, Site
 
 TOKEN = "t" * 43
 

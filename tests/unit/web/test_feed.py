@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from common.errors import LocalError
-from common.web import feed as module
-from common.web.feed import Feed
+from common.service.web import feed as module
+from common.service.web.feed import Feed
 
 
 class Source:

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.web import pages
-from common.web.exchange import Request
+from common.service.web import pages
+from common.service.web.exchange import Request
 
 NASTY = '<img src=x onerror="alert(1)">&\'{csrf}{content}'
 

@@ -3,8 +3,8 @@
 import pytest
 
 from common.errors import InputError, PolicyError
-from common.web import sessions as module
-from common.web.sessions import Sessions, token_in
+from common.service.web import sessions as module
+from common.service.web.sessions import Sessions, token_in
 
 
 class Clock:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from common.web.exchange import Request
+from common.service.web.exchange import Request
 from tests.unit.web.conftest import TOKEN, Client
 
 WANTED = {

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from common.errors import InputError
-from common.web import server as module
-from common.web.exchange import text
-from common.web.server import WebServer
-from common.web.tls import BrowserTls
-from parley.keyring import init_curator
+from common.service.web import server as module
+from common.service.web.exchange import text
+from common.service.web.server import WebServer
+from common.wire.pki.keyring import init_curator
+from curator.dashboard.tls import BrowserTls
 from tests.integration.consortium import clock
 from tests.unit.web.conftest import Client, exchange, parse
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common import messages
+from common.study import messages
 
 DIGEST = bytes(range(32))
 

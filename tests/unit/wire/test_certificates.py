@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.wire import certificates
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.certificates import Role, Subject
+from common.wire.pki import certificates
+from common.wire.pki.certificates import Role, Subject
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common import messages
 from common.errors import LocalError, RemoteProtocolError
+from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.v1 import curator_pb2, messages_pb2

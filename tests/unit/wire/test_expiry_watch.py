@@ -3,9 +3,9 @@
 import datetime as dt
 import logging
 
-from common.wire.certificates import Role
-from common.wire.credentials import CredentialFiles, ExpiryWatch
-from parley.keyring import init_curator
+from common.wire.pki.certificates import Role
+from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
+from common.wire.pki.keyring import init_curator
 
 BEGIN = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 

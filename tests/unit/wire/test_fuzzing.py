@@ -14,13 +14,14 @@ from google.protobuf.message import DecodeError
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from common import messages
 from common.errors import InputError
-from common.wire import certificates, codec, strict
+from common.study import messages
+from common.wire import codec, strict
 from common.wire.catalogue import TRAILER, WireError, received
-from common.wire.certificates import Role, Subject
-from common.wire.credentials import parse_certificates, parse_request
 from common.wire.frames import Assembler, split
+from common.wire.pki import certificates
+from common.wire.pki.certificates import Role, Subject
+from common.wire.pki.credentials import parse_certificates, parse_request
 from common.wire.v1 import curator_pb2, errors_pb2, messages_pb2
 
 DIGEST = bytes(range(32))

@@ -6,10 +6,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from common.errors import InputError
-from common.wire import approval, certificates, peers, tls
+from common.study import approval
+from common.wire import tls
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.certificates import Role, Subject
-from common.wire.credentials import CredentialFiles, key_pem, pem
+from common.wire.pki import certificates, peers
+from common.wire.pki.certificates import Role, Subject
+from common.wire.pki.credentials import CredentialFiles, key_pem, pem
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -1,0 +1,1 @@
+"""PrivBayes [Zhang17]: public decisions, scores, greedy search, the fitted model."""

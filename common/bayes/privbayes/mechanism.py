@@ -1,0 +1,222 @@
+"""PrivBayes: a differentially private model of a table [Zhang14, Zhang17].
+
+Three phases. A network is learnt with the exponential mechanism (budget eps1), noisy tables of its
+families are released with discrete Laplace noise (eps2), and rows are sampled, which is free. The
+guarantee is (eps1 + eps2)-differential privacy for neighbours that differ in ONE replaced row; the
+number of rows is public. The accountant is charged before each draw.
+
+    >>> model = fit_privbayes(codes, epsilon=Fraction(1), source=OsRandomSource(),
+    ...                       accountant=accountant, hierarchies=hierarchies)
+    >>> synthetic = model.sample(1000, OsRandomSource())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.conditionals import Family, needed_families
+from common.bayes.domain import Domain, HasLevels
+from common.bayes.network import Network
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.decisions import Encoding, Plan, PrivBayesOptions, make_plan
+from common.bayes.privbayes.greedy_binary import learn_binary_network
+from common.bayes.privbayes.greedy_general import learn_general_network
+from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.privbayes.scores import Scores
+from common.bayes.privbayes.selection import draw_root
+from common.errors import InputError, PolicyError
+from common.marginals import BinarySubsets, count
+from common.privacy import sensitivity
+from common.privacy.accountant import Accountant, exponential_release, laplace_release
+from common.privacy.exponential import exponential_mechanism
+from common.privacy.laplace import discrete_laplace
+from common.privacy.randomness import RandomSource, below
+from common.schema.codes import Codes
+from common.schema.encodings import binarise
+
+
+def fit_privbayes(
+    codes: Codes,
+    *,
+    epsilon: Fraction,
+    source: RandomSource,
+    accountant: Accountant,
+    hierarchies: Sequence[HasLevels] | None = None,
+    options: PrivBayesOptions | None = None,
+    party: str = "owner",
+) -> PrivBayesModel:
+    """Learn a model of the rows at a cost of exactly `epsilon`.
+
+    Args:
+        codes: the rows.
+        epsilon: the total budget.
+        source: where every random bit comes from.
+        accountant: charged before each draw; it may refuse.
+        hierarchies: one per attribute, used by the hierarchical encoding.
+        options: the user's wishes.
+        party: the name the accountant knows the owner of the rows by.
+    """
+    wishes = options or PrivBayesOptions()
+    domain = _domain(codes, hierarchies)
+    plan = make_plan(domain, rows=codes.rows, epsilon=epsilon, options=wishes)
+    remaining = accountant.remaining(party)
+    if remaining is not None and epsilon > remaining:  # better now than after half of it is spent
+        raise PolicyError(
+            f"PrivBayes costs {party!r} an epsilon of {epsilon}, but only {remaining} is left of "
+            "its cap: nothing was drawn"
+        )
+    in_bits, gray = plan.encoding.in_bits, plan.encoding is Encoding.GRAY
+    rows = ExpandedRows(plan.domain, binarise(codes, gray) if in_bits else codes)
+    network = plan.network
+    if network is None:
+        draws = plan.domain.width - 1
+        select = PrivateSelect(
+            accountant, party=party, epsilon=plan.network_epsilon, draws=draws, source=source
+        )
+        network = _learn(plan, rows, wishes, select, source)
+    tables = release_tables(
+        rows,
+        network,
+        epsilon=plan.table_epsilon,
+        source=source,
+        accountant=accountant,
+        party=party,
+    )
+    return PrivBayesModel(plan, network, tables, wishes.consistency, source.private)
+
+
+def _domain(codes: Codes, hierarchies: Sequence[HasLevels] | None) -> Domain:
+    if hierarchies is None:
+        return Domain.flat(codes.sizes)
+    domain = Domain.of(hierarchies)
+    if domain.sizes != codes.sizes:
+        raise InputError(
+            f"the hierarchies are over domains of sizes {domain.sizes}, the rows have {codes.sizes}"
+        )
+    return domain
+
+
+class ExpandedRows:
+    """Rows with every variable at every level, ready to be counted."""
+
+    def __init__(self, domain: Domain, codes: Codes) -> None:
+        self.domain = domain
+        self.codes = codes
+        self._expanded = domain.expand(codes)
+        self._columns = {view: column for column, view in enumerate(domain.views)}
+
+    def count(self, families: Sequence[Family]) -> list[NDArray[np.int64]]:
+        """The exact table of every family; secret."""
+        return count(self._expanded, [[self._columns[v] for v in family] for family in families])
+
+
+class PrivateSelect:
+    """The exponential mechanism, charged draw by draw: `epsilon` in total over `draws` draws."""
+
+    def __init__(
+        self,
+        accountant: Accountant,
+        *,
+        party: str,
+        epsilon: Fraction,
+        draws: int,
+        source: RandomSource,
+    ) -> None:
+        self._accountant = accountant
+        self._party = party
+        self._epsilon = epsilon / draws
+        self._draws = draws
+        self._drawn = 0
+        self._source = source
+
+    def __call__(self, scores: Scores, *, sensitivity: Fraction, score_error: Fraction) -> int:
+        """Charge, then draw an index with probability rising with its score."""
+        self._drawn += 1
+        self._accountant.charge(
+            exponential_release(
+                f"network: choice {self._drawn} of {self._draws}",
+                epsilon=self._epsilon,
+                sensitivities={self._party: sensitivity + 2 * score_error},
+            )
+        )
+        if sensitivity + 2 * score_error == 0:  # a single row: all scores are the same
+            return below(len(scores), self._source)
+        return exponential_mechanism(
+            scores,
+            sensitivity=sensitivity,
+            epsilon=self._epsilon,
+            source=self._source,
+            score_error=score_error,
+        )
+
+
+def _learn(
+    plan: Plan,
+    rows: ExpandedRows,
+    wishes: PrivBayesOptions,
+    select: PrivateSelect,
+    source: RandomSource,
+) -> Network:
+    """The network of the binary or the general path."""
+    width = plan.domain.width
+    root = draw_root(wishes.constraints, range(width), source)
+    if plan.degree is not None:
+        order = max(plan.degree, _most_required(wishes.constraints, width)) + 1
+        return learn_binary_network(
+            BinarySubsets(rows.codes, order).tables,
+            attributes=width,
+            rows=plan.rows,
+            degree=plan.degree,
+            score=plan.score,
+            root=root,
+            select=select,
+            constraints=wishes.constraints,
+            printed_sensitivity=wishes.printed_sensitivity,
+        )
+    return learn_general_network(
+        rows.count,
+        domain=plan.domain,
+        rows=plan.rows,
+        cells=plan.cells or 0,
+        score=plan.score,
+        root=root,
+        select=select,
+        constraints=wishes.constraints,
+        printed_sensitivity=wishes.printed_sensitivity,
+    )
+
+
+def _most_required(constraints: Constraints, width: int) -> int:
+    return max(len(constraints.required_parents(child)) for child in range(width))
+
+
+def release_tables(
+    rows: ExpandedRows,
+    network: Network,
+    *,
+    epsilon: Fraction,
+    source: RandomSource,
+    accountant: Accountant,
+    party: str,
+) -> dict[Family, NDArray[np.int64]]:
+    """Noisy counts of the families of a network, at a cost of exactly `epsilon`.
+
+    A replaced row moves one unit between two cells of each table, so m tables have L1 sensitivity
+    2 m IN COUNTS, and every cell, empty or not, gets discrete Laplace noise of scale 2 m / epsilon.
+    Families that lie in another family are left out: they can be summed from it.
+    """
+    families = needed_families(network)
+    moved = sensitivity.histograms(len(families))
+    scale = moved / epsilon
+    accountant.charge(
+        laplace_release(f"tables: {len(families)}", scale=scale, sensitivities={party: moved})
+    )
+    exact = rows.count(families)
+    return {
+        family: table + discrete_laplace(scale, table.size, source).reshape(table.shape)
+        for family, table in zip(families, exact, strict=True)
+    }

@@ -1,0 +1,155 @@
+"""A fitted PrivBayes model: what was released, and the rows that can be drawn from it.
+
+A model holds the plan, the network and the noisy tables, nothing else: all of it was released under
+differential privacy, so it may be published, stored, and sampled as often as one likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.bits import attributes_from_bits
+from common.bayes.conditionals import Conditional, Family, conditionals_from_marginals
+from common.bayes.consistency import consistent_tables
+from common.bayes.domain import Domain, View
+from common.bayes.network import Network
+from common.bayes.privbayes.decisions import Encoding, Plan
+from common.bayes.privbayes.scores import Score
+from common.bayes.sampling import Sampler
+from common.errors import InputError
+from common.privacy import sensitivity
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes, concatenate
+
+_FORMAT = "parley privbayes model 1"
+
+
+@dataclass(frozen=True, eq=False)
+class PrivBayesModel:
+    """A network with noisy counts of its families.
+
+    Args:
+        plan: the public decisions.
+        network: learnt or given.
+        tables: noisy counts by family, axes in the family's order, exactly as released.
+        consistency: whether the tables are made to agree before they are used.
+        private: false if any random bit came from a seeded source.
+    """
+
+    plan: Plan
+    network: Network
+    tables: Mapping[Family, NDArray[np.int64]]
+    consistency: bool
+    private: bool
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """The scale of the discrete Laplace noise on every cell of every table."""
+        return Fraction(sensitivity.histograms(len(self.tables))) / self.plan.table_epsilon
+
+    @cached_property
+    def conditionals(self) -> tuple[Conditional, ...]:
+        """Pr*[variable | parents], in network order."""
+        tables = (
+            consistent_tables(self.tables, self.plan.domain, rows=self.plan.rows)
+            if self.consistency
+            else self.tables
+        )
+        return conditionals_from_marginals(self.network, self.plan.domain, tables)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """Of the variables: attributes, or bits of them."""
+        return Sampler(self.network, self.plan.domain, self.conditionals)
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Any number of synthetic rows, as codes of the attributes."""
+        return concatenate(list(self.sample_blocks(rows, source)))
+
+    def sample_blocks(self, rows: int, source: RandomSource) -> Iterator[Codes]:
+        """The same in blocks, for tables larger than memory."""
+        for block in self.sampler.blocks(rows, source):
+            yield self._decoded(block, source) if self.plan.encoding.in_bits else block
+
+    def _decoded(self, bits: Codes, source: RandomSource) -> Codes:
+        return attributes_from_bits(
+            bits,
+            self.plan.sizes,
+            redraw=lambda rows: self.sampler.sample(rows, source),
+            source=source,
+            gray=self.plan.encoding is Encoding.GRAY,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain JSON values; fractions as text."""
+        plan = self.plan
+        return {
+            "format": _FORMAT,
+            "encoding": str(plan.encoding),
+            "sizes": list(plan.sizes),
+            "levels": [[groups.tolist() for groups in maps[1:]] for maps in plan.domain.levels],
+            "variable_sizes": list(plan.domain.sizes),
+            "rows": plan.rows,
+            "score": str(plan.score),
+            "degree": plan.degree,
+            "cells": plan.cells,
+            "network_epsilon": str(plan.network_epsilon),
+            "table_epsilon": str(plan.table_epsilon),
+            "noise_scale": str(self.noise_scale),
+            "consistency": self.consistency,
+            "private": self.private,
+            "network": self.network.to_json(),
+            "tables": [
+                {"family": [list(view) for view in family], "counts": table.ravel().tolist()}
+                for family, table in self.tables.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> PrivBayesModel:
+        """The inverse of `to_json`."""
+        if document.get("format") != _FORMAT:
+            raise InputError(
+                f"this is not a model this version can read: its format is "
+                f"{document.get('format')!r}, expected {_FORMAT!r}"
+            )
+        try:
+            return cls._parse(document)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the model is damaged: {error!r}") from error
+
+    @classmethod
+    def _parse(cls, document: Mapping[str, Any]) -> PrivBayesModel:
+        domain = Domain(
+            tuple(
+                (np.arange(size), *(np.array(groups, dtype=np.intp) for groups in maps))
+                for size, maps in zip(document["variable_sizes"], document["levels"], strict=True)
+            )
+        )
+        network = Network.from_json(document["network"])
+        network.check(domain)
+        plan = Plan(
+            encoding=Encoding(document["encoding"]),
+            sizes=tuple(document["sizes"]),
+            domain=domain,
+            rows=document["rows"],
+            score=Score(document["score"]),
+            degree=document["degree"],
+            cells=document["cells"],
+            network_epsilon=Fraction(document["network_epsilon"]),
+            table_epsilon=Fraction(document["table_epsilon"]),
+            network=network if Fraction(document["network_epsilon"]) == 0 else None,
+        )
+        tables = {}
+        for entry in document["tables"]:
+            family = tuple(View(int(a), int(level)) for a, level in entry["family"])
+            counts = np.array(entry["counts"], dtype=np.int64)
+            tables[family] = counts.reshape(domain.shape(family))
+        return cls(plan, network, tables, document["consistency"], document["private"])

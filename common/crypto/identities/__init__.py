@@ -1,0 +1,1 @@
+"""Identities of parties and curators: key pairs, sealed envelopes, their files."""

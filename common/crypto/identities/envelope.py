@@ -1,0 +1,214 @@
+"""Sealed envelopes: how one party speaks to another through a curator that must not listen.
+
+Parties only dial out, so their messages travel through the curator. An envelope is sealed to the
+recipient (HPKE base mode, RFC 9180, with the hybrid KEM ML-KEM-768 + X25519, HKDF-SHA256 and
+AES-256-GCM) and signed by the sender (Ed25519). Both are bound to one `Route`: the study's digest,
+the round, the step, the place in the sequence, and the full public identities of sender and
+recipient. So an envelope means exactly one thing at exactly one place:
+
+- the route is in HPKE's `info`: moved to another place, it does not open;
+- the signature covers route and ciphertext: nobody else can write one, and nobody can take
+  somebody's sealed words and sign them as his own (the sender's identity is in `info` too);
+- `Mailbox` accepts each sequence in order, once.
+
+The curator learns sender, recipient and size. The clear header exists so that a refusal can name
+its cause; nothing in it is believed before the signature holds.
+
+Layout: version (1), length of header (2), header, signature (64), HPKE ciphertext.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+from common.crypto.framing import frame, unframe
+from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, Member, PublicIdentity
+from common.errors import LocalError, RemoteProtocolError
+
+STUDY_DIGEST_BYTES = 32
+_VERSION = b"\x01"
+_PREFIX_BYTES = 3
+_SUITE = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
+
+
+class Refusal(enum.StrEnum):
+    """Why an envelope was refused."""
+
+    MALFORMED = "malformed"  # truncated, or not an envelope of this version
+    FOREIGN_STUDY = "of another study"
+    WRONG_ROUND = "of another round or step"
+    MISDIRECTED = "between other parties"  # swapped: another sender or recipient
+    REPLAYED = "replayed"
+    REORDERED = "out of order"
+    FORGED = "not signed by its sender"  # altered, or written by somebody else
+    UNREADABLE = "not sealed to this recipient for this place"
+
+
+class EnvelopeError(RemoteProtocolError):
+    """An envelope was refused; `refusal` is the cause. The mailbox did not change."""
+
+    def __init__(self, refusal: Refusal, detail: str) -> None:
+        super().__init__(f"envelope refused: {refusal.value}: {detail}")
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """The one place an envelope belongs to."""
+
+    study: bytes
+    round: int
+    step: str
+    sequence: int
+    sender: str
+    recipient: str
+
+    def __post_init__(self) -> None:
+        if len(self.study) != STUDY_DIGEST_BYTES:
+            raise LocalError(f"a study digest has {STUDY_DIGEST_BYTES} bytes")
+        if self.round < 0 or self.sequence < 0:
+            raise LocalError("rounds and sequences count from 0")
+        if self.sender == self.recipient:
+            raise LocalError(f"{self.sender!r} does not write to itself")
+
+    def header(self) -> bytes:
+        """The route as bytes, injectively."""
+        return frame(
+            (self.study, self.round, self.step, self.sequence, self.sender, self.recipient)
+        )
+
+    @classmethod
+    def from_header(cls, header: bytes) -> Route:
+        """The route these bytes spell; ValueError or LocalError if they spell none."""
+        match unframe(header):
+            case [bytes(study), int(round_), str(step), int(sequence), str(sender), str(recipient)]:
+                return cls(
+                    study=study,
+                    round=round_,
+                    step=step,
+                    sequence=sequence,
+                    sender=sender,
+                    recipient=recipient,
+                )
+        raise ValueError("a route has six fields")
+
+
+def seal(plaintext: bytes, route: Route, *, sender: Identity, recipient: PublicIdentity) -> bytes:
+    """An envelope that only `recipient` can open, only from `sender`, only at `route`."""
+    header = route.header()
+    context = _context(header, sender.public, recipient)
+    sealed = _SUITE.encrypt(plaintext, recipient.sealing_key, info=context)
+    signature = sender.sign(frame((context, sealed)))
+    return _VERSION + len(header).to_bytes(2, "big") + header + signature + sealed
+
+
+def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: Identity) -> bytes:
+    """What `sender` sealed for `route`, or EnvelopeError with the cause."""
+    header, signature, sealed = _split(envelope)
+    if header != route.header():
+        raise _difference(header, route)
+    context = _context(header, sender, recipient.public)
+    try:
+        sender.verify(signature, frame((context, sealed)))
+    except InvalidSignature as error:
+        raise EnvelopeError(
+            Refusal.FORGED, f"it claims to come from {route.sender!r}; it was altered or forged"
+        ) from error
+    try:
+        return _SUITE.decrypt(sealed, recipient.opening_key, info=context)
+    except (InvalidTag, ValueError) as error:
+        raise EnvelopeError(
+            Refusal.UNREADABLE, f"{route.recipient!r} cannot open what {route.sender!r} sent"
+        ) from error
+
+
+class Mailbox:
+    """One party's envelopes of one round: numbered as they leave, accepted in order and once."""
+
+    def __init__(self, member: Member, *, study: bytes, round_: int) -> None:
+        self._member, self._study, self._round = member, study, round_
+        self._sent: dict[tuple[str, str], int] = {}
+        self._received: dict[tuple[str, str], int] = {}
+
+    def seal(self, recipient: str, step: str, plaintext: bytes) -> bytes:
+        """The next envelope to this recipient in this step."""
+        sequence = self._sent.get((recipient, step), 0)
+        route = Route(
+            study=self._study,
+            round=self._round,
+            step=step,
+            sequence=sequence,
+            sender=self._member.name,
+            recipient=recipient,
+        )
+        envelope = seal(
+            plaintext,
+            route,
+            sender=self._member.identity,
+            recipient=self._member.peer(recipient),
+        )
+        self._sent[recipient, step] = sequence + 1
+        return envelope
+
+    def open(self, sender: str, step: str, envelope: bytes) -> bytes:
+        """The next message of this sender in this step, or EnvelopeError and no change."""
+        sequence = self._received.get((sender, step), 0)
+        route = Route(
+            study=self._study,
+            round=self._round,
+            step=step,
+            sequence=sequence,
+            sender=sender,
+            recipient=self._member.name,
+        )
+        plaintext = unseal(
+            envelope, route, sender=self._member.peer(sender), recipient=self._member.identity
+        )
+        self._received[sender, step] = sequence + 1
+        return plaintext
+
+
+def _context(header: bytes, sender: PublicIdentity, recipient: PublicIdentity) -> bytes:
+    return frame(("parley envelope 1", header, sender.encoded, recipient.encoded))
+
+
+def _split(envelope: bytes) -> tuple[bytes, bytes, bytes]:
+    if envelope[:1] != _VERSION or len(envelope) < _PREFIX_BYTES:
+        raise EnvelopeError(Refusal.MALFORMED, "it does not start like a version 1 envelope")
+    header_end = _PREFIX_BYTES + int.from_bytes(envelope[1:_PREFIX_BYTES], "big")
+    signature_end = header_end + SIGNATURE_BYTES
+    if len(envelope) < signature_end + KEM.MLKEM768_X25519.enc_length():
+        raise EnvelopeError(Refusal.MALFORMED, f"it ends after {len(envelope)} bytes")
+    return (
+        envelope[_PREFIX_BYTES:header_end],
+        envelope[header_end:signature_end],
+        envelope[signature_end:],
+    )
+
+
+def _difference(header: bytes, expected: Route) -> EnvelopeError:
+    """The cause to name when the header is not the one expected here; it is not yet believed."""
+    try:
+        found = Route.from_header(header)
+    except (ValueError, LocalError):
+        return EnvelopeError(Refusal.MALFORMED, "its header is not a route")
+    if found.study != expected.study:
+        return EnvelopeError(Refusal.FOREIGN_STUDY, f"digest {found.study.hex()[:16]}...")
+    if (found.sender, found.recipient) != (expected.sender, expected.recipient):
+        return EnvelopeError(
+            Refusal.MISDIRECTED,
+            f"from {found.sender!r} to {found.recipient!r}, expected here: "
+            f"from {expected.sender!r} to {expected.recipient!r}",
+        )
+    if (found.round, found.step) != (expected.round, expected.step):
+        return EnvelopeError(
+            Refusal.WRONG_ROUND,
+            f"round {found.round} step {found.step!r}, expected here: "
+            f"round {expected.round} step {expected.step!r}",
+        )
+    refusal = Refusal.REPLAYED if found.sequence < expected.sequence else Refusal.REORDERED
+    return EnvelopeError(refusal, f"number {found.sequence}, expected {expected.sequence}")

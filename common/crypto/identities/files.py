@@ -1,0 +1,79 @@
+"""An identity at rest: one line of text in a file that only its owner can read.
+
+    parley-identity-1 <base64 of the secret bytes>
+    parley-identity-sealed-1 <base64 of the secret bytes under a passphrase>
+
+The file is created with mode 0600 and never overwritten; a file that others can read is refused on
+loading, because its secret must be taken as known. The public half beside it, `identity.pub`, is
+base64 and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from pathlib import Path
+
+from common.crypto.identities import private_file
+from common.crypto.identities.identity import Identity, PublicIdentity
+from common.crypto.identities.passphrase import seal, unseal
+from common.errors import InputError
+from common.privacy.randomness import OsRandomSource
+
+_LABEL = "parley-identity-1"
+_SEALED = "parley-identity-sealed-1"
+_WHAT = "the identity file"
+_LARGEST_FILE = 1 << 12
+
+AskPassphrase = Callable[[], str]
+"""Called when a file turns out to be under a passphrase; raises InputError if there is none."""
+
+
+def no_passphrase() -> str:
+    """For whoever was given none."""
+    raise InputError("it is under a passphrase, and none was given")
+
+
+def identity_bytes(identity: Identity, *, passphrase: str | None = None) -> bytes:
+    """The content of an identity file; without a passphrase the file's mode is all there is."""
+    label, secret = _LABEL, identity.to_secret_bytes()
+    if passphrase is not None:
+        label = _SEALED
+        secret = seal(secret, passphrase, header=_SEALED.encode(), source=OsRandomSource())
+    return f"{label} {base64.b64encode(secret).decode()}\n".encode()
+
+
+def save_identity(path: Path, identity: Identity, *, passphrase: str | None = None) -> None:
+    """Writes the secret keys; raises InputError rather than overwrite anything."""
+    private_file.make(path, identity_bytes(identity, passphrase=passphrase), what=_WHAT)
+
+
+def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> Identity:
+    """Reads what `save_identity` wrote; raises InputError if others could have read it."""
+    remedy = "make a new identity and have the study pin that one"
+    content = private_file.read(path, _LARGEST_FILE, what=_WHAT, remedy=remedy)
+    try:
+        label, encoded = content.decode("ascii", errors="replace").split()
+        secret = base64.b64decode(encoded, validate=True)
+    except (ValueError, binascii.Error):
+        raise InputError(f"{path} is not an identity file") from None
+    if label == _SEALED:
+        try:
+            secret = unseal(secret, passphrase(), header=_SEALED.encode())
+        except InputError as error:
+            raise InputError(f"{_WHAT} {path}: {error}") from None
+    elif label != _LABEL:
+        raise InputError(f"{path} is not an identity file of version 1")
+    return Identity(secret)
+
+
+def load_public_identity(path: Path) -> PublicIdentity:
+    """The identity in an identity.pub; raises InputError if it is none."""
+    try:
+        encoded = base64.b64decode(path.read_text("ascii").strip(), validate=True)
+        return PublicIdentity(encoded)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, InputError):  # not ASCII, not base64, not an identity
+        raise InputError(f"{path}: not the identity.pub of anybody") from None

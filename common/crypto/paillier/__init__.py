@@ -1,0 +1,1 @@
+"""Paillier encryption: keys, primes, blinding, packing of counts into plaintexts."""

@@ -1,0 +1,1 @@
+"""Secure sums: one plan, and three ways to answer it (ring, masked, clear)."""

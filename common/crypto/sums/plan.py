@@ -1,0 +1,274 @@
+"""What is public about one secure sum: its plan, its messages, and the law of its noise.
+
+Every party and the curator hold the same `SumPlan`; each of them derives it from the approved study
+and never takes a number of it from a peer. Its digest is in every key, envelope and payload of the
+sum, so two sides that disagree about anything (a scale, a bound, the order of the ring, the
+Paillier key) do not understand each other, instead of adding up to something else.
+
+Noise kinds. `one-share` is the paper's: every party draws discrete Laplace noise, one share is
+used. `distributed` gives each of K parties a Polya share of which any K - t make up one discrete
+Laplace: nobody can leave the noise out, t colluding parties cannot subtract it. `none` adds
+nothing: for vectors that carry their noise already, and for tests.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.framing import frame
+from common.crypto.identities.envelope import STUDY_DIGEST_BYTES
+from common.crypto.paillier.keys import PublicKey
+from common.crypto.paillier.packing import Packing, noise_bound
+from common.errors import InputError, LocalError
+from common.privacy.laplace import discrete_laplace
+from common.privacy.randomness import RandomSource
+from common.privacy.shares import polya_shares
+from common.wording import many
+
+_LARGEST_TOTAL = 1 << 61
+_WORDS_PER_CHUNK = 1 << 16
+
+
+class Aggregation(enum.StrEnum):
+    """How contributions are added up."""
+
+    PAILLIER = "paillier"  # ciphertexts multiplied in a ring of parties
+    MASKED = "masked"  # words under pairwise masks, added by the curator
+    CLEAR = "clear"  # in the clear: experiments in one process, NOT PRIVATE
+
+
+class Noise(enum.StrEnum):
+    """Where the noise of a sum comes from."""
+
+    NONE = "none"
+    ONE_SHARE = "one-share"
+    DISTRIBUTED = "distributed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumPlan:
+    """The public description of one sum.
+
+    Attributes:
+        study: the digest of the approved study.
+        round: the number of this sum's round; the same plan is never run twice.
+        context: what the sum is the answer to, as a digest: the request in full, and all that was
+            published before it. Sides that disagree about that do not understand each other.
+        parties: the names, in the order of the ring.
+        limits: for each party, the largest absolute value of one of its cells (its row count, for
+            counts of rows).
+        cells: how many integers each party contributes.
+        noise: where the noise comes from.
+        noise_scale: of the discrete Laplace noise in the sum; not used with `Noise.NONE`.
+        colluders: t: how many parties may pool what they know; noise and masks are made for it.
+        aggregation: how contributions are added up.
+        public_key: the curator's, for `Aggregation.PAILLIER` only.
+        zero_sum_masks: whether ring contributions are masked modulo n, so that the curator and a
+            ring neighbour together see only the total.
+        chunk_ciphertexts: how many ciphertexts travel together.
+    """
+
+    study: bytes
+    round: int
+    parties: tuple[str, ...]
+    limits: tuple[int, ...]
+    cells: int
+    noise: Noise
+    context: bytes = b""
+    noise_scale: Fraction = Fraction(0)
+    colluders: int = 1
+    aggregation: Aggregation
+    public_key: PublicKey | None = None
+    zero_sum_masks: bool = True
+    chunk_ciphertexts: int = 32
+
+    def __post_init__(self) -> None:
+        if len(self.study) != STUDY_DIGEST_BYTES:
+            raise LocalError(f"a study digest has {STUDY_DIGEST_BYTES} bytes")
+        if not self.parties or len(set(self.parties)) != len(self.parties):
+            raise InputError("a secure sum needs parties with different names")
+        if len(self.limits) != len(self.parties) or min(self.limits) < 0:
+            raise InputError("a secure sum needs one limit, 0 or more, for each party")
+        if self.round < 0 or self.cells < 1 or self.chunk_ciphertexts < 1:
+            raise InputError("a secure sum has a round of 0 or more, and at least one cell")
+        if (self.aggregation is Aggregation.PAILLIER) != (self.public_key is not None):
+            raise InputError("a Paillier key belongs to aggregation 'paillier', and only there")
+        self._check_noise()
+        if self.total_bound >= _LARGEST_TOTAL:
+            raise InputError(f"totals of up to {self.total_bound} do not fit into 64 bits")
+
+    def _check_noise(self) -> None:
+        if self.noise is not Noise.NONE and self.noise_scale <= 0:
+            raise InputError(f"noise of kind {self.noise.value!r} needs a scale above 0")
+        if self.noise is Noise.ONE_SHARE and self.aggregation is Aggregation.MASKED:
+            raise InputError(
+                "masked aggregation cannot hide whose share is used: ask for noise 'distributed'"
+            )
+        if self.noise is Noise.DISTRIBUTED and not 0 <= self.colluders < len(self.parties):
+            raise InputError(
+                f"{many(len(self.parties), 'party')} cannot keep distributed noise from "
+                f"{self.colluders} of them: at least one party must be beyond the colluders"
+            )
+
+    @property
+    def private(self) -> bool:
+        """Whether contributions are hidden from the curator."""
+        return self.aggregation is not Aggregation.CLEAR
+
+    @property
+    def masked(self) -> bool:
+        """Whether contributions carry pairwise masks."""
+        if self.aggregation is Aggregation.PAILLIER:
+            return self.zero_sum_masks
+        return self.aggregation is Aggregation.MASKED
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 over every field."""
+        key = b"" if self.public_key is None else self.public_key.digest
+        fields = (
+            "parley sum plan 2",
+            self.study,
+            self.round,
+            self.context,
+            frame(self.parties),
+            frame(self.limits),
+            self.cells,
+            self.noise.value,
+            self.noise_scale.numerator,
+            self.noise_scale.denominator,
+            self.colluders,
+            self.aggregation.value,
+            key,
+            int(self.zero_sum_masks),
+            self.chunk_ciphertexts,
+        )
+        return hashlib.sha256(frame(fields)).digest()
+
+    @cached_property
+    def noise_bound(self) -> int:
+        """No draw of any party passes it, except with probability 2^-128 over the whole sum."""
+        if self.noise is Noise.NONE:
+            return 0
+        return noise_bound(self.noise_scale, len(self.parties) * self.cells)
+
+    @property
+    def total_bound(self) -> int:
+        """No honest total of a cell is larger in absolute value."""
+        return sum(self.limits) + len(self.parties) * self.noise_bound
+
+    @cached_property
+    def packing(self) -> Packing:
+        """How cells lie in Paillier plaintexts."""
+        if self.public_key is None:
+            raise LocalError(f"aggregation {self.aggregation.value!r} packs nothing")
+        return Packing(
+            plaintext_bits=self.public_key.plaintext_bits,
+            rows=sum(self.limits),
+            parties=len(self.parties),
+            noise_bound=self.noise_bound,
+        )
+
+    @cached_property
+    def chunk_cells(self) -> int:
+        """How many cells travel together (fewer in the last chunk)."""
+        if self.aggregation is Aggregation.PAILLIER:
+            return self.chunk_ciphertexts * self.packing.slots
+        return _WORDS_PER_CHUNK
+
+    @property
+    def chunks(self) -> int:
+        """In how many pieces the vector travels."""
+        return -(-self.cells // self.chunk_cells)
+
+    def cells_of(self, chunk: int) -> slice:
+        """The cells of one chunk."""
+        if not 0 <= chunk < self.chunks:
+            raise LocalError(f"a sum of {self.chunks} chunks has no chunk {chunk}")
+        return slice(chunk * self.chunk_cells, min((chunk + 1) * self.chunk_cells, self.cells))
+
+    def limit_of(self, name: str) -> int:
+        """The limit of one party's values."""
+        return self.limits[self.place_of(name)]
+
+    def place_of(self, name: str) -> int:
+        """A party's place in the ring."""
+        if name not in self.parties:
+            raise LocalError(f"{name!r} takes no part in this sum of {', '.join(self.parties)}")
+        return self.parties.index(name)
+
+    def successor(self, name: str) -> str | None:
+        """To whom a party's contribution goes: the next in the ring, or None for the curator."""
+        place = self.place_of(name) + 1
+        if self.aggregation is not Aggregation.PAILLIER or place == len(self.parties):
+            return None
+        return self.parties[place]
+
+    def predecessor(self, name: str) -> str | None:
+        """Whose partial product a party multiplies into; None for whoever starts by itself."""
+        place = self.place_of(name)
+        if self.aggregation is not Aggregation.PAILLIER or place == 0:
+            return None
+        return self.parties[place - 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialForwarded:
+    """A partial product on its way to the next party, sealed; the curator relays it."""
+
+    sender: str
+    recipient: str
+    envelope: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContributionSubmitted:
+    """One chunk for the curator: the full product, or one party's masked words."""
+
+    sender: str
+    chunk: int
+    payload: bytes = field(repr=False)
+
+
+SumMessage = PartialForwarded | ContributionSubmitted
+
+
+def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
+    """One party's noise for every cell of the plan; to be drawn once.
+
+    Distribution: discrete Laplace(noise_scale) for one-share noise; a Polya share of it, one of
+    K - t, for distributed noise.
+
+    Raises:
+        LocalError: with probability below 2^-128, a draw does not fit; the round must be given up.
+    """
+    match plan.noise:
+        case Noise.NONE:
+            return np.zeros(plan.cells, dtype=np.int64)
+        case Noise.ONE_SHARE:
+            noise = discrete_laplace(plan.noise_scale, plan.cells, source)
+        case Noise.DISTRIBUTED:
+            makers = len(plan.parties) - plan.colluders
+            noise = polya_shares(plan.noise_scale, makers, plan.cells, source)
+    if int(np.abs(noise).max()) > plan.noise_bound:
+        raise LocalError("a noise draw passed its 2^-128 bound: give this round up, draw no other")
+    return noise
+
+
+def check_values(plan: SumPlan, name: str, values: NDArray[np.int64]) -> None:
+    """Raise unless the vector is what party `name` may contribute."""
+    if values.dtype != np.int64 or values.shape != (plan.cells,):
+        raise LocalError(
+            f"{name!r} contributes {values.dtype} of shape {values.shape}, "
+            f"the plan asks for int64 of shape ({plan.cells},)"
+        )
+    limit = plan.limit_of(name)
+    if int(values.min()) < -limit or int(values.max()) > limit:
+        raise LocalError(f"a value of {name!r} is outside the +-{limit} that the plan declares")

@@ -1,0 +1,282 @@
+"""Secure noise replacement: a statistic grows party by party and always carries one share of noise.
+
+[Su16, section VI-A, phase 3]. The curator holds S = v_1 + .. + v_(k-1) + eta_h; party h drew eta_h.
+Party h contributes -eta_h, party k contributes v_k + eta_k, both to one secure sum, so that the
+curator gets delta = v_k + eta_k - eta_h and sets S := S + delta = v_1 + .. + v_k + eta_k. Since
+delta = new S - old S, the curator learns nothing beyond the new S. In the ring that is literally
+the paper's step: E(-eta_h) goes to party k in an envelope; the product, freshly blinded, goes to
+the curator.
+
+Bookkeeping, per marginal. A marginal that is new in a release starts there and covers that party's
+rows only. A marginal that was dropped keeps its statistic and its holder; when it comes back, the
+holder may be far older than the previous party. So every marginal has a `Coverage`: who holds the
+share that is in it now, and whose rows it covers. The books are public and pure: each side keeps
+them from the sequence of requests and needs nobody's word. `Books.open_release` says what has to
+happen; `Release.books` are the books afterwards.
+
+What it costs. The curator sees v_1 + eta_1, then v_1 + v_2 + eta_2, ...: FRESH noise each time,
+over rows that were in the releases before. Theorem 5 of the paper is wrong: a release with noise of
+scale b costs each party whose rows it covers 2 * (number of its marginals that cover them) / b;
+`Release.marginals_covering` is that number. And a share protects only from those who do not know
+it: curator and party k together can read eta_h, and then the sum of the parties before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.paillier.keys import PublicKey
+from common.crypto.paillier.packing import noise_bound
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
+from common.errors import LocalError, PolicyError
+from common.privacy.laplace import discrete_laplace
+from common.privacy.randomness import RandomSource
+
+Marginal = tuple[int, ...]
+"""The positions of a marginal's attributes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What is public about one marginal's statistic.
+
+    Attributes:
+        cells: of the marginal.
+        holder: who drew the share of noise that is in it now.
+        parties: whose rows it covers, in the order they came in.
+        rows: how many rows those are.
+        share_bound: the public bound of the holder's share in one cell.
+    """
+
+    cells: int
+    holder: str
+    parties: tuple[str, ...]
+    rows: int
+    share_bound: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The marginals of one release that have the same holder: one secure sum.
+
+    Attributes:
+        holder: whose shares are replaced; None for marginals that are new.
+        marginals: in the order in which they were asked for.
+        cells: of all of them together.
+        share_bound: the public bound of the holder's shares.
+    """
+
+    holder: str | None
+    marginals: tuple[Marginal, ...]
+    cells: int
+    share_bound: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One party's turn: its rows come in, its share replaces the older ones.
+
+    Attributes:
+        party: whose turn it is.
+        rows: of that party.
+        noise_scale: of the discrete Laplace noise in every cell.
+        share_bound: which no share passes, except with probability 2^-128 over the release.
+        groups: what has to be summed; the new marginals first.
+        books: as they are once the release is complete.
+    """
+
+    party: str
+    rows: int
+    noise_scale: Fraction
+    share_bound: int
+    groups: tuple[Group, ...]
+    books: Books
+
+    def marginals_covering(self, party: str) -> int:
+        """How many of the marginals released here cover the rows of this party."""
+        released = [marginal for group in self.groups for marginal in group.marginals]
+        return sum(party in self.books.coverage[marginal].parties for marginal in released)
+
+    def tables(self, group: Group, vector: NDArray[np.int64]) -> dict[Marginal, NDArray[np.int64]]:
+        """A group's vector cut into its marginals."""
+        sizes = [self.books.coverage[marginal].cells for marginal in group.marginals]
+        return dict(zip(group.marginals, np.split(vector, np.cumsum(sizes)[:-1]), strict=True))
+
+    def plan(
+        self,
+        group: Group,
+        *,
+        study: bytes,
+        round_: int,
+        context: bytes = b"",
+        aggregation: Aggregation,
+        public_key: PublicKey | None,
+        zero_sum_masks: bool = True,
+    ) -> SumPlan:
+        """The secure sum of one group: of the holder's -eta and the party's counts + eta.
+
+        Both vectors carry their noise already, so the sum itself adds none.
+        """
+        own = self.rows + self.share_bound
+        return SumPlan(
+            study=study,
+            round=round_,
+            context=context,
+            parties=(self.party,) if group.holder is None else (group.holder, self.party),
+            limits=(own,) if group.holder is None else (group.share_bound, own),
+            cells=group.cells,
+            noise=Noise.NONE,
+            aggregation=aggregation,
+            public_key=public_key,
+            zero_sum_masks=zero_sum_masks,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """For every marginal ever released: who holds its share, and what it covers."""
+
+    coverage: Mapping[Marginal, Coverage] = field(default_factory=dict)
+
+    def open_release(
+        self, *, party: str, rows: int, marginals: Mapping[Marginal, int], noise_scale: Fraction
+    ) -> Release:
+        """What has to happen when these marginals are asked of this party.
+
+        Args:
+            party: whose turn it is.
+            rows: of that party's table.
+            marginals: for each marginal its number of cells, in the order of the request.
+            noise_scale: sensitivity / epsilon of this release.
+        """
+        if not marginals:
+            raise LocalError("a release has at least one marginal")
+        bound = noise_bound(noise_scale, sum(marginals.values()))
+        after = {
+            marginal: self._extended(marginal, cells, party=party, rows=rows, share_bound=bound)
+            for marginal, cells in marginals.items()
+        }
+        return Release(
+            party=party,
+            rows=rows,
+            noise_scale=noise_scale,
+            share_bound=bound,
+            groups=self._groups(marginals),
+            books=Books({**self.coverage, **after}),
+        )
+
+    def _extended(
+        self, marginal: Marginal, cells: int, *, party: str, rows: int, share_bound: int
+    ) -> Coverage:
+        """The coverage of one marginal once this party's rows and share are in it."""
+        before = self.coverage.get(marginal)
+        if before is None:
+            return Coverage(
+                cells=cells, holder=party, parties=(party,), rows=rows, share_bound=share_bound
+            )
+        if party in before.parties:
+            raise LocalError(f"marginal {marginal} covers the rows of {party!r} already")
+        if before.cells != cells:
+            raise LocalError(f"marginal {marginal} had {before.cells} cells, now {cells}")
+        return Coverage(
+            cells=cells,
+            holder=party,
+            parties=(*before.parties, party),
+            rows=before.rows + rows,
+            share_bound=share_bound,
+        )
+
+    def _groups(self, marginals: Mapping[Marginal, int]) -> tuple[Group, ...]:
+        """New marginals first, then one group for each holder in the order of the request."""
+        by_holder: dict[str | None, list[Marginal]] = {None: []}
+        for marginal in marginals:
+            before = self.coverage.get(marginal)
+            by_holder.setdefault(before.holder if before else None, []).append(marginal)
+        return tuple(
+            Group(
+                holder=holder,
+                marginals=tuple(names),
+                cells=sum(marginals[name] for name in names),
+                share_bound=max(
+                    (self.coverage[name].share_bound for name in names if holder), default=0
+                ),
+            )
+            for holder, names in by_holder.items()
+            if names
+        )
+
+
+class ShareKeeper:
+    """The shares one party drew and still has in the curator's statistics. Secret."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._shares: dict[Marginal, NDArray[np.int64]] = {}
+
+    def answer(
+        self,
+        release: Release,
+        counts: Mapping[Marginal, NDArray[np.int64]],
+        source: RandomSource,
+    ) -> list[NDArray[np.int64]]:
+        """This party's turn: counts plus fresh shares, one vector for each group of the release.
+
+        Distribution: independent discrete Laplace(release.noise_scale) in every cell. Call it once.
+        """
+        if release.party != self._name:
+            raise LocalError(f"it is the turn of {release.party!r}, not of {self._name!r}")
+        if any(m in self._shares for group in release.groups for m in group.marginals):
+            raise LocalError(f"{self._name!r} has answered this release already")
+        vectors = []
+        for group in release.groups:
+            exact = np.concatenate([counts[marginal].reshape(-1) for marginal in group.marginals])
+            noise = discrete_laplace(release.noise_scale, group.cells, source)
+            if int(np.abs(noise).max()) > release.share_bound:
+                raise LocalError("a noise draw passed its 2^-128 bound: give this release up")
+            self._shares.update(release.tables(group, noise))
+            vectors.append(exact.astype(np.int64) + noise)
+        return vectors
+
+    def hand_over(self, group: Group) -> NDArray[np.int64]:
+        """-eta for every cell of the group: the holder's vector in its secure sum.
+
+        A share is handed over once. Taken out of two different sums, it would tell the curator
+        how those differ without it.
+
+        Raises:
+            PolicyError: this party does not hold these shares, or gave them away before.
+        """
+        if group.holder != self._name or any(m not in self._shares for m in group.marginals):
+            raise PolicyError(
+                f"{self._name!r} holds no share to hand over for {group.marginals}: "
+                "each share is handed over once"
+            )
+        return -np.concatenate([self._shares.pop(marginal) for marginal in group.marginals])
+
+    def __repr__(self) -> str:
+        return f"ShareKeeper({self._name!r}, {len(self._shares)} shares)"
+
+
+class Statistics:
+    """The curator's side: for each marginal the noisy sum over the rows it covers."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Marginal, NDArray[np.int64]] = {}
+
+    def apply(self, release: Release, totals: Sequence[NDArray[np.int64]]) -> None:
+        """Adds what the secure sums of a release's groups gave."""
+        for group, total in zip(release.groups, totals, strict=True):
+            for marginal, part in release.tables(group, total).items():
+                before = self._sums.get(marginal)
+                if (before is None) != (group.holder is None):
+                    raise LocalError(f"the statistic of {marginal} does not match the books")
+                self._sums[marginal] = part.copy() if before is None else before + part
+
+    def __getitem__(self, marginal: Marginal) -> NDArray[np.int64]:
+        """Shape (cells,): the noisy counts; the books say of which rows."""
+        return self._sums[marginal]

@@ -1,0 +1,319 @@
+"""One noisy sum over K parties, of which the curator learns nothing but the noisy sum.
+
+Two roles, no I/O. `SumParty` is fed what reaches a party and answers with what leaves it;
+`SumCurator` is fed what is submitted to the curator. The messages are in `sum_plan`; the curator
+relays `PartialForwarded` without being able to open it. `run_secure_sum` runs all roles in one
+process and is the shortest description of the protocol.
+
+The three aggregations share this interface: `paillier` (`ring`), `masked` and `clear` (`words`).
+
+What each adversary learns, or can do:
+
+- The curator: the noisy sum. Everything else it sees is sealed or, in masked mode, uniform.
+- One party: nothing. If the sum is published, a party can subtract the share it drew: with
+  one-share noise it then has the exact sum in one case of K; with distributed noise the shares of
+  the others, at least one whole discrete Laplace, stay.
+- Curator and parties together, with masks: the total of the others, with the others' noise. For any
+  number of them in a sum of up to 33 parties, for up to max(t, 31) in a larger one (`mask_graph`).
+  With one-share noise that noise is there only if the share used is one of theirs.
+- A curator that selects no share, E(0) everywhere, or another one for each party: one-share:
+  detected, the selector's proof fails or neighbours cannot read each other (`one_share` says what
+  it takes for granted); distributed and masked: harmless, it has no say.
+- A party that sends garbage: refused where it is no ciphertext or does not decode, otherwise a
+  wrong sum. Nobody learns more from it; a sum is as right as its parties are honest.
+
+Each sum that is run is a release: a curator may claim that a finished one has failed. So whoever
+runs a sum again charges the budget again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Protocol, assert_never
+
+import numpy as np
+from gmpy2 import mpz
+from numpy.typing import NDArray
+
+from common.crypto.identities.envelope import Mailbox
+from common.crypto.identities.identity import Identity, Member
+from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
+from common.crypto.paillier.keys import Blinder, PrivateKey
+from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.sums.one_share import Selection, make_selector, propose_seed, receive_seed
+from common.crypto.sums.plan import (
+    Aggregation,
+    ContributionSubmitted,
+    Noise,
+    PartialForwarded,
+    SumMessage,
+    SumPlan,
+    check_values,
+    draw_noise,
+)
+from common.crypto.sums.ring import TABLE_PAYS_FROM, RingCollector, RingContributor
+from common.crypto.sums.words import WordCollector, WordContributor
+from common.errors import LocalError, RemoteProtocolError
+from common.privacy.randomness import RandomSource
+
+
+class Contributor(Protocol):
+    """A party's half of one aggregation."""
+
+    def prepare(self) -> None:
+        """Do ahead what does not depend on the other parties."""
+
+    def contribute(self, chunk: int, incoming: bytes | None) -> bytes:
+        """What leaves this party for one chunk, given what came from its predecessor."""
+
+
+class Collector(Protocol):
+    """The curator's half of one aggregation."""
+
+    def accept(self, message: ContributionSubmitted) -> None:
+        """Take one chunk in, or raise RemoteProtocolError and change nothing."""
+
+    def missing(self) -> list[str]:
+        """Who has not sent everything."""
+
+    def total(self) -> NDArray[np.int64]:
+        """The noisy sum, once nothing is missing."""
+
+
+class SumParty:
+    """One party of one sum: draws its noise once, contributes each chunk once."""
+
+    def __init__(
+        self,
+        plan: SumPlan,
+        member: Member,
+        values: NDArray[np.int64],
+        *,
+        source: RandomSource,
+        blinder: Blinder | None = None,
+        selection: Selection | None = None,
+    ) -> None:
+        """One party's half.
+
+        Args:
+            plan: of the sum, which the party derived from the study itself.
+            member: the party's name and keys, and everybody's identities.
+            values: shape (cells,), int64, within the party's limit.
+            source: for the noise, and for blinding.
+            blinder: for the plan's key, or a `Pool` of factors made ahead. Made here if absent.
+            selection: for one-share noise in a ring.
+
+        Raises:
+            RemoteProtocolError: the curator's selector does not prove that there will be noise.
+        """
+        check_values(plan, member.name, values)
+        self._plan, self._name = plan, member.name
+        self._step = ring_step(plan, selection)
+        self._mailbox = Mailbox(member, study=plan.study, round_=plan.round)
+        self._next_chunk = 0
+        masks = None
+        if plan.masked:
+            masks = PairwiseMasks.agree(
+                member, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
+            )
+        self._contributor: Contributor
+        if plan.aggregation is Aggregation.PAILLIER:
+            entry = _selector_entry(plan, member.name, selection)
+            self._contributor = RingContributor(
+                plan,
+                name=member.name,
+                values=values,
+                noise=draw_noise(plan, source),
+                blinder=_default_blinder(plan, source) if blinder is None else blinder,
+                masks=masks,
+                selector=entry,
+                source=source,
+            )
+        else:
+            noise = draw_noise(plan, source)
+            self._contributor = WordContributor(
+                plan, name=member.name, values=values, noise=noise, masks=masks
+            )
+
+    @property
+    def finished(self) -> bool:
+        """Whether this party has contributed every chunk."""
+        return self._next_chunk == self._plan.chunks
+
+    def prepare(self) -> None:
+        """Do ahead what does not depend on the other parties; optional."""
+        self._contributor.prepare()
+
+    def begin(self) -> Iterator[SumMessage]:
+        """What this party sends unasked, chunk after chunk; nothing if it has a predecessor."""
+        if self._plan.predecessor(self._name) is not None:
+            return
+        while self._next_chunk < self._plan.chunks:
+            yield self._advance(None)
+
+    def receive(self, message: PartialForwarded) -> SumMessage:
+        """A partial product from the predecessor, and what leaves in return."""
+        predecessor = self._plan.predecessor(self._name)
+        if message.recipient != self._name or message.sender != predecessor:
+            raise RemoteProtocolError(
+                f"{self._name!r} got a partial product from {message.sender!r} to "
+                f"{message.recipient!r}; in this ring it expects one from {predecessor!r}"
+            )
+        if self.finished:
+            raise RemoteProtocolError(f"{self._name!r} has contributed every chunk already")
+        return self._advance(self._mailbox.open(message.sender, self._step, message.envelope))
+
+    def _advance(self, incoming: bytes | None) -> SumMessage:
+        chunk = self._next_chunk
+        payload = self._contributor.contribute(chunk, incoming)
+        self._next_chunk += 1
+        successor = self._plan.successor(self._name)
+        if successor is None:
+            return ContributionSubmitted(sender=self._name, chunk=chunk, payload=payload)
+        envelope = self._mailbox.seal(successor, self._step, payload)
+        return PartialForwarded(sender=self._name, recipient=successor, envelope=envelope)
+
+
+def ring_step(plan: SumPlan, selection: Selection | None) -> str:
+    """The step that envelopes of this sum belong to: other plans, or selections, do not meet."""
+    step = f"secure sum {plan.digest.hex()}"
+    return step if selection is None else f"{step} {selection.digest.hex()}"
+
+
+class SumCurator:
+    """The curator of one sum: makes the selector, takes what is submitted, releases the total."""
+
+    def __init__(
+        self, plan: SumPlan, *, private_key: PrivateKey | None, source: RandomSource
+    ) -> None:
+        self._plan = plan
+        self._collector: Collector
+        self.selector: bytes | None = None
+        if plan.aggregation is not Aggregation.PAILLIER:
+            self._collector = WordCollector(plan)
+            return
+        if private_key is None:
+            raise LocalError("the curator of a ring needs its private key")
+        self._collector = RingCollector(plan, private_key)
+        if plan.noise is Noise.ONE_SHARE:
+            self.selector = make_selector(
+                private_key, parties=len(plan.parties), context=plan.digest, source=source
+            ).to_bytes(private_key.public_key)
+
+    def accept(self, message: ContributionSubmitted) -> None:
+        """Take one chunk in, or raise RemoteProtocolError and change nothing."""
+        self._collector.accept(message)
+
+    def total(self) -> NDArray[np.int64]:
+        """Shape (cells,): the sum plus its noise, and all that the curator ever learns.
+
+        Raises:
+            RemoteProtocolError: somebody dropped out; there is no partial result.
+        """
+        missing = self._collector.missing()
+        if missing:
+            raise RemoteProtocolError(
+                f"the sum of round {self._plan.round} cannot be finished: nothing complete came "
+                f"from {', '.join(missing)}; run it again under a new round number"
+            )
+        return self._collector.total()
+
+
+def run_secure_sum(
+    plan: SumPlan,
+    vectors: Mapping[str, NDArray[np.int64]],
+    identities: Mapping[str, Identity],
+    *,
+    source: RandomSource,
+    private_key: PrivateKey | None = None,
+    blinder: Blinder | None = None,
+    curator_view: list[SumMessage] | None = None,
+) -> NDArray[np.int64]:
+    """The whole protocol in one process: K parties, the curator, and the relay between them.
+
+    Args:
+        plan: of the sum.
+        vectors: for each party its cells, shape (cells,).
+        identities: for each party its keys.
+        source: everybody's randomness; in a deployment each has its own.
+        private_key: the curator's, for `Aggregation.PAILLIER`.
+        blinder: shared by the parties; made here if absent.
+        curator_view: if given, every message that passes through the curator is appended.
+    """
+    members = _members(plan, identities)
+    curator = SumCurator(plan, private_key=private_key, source=source)
+    selections = _agree_on_selections(plan, members, curator.selector, source)
+    if plan.public_key is not None and blinder is None:
+        blinder = _default_blinder(plan, source)
+    parties = {
+        name: SumParty(
+            plan,
+            members[name],
+            vectors[name],
+            source=source,
+            blinder=blinder,
+            selection=selections[name],
+        )
+        for name in plan.parties
+    }
+    in_flight: deque[SumMessage] = deque()
+    for party in parties.values():
+        party.prepare()  # in a deployment all at the same time
+        in_flight.extend(party.begin())
+    while in_flight:
+        message = in_flight.popleft()
+        if curator_view is not None:
+            curator_view.append(message)
+        match message:
+            case PartialForwarded():
+                in_flight.append(parties[message.recipient].receive(message))
+            case ContributionSubmitted():
+                curator.accept(message)
+            case _:
+                assert_never(message)
+    return curator.total()
+
+
+def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, Member]:
+    roster = {name: identity.public for name, identity in identities.items()}
+    return {
+        name: Member(name=name, identity=identities[name], roster=roster) for name in plan.parties
+    }
+
+
+def _agree_on_selections(
+    plan: SumPlan, members: Mapping[str, Member], selector: bytes | None, source: RandomSource
+) -> dict[str, Selection | None]:
+    """The first party's seed reaches every other party in an envelope."""
+    if selector is None:
+        return dict.fromkeys(members)
+    first = plan.parties[0]
+    seed, envelopes = propose_seed(
+        members[first], study=plan.study, parties=plan.parties, source=source
+    )
+    seeds = {
+        name: receive_seed(members[name], study=plan.study, proposer=first, envelope=envelope)
+        for name, envelope in envelopes.items()
+    }
+    return {name: Selection(selector=selector, seed=seeds.get(name, seed)) for name in plan.parties}
+
+
+def _selector_entry(plan: SumPlan, name: str, selection: Selection | None) -> mpz | None:
+    if plan.noise is not Noise.ONE_SHARE:
+        return None
+    if selection is None or plan.public_key is None:
+        raise LocalError("one-share noise needs the curator's selector and the parties' seed")
+    return selection.entry(
+        plan.public_key,
+        context=plan.digest,
+        parties=len(plan.parties),
+        place=plan.place_of(name),
+    )
+
+
+def _default_blinder(plan: SumPlan, source: RandomSource) -> Blinder:
+    if plan.public_key is None:
+        raise LocalError("only a ring of ciphertexts is blinded")
+    few = plan.packing.plaintexts_for(plan.cells) < TABLE_PAYS_FROM
+    return (PowerBlinder if few else FixedBaseBlinder)(plan.public_key, source)

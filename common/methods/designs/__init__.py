@@ -1,0 +1,1 @@
+"""Designs: which sets of attributes to count so that every pair is in one of them."""

@@ -1,0 +1,1 @@
+"""DP-SUBN [Su16]: five phases, and the decisions between them."""

@@ -1,0 +1,115 @@
+"""How large the table of an attribute and its parents may be, and which parents that leaves.
+
+Everything here is computed from public values: domains, row counts, budgets.
+
+On binary data the degree decides: k is the largest at which d-k tables of 2^(k+1) cells are
+6-useful, k' the same for the d-1 tables of the search frontier and theta = 2 [Su16, VI]. On other
+domains the cells decide: an attribute may have any parents with which its table is useful, however
+many or few those are. A parent set is offered if it is maximal: no further parent would fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from common.bayes.domain import Domain
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.greedy_general import affordable_cells
+from common.bayes.privbayes.parent_sets import maximal_parent_sets
+from common.bayes.usefulness import affordable_degree
+from common.methods.dp_subn.usefulness import (
+    THETA_FRONTIER,
+    THETA_NETWORK,
+    frontier_degree,
+    network_degree,
+)
+from common.study.steps import Attributes
+
+# Public caps for budgets at which usefulness allows more than can be enumerated.
+_MOST_PARENTS = 10
+_MOST_CELLS = 1 << 16
+_MOST_PARENT_SETS = 1 << 14
+_MOST_CANDIDATE_CELLS = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyLimit:
+    """The most parents of an attribute, and the most cells of their table together."""
+
+    parents: int
+    cells: int
+
+    def fits(self, sizes: Sequence[int], child: int, parents: Sequence[int]) -> bool:
+        """Whether an attribute may have these parents; no parents always fit."""
+        if not parents:
+            return True
+        cells = prod((sizes[child], *(sizes[parent] for parent in parents)))
+        return len(parents) <= self.parents and cells <= self.cells
+
+    def maximal(
+        self, sizes: Sequence[int], child: int, parents: Sequence[int], pool: Iterable[int]
+    ) -> bool:
+        """Whether these parents fit, and no other of the pool would fit beside them."""
+        return self.fits(sizes, child, parents) and not any(
+            self.fits(sizes, child, [*parents, other]) for other in pool if other not in parents
+        )
+
+
+def network_limit(sizes: Sequence[int], rows: int, epsilon: Fraction) -> FamilyLimit:
+    """The limit of the network whose d tables (d-k on binary data) are published at `epsilon`."""
+    if _binary(sizes):
+        degree = affordable_degree(
+            attributes=len(sizes),
+            degree=min(network_degree(sizes, rows, epsilon), _MOST_PARENTS),
+            max_cells=_MOST_CANDIDATE_CELLS,
+        )
+        return FamilyLimit(degree, 2 << degree)
+    return _by_cells(sizes, int(rows * epsilon / (2 * len(sizes) * THETA_NETWORK)))
+
+
+def frontier_limit(
+    sizes: Sequence[int], rows: int, epsilon: Fraction, network: FamilyLimit
+) -> FamilyLimit:
+    """The limit of the search frontier, never below that of the network it extends."""
+    if _binary(sizes):
+        degree = max(min(frontier_degree(sizes, rows, epsilon), _MOST_PARENTS), network.parents)
+        return FamilyLimit(degree, 2 << degree)
+    useful = _by_cells(sizes, int(rows * epsilon / (2 * (len(sizes) - 1) * THETA_FRONTIER)))
+    return FamilyLimit(
+        max(useful.parents, network.parents),
+        max(useful.cells, network.cells),
+    )
+
+
+def candidate_families(
+    sizes: Sequence[int], placed: Sequence[int], limit: FamilyLimit
+) -> list[Attributes]:
+    """Every attribute not yet placed, first, with each of its maximal parent sets, ascending."""
+    domain = Domain.flat(sizes)
+    known: dict[int, list[Attributes]] = {}
+    families: list[Attributes] = []
+    for child in sorted(set(range(len(sizes))) - set(placed)):
+        room = limit.cells // sizes[child]
+        if room not in known:
+            found = maximal_parent_sets(domain, placed, room, max_parents=limit.parents) or [()]
+            known[room] = [tuple(view.attribute for view in parents) for parents in found]
+        families += [(child, *parents) for parents in known[room]]
+    return families
+
+
+def _binary(sizes: Sequence[int]) -> bool:
+    return all(size <= 2 for size in sizes)
+
+
+def _by_cells(sizes: Sequence[int], useful: int) -> FamilyLimit:
+    cells = affordable_cells(
+        Domain.flat(sizes), min(useful, _MOST_CELLS), Constraints(), _MOST_PARENT_SETS
+    )
+    ascending = sorted(sizes)
+    degree = 0
+    while degree < min(_MOST_PARENTS, len(sizes) - 1) and prod(ascending[: degree + 2]) <= cells:
+        degree += 1
+    return FamilyLimit(degree, cells)

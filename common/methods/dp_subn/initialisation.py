@@ -1,0 +1,245 @@
+"""Phase 2: the parties choose a first network, each a few attributes, on its own rows [Su16, VI-A].
+
+The first party puts a random root. Every further attribute is chosen with its
+parents by the exponential mechanism, whose score is the mutual information in the chooser's table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.privbayes.scores import mutual_information, mutual_information_error
+from common.errors import RemoteProtocolError
+from common.marginals import BinarySubsets
+from common.methods.dp_subn.csfc import Structure
+from common.methods.dp_subn.families import FamilyLimit, candidate_families
+from common.methods.variables import Variables
+from common.privacy import sensitivity
+from common.privacy.exponential import exponential_mechanism
+from common.privacy.randomness import RandomSource, below
+from common.study.script import Script, chosen
+from common.study.steps import Attributes, ChoiceStep, PartyRows
+
+_LONGEST_PAIR = 128  # characters of one pair: a child and at most ten parents
+
+
+def shares_of_attributes(attributes: int, parties: int) -> list[int]:
+    """For how many attributes each party chooses parents.
+
+    All but the root need a choice: each party makes floor((d-1)/K), the last what is left. (The
+    paper divides d by K and does not say whether the root counts; so everybody has a choice to
+    make as long as there are choices enough.) With more parties than choices the first make one
+    each: spread out, every choice has a party's whole budget of the phase, where the formula
+    would leave all of them to the last.
+    """
+    choices = attributes - 1
+    if parties > choices:
+        return [1] * choices + [0] * (parties - choices)
+    each = choices // parties
+    return [each] * (parties - 1) + [choices - each * (parties - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairChoice:
+    """One party's turn: `take` attributes get their parents.
+
+    Each of the draws costs an equal part of `epsilon`, so the turn costs `epsilon`. If nothing is
+    placed yet the turn begins with a root, drawn uniformly: it depends on no row.
+
+    Attributes:
+        variables: what is placed.
+        placed: what has its parents already, in the order of placing.
+        take: how many attributes to place.
+        limit: the largest family.
+        rows: of this party; public.
+        epsilon: for all draws together.
+    """
+
+    variables: Variables
+    placed: Attributes
+    take: int
+    limit: FamilyLimit
+    rows: int
+    epsilon: Fraction
+
+    def run(self, data: PartyRows, source: RandomSource) -> bytes:
+        """Place the attributes; the pairs are published."""
+        sizes = self.variables.sizes
+        scorer = _Scorer(self.variables.rows(data), sizes, self.rows)
+        placed = list(self.placed)
+        families: list[Attributes] = []
+        if not placed:
+            families.append((below(len(sizes), source),))
+            placed.append(families[0][0])
+        for _ in range(self.take):
+            candidates = candidate_families(sizes, placed, self.limit)
+            families.append(scorer.choose(candidates, self.epsilon / self.take, source))
+            placed.append(families[-1][0])
+        return _encode(families)
+
+    def without_rows(self, source: RandomSource) -> bytes:
+        """Attributes in random order, each with random parents until no further one fits."""
+        sizes, placed = self.variables.sizes, list(self.placed)
+        left = [a for a in range(len(sizes)) if a not in placed]
+        families: list[Attributes] = []
+        for _ in range(self.take if placed else self.take + 1):
+            child = left.pop(below(len(left), source))
+            parents: list[int] = []
+            for place in np.argsort(source.words(len(placed))):
+                if self.limit.fits(sizes, child, [*parents, placed[place]]):
+                    parents.append(placed[place])
+            families.append((child, *sorted(parents)))
+            placed.append(child)
+        return _encode(families)
+
+    def check(self, payload: bytes) -> None:
+        """Refuse what is no outcome of this turn."""
+        self.families(payload)
+
+    def families(self, payload: bytes) -> list[Attributes]:
+        """The chosen families, child first.
+
+        Raises:
+            RemoteProtocolError: this party cannot have chosen them here.
+        """
+        families = _decode(payload, self.take if self.placed else self.take + 1)
+        placed = list(self.placed)
+        for family in families:
+            child, *parents = family
+            known = 0 <= child < len(self.variables.sizes) and child not in placed
+            if not known or parents != sorted(set(parents) & set(placed)):
+                raise RemoteProtocolError(f"the pair {family} does not fit what is placed")
+            if not self.limit.maximal(self.variables.sizes, child, parents, placed):
+                raise RemoteProtocolError(f"the pair {family} was not among the candidates")
+            placed.append(child)
+        return families
+
+    def describe(self) -> str:
+        """The turn in full."""
+        return (
+            f"{self.take} attributes get parents among {self.placed} and each other, at most "
+            f"{self.limit.parents} parents and {self.limit.cells} cells; mutual information of "
+            f"{self.rows} rows in {self.variables.sizes}, epsilon {self.epsilon}"
+        )
+
+
+def initial_structure(
+    variables: Variables,
+    parties: Sequence[tuple[str, int]],
+    limit: FamilyLimit,
+    epsilon: Fraction,
+) -> Script[Structure]:
+    """Every party in turn places its share of the attributes.
+
+    Args:
+        variables: what is placed.
+        parties: name and row count, in the order of their turns.
+        limit: the largest family.
+        epsilon: what each party's choices cost it together.
+    """
+    placed: list[int] = []
+    parents: dict[int, Attributes] = {}
+    shares = shares_of_attributes(len(variables.sizes), len(parties))
+    for (name, rows), take in zip(parties, shares, strict=True):
+        if not take:
+            continue
+        choice = PairChoice(
+            variables=variables,
+            placed=tuple(placed),
+            take=take,
+            limit=limit,
+            rows=rows,
+            epsilon=epsilon,
+        )
+        step = ChoiceStep(
+            name=f"initial structure by {name}",
+            phase="initial structure",
+            party=name,
+            choice=choice,
+            epsilon=epsilon,
+            mechanism="exponential mechanism",
+        )
+        for child, *chosen_parents in choice.families((yield from chosen(step))):
+            placed.append(child)
+            parents[child] = tuple(chosen_parents)
+    return tuple(parents[child] for child in range(len(variables.sizes)))
+
+
+class _Scorer:
+    """Scores of families on one party's rows. Secret."""
+
+    def __init__(self, data: PartyRows, sizes: tuple[int, ...], rows: int) -> None:
+        self._data, self._sizes, self._rows = data, sizes, rows
+        self._subsets: dict[int, BinarySubsets] = {}  # by the length of the families
+        self._known: dict[Attributes, float] = {}
+
+    def choose(
+        self, candidates: Sequence[Attributes], epsilon: Fraction, source: RandomSource
+    ) -> Attributes:
+        """One family, by the exponential mechanism on n * I(child; parents)."""
+        if set(self._sizes) == {2}:
+            scores = self._binary_scores(np.array(candidates, dtype=np.intp))
+            largest, binary = 2 ** len(candidates[0]), True
+        else:
+            scores = self._general_scores(candidates)
+            shapes = [self._shape(family) for family in candidates]
+            largest = max(child * parents for child, parents in shapes)
+            # By public sizes: which values occur in the table is secret.
+            binary = all(min(shape) <= 2 for shape in shapes)
+        index = exponential_mechanism(
+            scores,
+            sensitivity=sensitivity.mutual_information(self._rows, binary=binary),
+            epsilon=epsilon,
+            source=source,
+            score_error=Fraction(mutual_information_error(rows=self._rows, cells=largest)),
+        )
+        return candidates[index]
+
+    def _binary_scores(self, families: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Binary candidates all have as many parents as there can be: one array, no dictionary."""
+        number, width = families.shape
+        if width not in self._subsets:
+            self._subsets[width] = BinarySubsets(self._data.codes(), width)
+        tables = self._subsets[width].tables(families)
+        return mutual_information(tables.reshape(number, 2, -1))
+
+    def _general_scores(self, candidates: Sequence[Attributes]) -> NDArray[np.float64]:
+        """Each family is counted once, although it is a candidate again in the next round."""
+        families = [family for family in candidates if family not in self._known]
+        tables = self._data.count(families)
+        by_shape: dict[tuple[int, int], list[int]] = {}
+        for place, family in enumerate(families):
+            by_shape.setdefault(self._shape(family), []).append(place)
+        for shape, places in by_shape.items():
+            stacked = np.stack([tables[place].reshape(shape) for place in places])
+            values = mutual_information(stacked).tolist()
+            self._known.update(zip((families[place] for place in places), values, strict=True))
+        return np.array([self._known[family] for family in candidates])
+
+    def _shape(self, family: Attributes) -> tuple[int, int]:
+        return self._sizes[family[0]], prod(self._sizes[parent] for parent in family[1:])
+
+
+def _encode(families: Sequence[Attributes]) -> bytes:
+    pairs = [[child, parents] for child, *parents in families]
+    return json.dumps(pairs, separators=(",", ":")).encode()
+
+
+def _decode(payload: bytes, pairs: int) -> list[Attributes]:
+    """The families in a payload; only the bytes that `_encode` writes are accepted."""
+    if len(payload) > _LONGEST_PAIR * (pairs + 1):
+        raise RemoteProtocolError(f"{pairs} pairs cannot take {len(payload)} bytes")
+    try:
+        families = [(int(child), *map(int, parents)) for child, parents in json.loads(payload)]
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        raise RemoteProtocolError("the choice is not a list of pairs") from None
+    if len(families) != pairs or _encode(families) != payload:
+        raise RemoteProtocolError(f"the choice is not a list of {pairs} pairs")
+    return families

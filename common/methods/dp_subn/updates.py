@@ -1,0 +1,190 @@
+"""Phase 3: the structure is updated release by release [Su16, VI-A].
+
+The curator holds a search frontier: for every attribute more possible parents than it may have. A
+release brings noisy tables of the frontier's families; for every attribute the parents with the
+most information among them become its parents, and CSFC makes the next frontier.
+
+Two ways to make the releases. In *cohorts* each party is in one release, pays for one, and the sum
+over B cohorts carries B shares of noise. By *noise replacement*, the paper's way, every release
+carries one share, and a party whose rows came in early pays for every release after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain, combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.sums.replacement import Books, Statistics
+from common.methods.dp_subn.correlation import mutual_information
+from common.methods.dp_subn.csfc import Structure, search_frontier
+from common.methods.dp_subn.families import FamilyLimit
+from common.methods.variables import Variables
+from common.privacy import sensitivity
+from common.study.script import Script, replaced
+from common.study.steps import Attributes, Counts, ReplaceStep
+
+PHASE = "structure update"
+_STEPS_PER_BIT = 1 << 30
+
+Party = tuple[str, int]  # name and row count
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A noisy table over some rows, axes in ascending order of the variables."""
+
+    table: Counts
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What does not change while the structure is updated.
+
+    Attributes:
+        variables: what the network is about.
+        information: the noisy correlations of phase 1.
+        network_limit: the largest family of the network.
+        frontier_limit: the largest family of the frontier.
+        epsilon: of each release.
+    """
+
+    variables: Variables
+    information: NDArray[np.float64]
+    network_limit: FamilyLimit
+    frontier_limit: FamilyLimit
+    epsilon: Fraction
+
+    def frontier(self, network: Structure) -> Structure:
+        """The network with more possible parents, as many as fit."""
+        sizes, limit = self.variables.sizes, self.frontier_limit
+        return search_frontier(
+            network,
+            self.information,
+            limit.parents,
+            lambda child, parents: limit.fits(sizes, child, parents),
+        )
+
+    def updated(self, frontier: Structure, statistics: Mapping[Attributes, Statistic]) -> Structure:
+        """For every attribute the parents with the most information, among those it may have.
+
+        The frontier is acyclic, so every choice of parents in it is.
+        """
+        return tuple(
+            self._best_parents(child, parents, statistics) if parents else ()
+            for child, parents in enumerate(frontier)
+        )
+
+    def _best_parents(
+        self, child: int, parents: Attributes, statistics: Mapping[Attributes, Statistic]
+    ) -> Attributes:
+        family = tuple(sorted((child, *parents)))
+        statistic = statistics[family]
+        most = min(self.network_limit.parents, len(parents))
+        subsets = chain.from_iterable(
+            combinations(sorted(parents), count) for count in range(most + 1)
+        )
+        allowed = [s for s in subsets if self.network_limit.fits(self.variables.sizes, child, s)]
+        scores = [_information(statistic, family, child, subset) for subset in allowed]
+        return allowed[int(np.argmax(on_grid(np.array(scores))))]
+
+
+def _information(
+    statistic: Statistic, family: Attributes, child: int, parents: Attributes
+) -> float:
+    if not parents:
+        return 0.0
+    others = tuple(i for i, a in enumerate(family) if a != child and a not in parents)
+    table = statistic.table.sum(axis=others).astype(np.float64)
+    axis = sorted((child, *parents)).index(child)
+    return mutual_information(np.moveaxis(table, axis, 0), statistic.rows)
+
+
+def on_grid(information: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rounded to 2^-30 bits.
+
+    Curator and parties each compute this, perhaps on different machines, whose logarithms and order
+    of addition may differ in the last digit. On this grid they agree, and sums are exact.
+    """
+    return np.rint(information * _STEPS_PER_BIT) / _STEPS_PER_BIT
+
+
+def families_of(frontier: Structure) -> list[Attributes]:
+    """The sufficient statistics: an attribute with its possible parents, ascending, if it has any.
+
+    In a DAG no two attributes have the same family.
+    """
+    return [tuple(sorted((child, *own))) for child, own in enumerate(frontier) if own]
+
+
+def update_in_cohorts(
+    search: Search, network: Structure, cohorts: Sequence[Sequence[Party]]
+) -> Script[Structure]:
+    """One sum per cohort; the curator adds up what the cohorts have in common.
+
+    A table that is new with a cohort covers the rows from that cohort on.
+    """
+    statistics: dict[Attributes, Statistic] = {}
+    for number, cohort in enumerate(cohorts, start=1):
+        frontier = search.frontier(network)
+        families = families_of(frontier)
+        if families:
+            tables = yield from search.variables.sum_tables(
+                families,
+                name=f"{PHASE}, cohort {number} of {len(cohorts)}",
+                phase=PHASE,
+                parties=tuple(name for name, _ in cohort),
+                epsilon=search.epsilon,
+            )
+            rows = sum(count for _, count in cohort)
+            for family, table in zip(families, tables, strict=True):
+                before = statistics.get(family, Statistic(np.zeros_like(table), 0))
+                statistics[family] = Statistic(before.table + table, before.rows + rows)
+        network = search.updated(frontier, statistics)
+    return network
+
+
+def update_by_replacement(
+    search: Search, network: Structure, parties: Sequence[Party]
+) -> Script[Structure]:
+    """One release per party with secure noise replacement: the paper's noise at its true cost."""
+    sizes = search.variables.sizes
+    books, statistics = Books(), Statistics()
+    for name, rows in parties:
+        frontier = search.frontier(network)
+        families = families_of(frontier)
+        if families:
+            release = books.open_release(
+                party=name,
+                rows=rows,
+                marginals={family: prod(sizes[a] for a in family) for family in families},
+                noise_scale=sensitivity.histograms(len(families)) / search.epsilon,
+            )
+            totals = []
+            for number, group in enumerate(release.groups, start=1):
+                step = ReplaceStep(
+                    name=f"{PHASE}, turn of {name}, sum {number} of {len(release.groups)}",
+                    phase=PHASE,
+                    release=release,
+                    group=group,
+                    sizes=sizes,
+                    in_bits=search.variables.in_bits,
+                )
+                totals.append((yield from replaced(step)))
+            statistics.apply(release, totals)
+            books = release.books
+        current = {
+            family: Statistic(
+                statistics[family].reshape([sizes[a] for a in family]),
+                books.coverage[family].rows,
+            )
+            for family in families
+        }
+        network = search.updated(frontier, current)
+    return network

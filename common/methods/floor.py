@@ -1,0 +1,31 @@
+"""The floor: every attribute by itself.
+
+All the budget buys one noisy histogram per attribute, and rows are drawn as if the attributes had
+nothing to do with each other. Whatever a method learns about dependence must be worth more than the
+noise it pays for it: a method that is below this floor has done harm.
+"""
+
+from __future__ import annotations
+
+from common.methods.dp_subn.correlation import onto_simplex
+from common.methods.network_model import NetworkModel, network_of, table_sets
+from common.methods.variables import Variables
+from common.study.document import Study
+from common.study.script import Script
+from common.study.steps import Model
+
+
+def floor(study: Study) -> Script[Model]:
+    """One sum of all histograms; attributes keep their domains, whatever the study's encoding."""
+    variables = Variables(tuple(study.schema.sizes))
+    network = network_of(((),) * len(variables.sizes))
+    families = table_sets(network)
+    tables = yield from variables.sum_tables(
+        families.values(),
+        name="histograms",
+        phase="histograms",
+        parties=tuple(member.name for member in study.members),
+        epsilon=study.epsilon,
+    )
+    fitted = (onto_simplex(table.astype(float), study.rows) for table in tables)
+    return NetworkModel(variables, network, dict(zip(families, fitted, strict=True)))

@@ -1,0 +1,201 @@
+"""Independent: every party runs PrivBayes on its own rows, and the synthetic tables are stacked.
+
+No cryptography and no sums: each party publishes a model that is differentially private by itself.
+The noise of K small tables is that of each small table, which is why the other methods exist.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from common.bayes.conditionals import needed_families
+from common.bayes.domain import Domain
+from common.bayes.network import Network
+from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
+from common.bayes.privbayes.decisions import Plan as PrivBayesPlan
+from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.model import PrivBayesModel
+from common.errors import InputError, RemoteProtocolError
+from common.privacy.accountant import Accountant
+from common.privacy.randomness import RandomSource, uniforms
+from common.schema import Schema
+from common.schema.codes import Codes, concatenate
+from common.study.document import Study
+from common.study.script import Script, chosen
+from common.study.steps import ChoiceStep, Model, PartyRows
+
+_MOST_COUNT = 1 << 53  # counts beyond this are no longer whole numbers as doubles
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelChoice:
+    """A party's PrivBayes model of its own rows.
+
+    Attributes:
+        schema: the public domains and hierarchies.
+        options: PrivBayes' settings.
+        rows: of this party; public.
+        epsilon: what the model costs its rows.
+    """
+
+    schema: Schema
+    options: PrivBayesOptions
+    rows: int
+    epsilon: Fraction
+
+    @cached_property
+    def plan(self) -> PrivBayesPlan:
+        """Everything about the model that depends on no row."""
+        domain = Domain.of([attribute.hierarchy for attribute in self.schema.attributes])
+        return make_plan(domain, rows=self.rows, epsilon=self.epsilon, options=self.options)
+
+    def run(self, data: PartyRows, source: RandomSource) -> bytes:
+        """Fit the model; its network and its noisy tables are published."""
+        model = fit_privbayes(
+            data.codes(),
+            epsilon=self.epsilon,
+            source=source,
+            accountant=Accountant({"owner": self.epsilon}),
+            hierarchies=[attribute.hierarchy for attribute in self.schema.attributes],
+            options=self.options,
+        )
+        return _encode(model)
+
+    def without_rows(self, source: RandomSource) -> bytes:
+        """A model of empty tables, with the plan's network or no parents at all."""
+        domain = self.plan.domain
+        network = self.plan.network or Network.from_parents(dict.fromkeys(range(domain.width), ()))
+        tables = {
+            family: np.zeros(domain.shape(family), np.int64) for family in needed_families(network)
+        }
+        return _encode(
+            PrivBayesModel(self.plan, network, tables, self.options.consistency, private=False)
+        )
+
+    def check(self, payload: bytes) -> None:
+        """Refuse what is no model of this plan."""
+        self.model(payload)
+
+    def model(self, payload: bytes) -> PrivBayesModel:
+        """The model in a payload; what the plan decides is not taken from the payload.
+
+        Raises:
+            RemoteProtocolError: it is not a model that the plan allows.
+        """
+        try:
+            document = json.loads(payload)
+            model = self._parse(document)
+            canonical = _encode(model)
+        except (InputError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            raise RemoteProtocolError("this is not a model of the agreed attributes") from None
+        if canonical != payload:
+            raise RemoteProtocolError("the model is not in its canonical form")
+        return model
+
+    def _parse(self, document: Any) -> PrivBayesModel:  # noqa: ANN401  # whatever JSON holds
+        network = Network.from_json(document["network"])
+        self._check_network(network)
+        families = needed_families(network)
+        tables = {}
+        for family, counts in zip(families, document["tables"], strict=True):
+            shape = self.plan.domain.shape(family)
+            if len(counts) != prod(shape) or any(type(c) is not int for c in counts):
+                raise ValueError("a table has other cells than its family")
+            if max(map(abs, counts)) > _MOST_COUNT:
+                raise ValueError("a count is larger than any noise makes it")
+            tables[family] = np.array(counts, dtype=np.int64).reshape(shape)
+        private = document["private"] is True
+        return PrivBayesModel(self.plan, network, tables, self.options.consistency, private)
+
+    def _check_network(self, network: Network) -> None:
+        """A network that PrivBayes can have learnt under this plan."""
+        plan = self.plan
+        network.check(plan.domain)
+        if plan.network is not None and network != plan.network:
+            raise ValueError("the plan leaves no choice of a network")
+        for pair in network.pairs:
+            many = plan.degree is not None and len(pair.parents) > plan.degree
+            large = plan.cells is not None and prod(plan.domain.shape(pair.family)) > plan.cells
+            if pair.parents and (many or large):
+                raise ValueError("an attribute has more parents than the plan allows")
+
+    def describe(self) -> str:
+        """The plan in full."""
+        plan = self.plan
+        return (
+            f"PrivBayes on {self.rows} rows of {plan.sizes}: encoding {plan.encoding}, score "
+            f"{plan.score}, degree {plan.degree}, cells {plan.cells}, epsilon "
+            f"{plan.network_epsilon} + {plan.table_epsilon}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StackedModels:
+    """The parties' models; rows are drawn from each in proportion to the rows behind it."""
+
+    models: tuple[PrivBayesModel, ...]
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Rows of all models, in random order."""
+        weights = [model.plan.rows for model in self.models]
+        parts = [
+            model.sample(share, source)
+            for model, share in zip(self.models, in_proportion(rows, weights), strict=True)
+        ]
+        return concatenate(parts).take(np.argsort(uniforms(rows, source)))
+
+    def as_json(self) -> dict[str, object]:
+        """Every party's model."""
+        return {
+            "format": "parley stacked models 1",
+            "models": [model.to_json() for model in self.models],
+        }
+
+
+def independent(study: Study) -> Script[Model]:
+    """One choice per party; nothing is summed."""
+    encoding = Encoding.BINARY if study.encoding == "binary" else None
+    models = []
+    for member in study.members:
+        choice = ModelChoice(
+            schema=study.schema,
+            options=PrivBayesOptions(encoding=encoding),
+            rows=member.rows,
+            epsilon=study.epsilon,
+        )
+        step = ChoiceStep(
+            name=f"model of {member.name}",
+            phase="models",
+            party=member.name,
+            choice=choice,
+            epsilon=study.epsilon,
+            mechanism="PrivBayes: exponential mechanism and discrete Laplace",
+        )
+        models.append(choice.model((yield from chosen(step))))
+    return StackedModels(tuple(models))
+
+
+def in_proportion(total: int, weights: list[int]) -> list[int]:
+    """`total` in whole parts by the weights; the largest remainders are rounded up."""
+    whole = sum(weights)
+    parts = [total * weight // whole for weight in weights]
+    remainders = [total * weight % whole for weight in weights]
+    for index in sorted(range(len(weights)), key=lambda i: -remainders[i])[: total - sum(parts)]:
+        parts[index] += 1
+    return parts
+
+
+def _encode(model: PrivBayesModel) -> bytes:
+    document = {
+        "network": model.network.to_json(),
+        "private": model.private,
+        "tables": [table.ravel().tolist() for table in model.tables.values()],
+    }
+    return json.dumps(document, separators=(",", ":")).encode()

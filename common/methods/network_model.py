@@ -1,0 +1,89 @@
+"""What every method but one publishes: a Bayesian network with noisy tables of its families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.conditionals import (
+    Conditional,
+    Family,
+    conditionals_from_marginals,
+    needed_families,
+)
+from common.bayes.domain import Domain
+from common.bayes.network import Network
+from common.bayes.sampling import Sampler
+from common.methods.dp_subn.csfc import Structure
+from common.methods.variables import Variables
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes
+from common.study.steps import Attributes
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkModel:
+    """A network and the noisy tables its conditionals are computed from.
+
+    Attributes:
+        variables: what the network is about.
+        network: the parents of every variable.
+        tables: noisy counts by family; families that lie in another need none of their own.
+    """
+
+    variables: Variables
+    network: Network
+    tables: Mapping[Family, NDArray[np.int64] | NDArray[np.float64]]
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The variables without hierarchies."""
+        return Domain.flat(self.variables.sizes)
+
+    @cached_property
+    def conditionals(self) -> tuple[Conditional, ...]:
+        """Pr*[variable | parents], in network order: negative counts clipped, then normalised."""
+        return conditionals_from_marginals(self.network, self.domain, self.tables)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """Of the variables."""
+        return Sampler(self.network, self.domain, self.conditionals)
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Rows in the study's own domains, by ancestral sampling."""
+
+        def draw(count: int) -> Codes:
+            return self.sampler.sample(count, source)
+
+        return self.variables.sample(draw, rows, source)
+
+    def as_json(self) -> dict[str, object]:
+        """The network and its noisy tables."""
+        return {
+            "format": "parley network 1",
+            "encoding": "binary" if self.variables.in_bits else "own",
+            "sizes": list(self.variables.sizes),
+            "network": self.network.to_json(),
+            "tables": [
+                {"family": [view.attribute for view in family], "counts": table.ravel().tolist()}
+                for family, table in self.tables.items()
+            ],
+        }
+
+
+def network_of(structure: Structure) -> Network:
+    """The network with these parents per variable."""
+    return Network.from_parents({child: tuple(own) for child, own in enumerate(structure)})
+
+
+def table_sets(network: Network) -> dict[Family, Attributes]:
+    """The tables a network needs, and their variables, child first.
+
+    On binary variables a network of degree k whose first k+1 variables form a clique needs d-k.
+    """
+    return {family: tuple(view.attribute for view in family) for family in needed_families(network)}

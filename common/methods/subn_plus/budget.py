@@ -1,0 +1,227 @@
+"""How subn+ spends its epsilon: decided from public facts alone, before the first sum.
+
+Forecasts decide: the noise of a margin that had all of epsilon, and the noise of a pair's table, in
+halves or read off the views. They are distances, so they can be held against what dependence is
+worth. docs/subn.md has the figures behind each constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import comb, inf, isqrt, sqrt
+
+from common.errors import LocalError
+from common.methods.designs.blocks import disjoint_blocks, margin_error
+from common.methods.designs.nocd import Design
+from common.methods.designs.projective import best_design
+from common.methods.subn_plus.latent import COMPONENTS
+from common.privacy import sensitivity
+from common.study.steps import Attributes
+
+BLOCK_CELLS = 1 << 10
+VIEW_CELLS = 1 << 12
+MOST_GROUPS = 6
+# A class of the mixture stands for one dependence. If it has to stand for several of those that a
+# wide table has, it ties them to each other: then a forest of pairs.
+MOST_COLUMNS = COMPONENTS // 2
+MOST_SMALL_COLUMNS = 2 * COMPONENTS  # views of own values show more than pairs
+BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's best cells are noise
+# Forecast noise of a pair's table, as a mean total variation distance:
+VIEWS_ALONE_BELOW = 0.25  # read off views that are all that is asked for
+FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
+PAIR_NOISE = 0.1  # of a table of the forest
+MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its noise
+HALVES_BELOW = 0.05  # from the agreement of halves
+GROUPS_BELOW = 0.17  # read off views of three or more groups
+_MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
+_NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
+_PAIRS_SHARE = Fraction(3, 50)
+# Of the margins and of the pairs:
+_SHARES_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
+_SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
+_NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
+_MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """What subn+ may know before the first sum.
+
+    Attributes:
+        sizes: the domain size of every attribute.
+        parties: who contributes, in ring order.
+        rows: of all parties together.
+        epsilon: what each party's rows may cost.
+        noise_shares: how many times the variance of one Laplace share is in a sum: 1 for one share,
+            K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
+    """
+
+    sizes: tuple[int, ...]
+    parties: tuple[str, ...]
+    rows: int
+    epsilon: Fraction
+    noise_shares: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        """Refuse what no study can have."""
+        if not self.sizes or min(self.sizes) < 1 or self.rows < 1 or not self.parties:
+            raise LocalError("subn+ needs at least one attribute, one party and one row")
+        if self.epsilon <= 0 or self.noise_shares < 1:
+            raise LocalError(
+                f"epsilon {self.epsilon} and noise shares {self.noise_shares} must be positive, "
+                "and noise no less than one share"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How subn+ spends its epsilon, decided from public facts alone.
+
+    Attributes:
+        blocks: the attributes that are counted together for the margins.
+        design: the views, of attributes in groups; None if there are none.
+        groups: the most groups that dependence is looked for in; 0 if it is not.
+        margins: epsilon of the blocks; 0 if there are none.
+        correlations: epsilon of the views, or of the agreement of halves if there are no views.
+        pairs: epsilon of the pairs in full detail.
+        forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a mixture.
+    """
+
+    blocks: tuple[Attributes, ...]
+    design: Design | None = None
+    groups: int = 0
+    margins: Fraction = Fraction(0)
+    correlations: Fraction = Fraction(0)
+    pairs: Fraction = Fraction(0)
+    forest: bool = False
+
+
+def decide_budget(facts: PublicFacts) -> Budget:
+    """Which sums are made, and at what epsilon."""
+    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
+    if margin_noise(facts, blocks) > BLOCKS_BELOW:
+        blocks = tuple((attribute,) for attribute in range(len(facts.sizes)))
+    margins_only = Budget(blocks=blocks, margins=facts.epsilon)
+    if len(facts.sizes) == 1:
+        return margins_only
+    if max(facts.sizes) <= MOST_GROUPS:
+        return _views_alone(facts, blocks) or _forest(facts, blocks) or margins_only
+    if len(facts.sizes) > MOST_COLUMNS:
+        return _forest(facts, blocks) or margins_only
+    return _in_groups(facts, blocks) or margins_only
+
+
+def _views_alone(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
+    """Views of the attributes' own values; None if they would drown, or show margins badly."""
+    if len(facts.sizes) > MOST_SMALL_COLUMNS:
+        return None
+    design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
+    clear = view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW
+    if not (clear and _views_show_margins(design, blocks)):
+        return None
+    groups = max(facts.sizes)
+    return Budget(blocks=blocks, design=design, groups=groups, correlations=facts.epsilon)
+
+
+def _forest(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
+    """A forest of pairs; None if halves would show none."""
+    noisy = margin_noise(facts, blocks) > _NOISY_FOREST_MARGINS_ABOVE
+    budget = _with_halves(facts, blocks, *(_SHARES_WITH_HALVES if noisy else _SHARES_OF_FOREST))
+    limit = HALVES_BELOW if noisy else FOREST_BELOW
+    clear = halves_noise(facts, budget.correlations) <= limit
+    return replace(budget, forest=True) if clear else None
+
+
+def _with_halves(
+    facts: PublicFacts, blocks: tuple[Attributes, ...], margins: Fraction, pairs: Fraction
+) -> Budget:
+    return Budget(
+        blocks=blocks,
+        groups=2,
+        margins=facts.epsilon * margins,
+        correlations=facts.epsilon * (1 - margins - pairs),
+        pairs=facts.epsilon * pairs,
+    )
+
+
+def pair_groups(facts: PublicFacts, epsilon: Fraction, tables: int) -> int:
+    """The most groups, at least two, of both attributes that so many tables of pairs bear."""
+    moved = float(sensitivity.histograms(tables) / epsilon)
+    noise = sqrt(2 * facts.noise_shares) * moved / (2 * facts.rows)  # of a cell
+    return min(max(2, isqrt(int(PAIR_NOISE / noise))), MOST_PAIR_GROUPS)
+
+
+def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
+    """As many groups of values as can be seen; None if even halves would drown."""
+    halves = _with_halves(facts, blocks, *_SHARES_WITH_HALVES)
+    if halves_noise(facts, halves.correlations) > HALVES_BELOW:
+        return None
+    best = halves
+    for groups in range(3, MOST_GROUPS + 1):
+        sizes = tuple(min(size, groups) for size in facts.sizes)
+        design = best_design(sizes, cell_limit=VIEW_CELLS)
+        finer = _with_views(facts, blocks, design)
+        if view_noise(design, facts, finer.correlations) > GROUPS_BELOW:
+            break
+        best = finer
+    return best
+
+
+def _with_views(facts: PublicFacts, blocks: tuple[Attributes, ...], design: Design) -> Budget:
+    noisy = margin_noise(facts, blocks) > _NOISY_MARGINS_ABOVE
+    share = _NOISY_MARGINS_SHARE if noisy else _MARGINS_SHARE
+    return Budget(
+        blocks=blocks,
+        design=design,
+        groups=max(design.sizes),
+        margins=facts.epsilon * share,
+        correlations=facts.epsilon * (1 - share - _PAIRS_SHARE),
+        pairs=facts.epsilon * _PAIRS_SHARE,
+    )
+
+
+def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
+    """The mean total variation distance of a margin that noise makes, all of epsilon on them."""
+    noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
+    return noise / (len(facts.sizes) * facts.rows * float(facts.epsilon))
+
+
+def halves_noise(facts: PublicFacts, epsilon: Fraction) -> float:
+    """The same as `view_noise`, of pairs in halves by their agreement; infinite without pairs."""
+    moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
+    deviation = sqrt(2 * facts.noise_shares) * float(moved / epsilon)
+    return deviation / facts.rows if moved else inf
+
+
+def view_noise(design: Design, facts: PublicFacts, epsilon: Fraction) -> float:
+    """The mean over pairs of half the L1 norm of the noise in their tables, as a share of the rows.
+
+    A pair of c cells in a view of C sums C / c of them for each of its own.
+    """
+    deviation = sqrt(2 * facts.noise_shares) * float(
+        sensitivity.histograms(len(design.views)) / epsilon
+    )
+    total = 0.0
+    for view in design.views:
+        cells = design.cells(view)
+        for a, b in combinations(view, 2):
+            total += sqrt(cells * design.sizes[a] * design.sizes[b]) / 2
+    return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
+
+
+def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
+    """Whether the views alone show the margins not much worse than the blocks would.
+
+    Up to some forty columns they do. The views of two hundred are so many that a margin read off
+    all of them has eight times the noise it has in a block, and worse margins than histograms give
+    spoil every table.
+    """
+    weights = [0.0] * len(design.sizes)
+    for view in design.views:
+        for attribute in view:
+            weights[attribute] += 1 / design.cells(view)
+    of_views = sum(sqrt(size / w) for size, w in zip(design.sizes, weights, strict=True))
+    return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)

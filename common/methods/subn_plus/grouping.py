@@ -1,0 +1,163 @@
+"""Coarser domains: neighbouring values of an attribute joined into few groups of similar weight.
+
+Integer arithmetic throughout: every party derives the groups from the published noisy counts and
+compares, so machines must not differ in the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+from common.marginals import count
+from common.schema.codes import Codes
+from common.study.steps import Attributes, Counts, PartyRows
+
+_MOST_TOTAL = 1 << 30  # so that the squares of totals fit 64 bits
+
+
+def without_noise_floor(counts: Counts, rows: int) -> Counts:
+    """Non-negative counts of at most `rows` in total: one amount is taken off every cell."""
+    low, high = -1, max(int(counts.max(initial=0)), 0)
+    while high - low > 1:  # the least amount, at least 0, that leaves no more than `rows`
+        middle = (low + high) // 2
+        if int(np.maximum(counts - middle, 0).sum()) <= rows:
+            high = middle
+        else:
+            low = middle
+    return np.maximum(counts - high, 0)
+
+
+def balanced_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
+    """The group of each value: at most `groups` runs of neighbouring values of similar weight.
+
+    The runs minimise the sum of their squared weights. Codes of neighbouring values are neighbours
+    for ordered attributes, where this is a good summary; for others it is as good as any. Memory is
+    one number per value and group.
+
+    Args:
+        counts: noisy counts of the attribute's values.
+        rows: how many rows they stand for.
+        groups: the most groups.
+    """
+    size = len(counts)
+    if groups < 1:
+        raise LocalError(f"values cannot be joined into {groups} groups")
+    if size <= groups:
+        return tuple(range(size))
+    weights = without_noise_floor(counts, rows)
+    shift = max(int(weights.sum()).bit_length() - _MOST_TOTAL.bit_length() + 1, 0)
+    before = np.concatenate([[0], np.cumsum(weights >> shift)])
+    cost, cuts = before**2, []
+    for used in range(1, groups):
+        cost, cut = _one_more_run(before, cost, used)
+        cuts.append(cut)
+    ends = [size]
+    for cut in reversed(cuts):
+        ends.append(int(cut[ends[-1]]))
+    ends = [*reversed(ends)]
+    starts = [0, *ends[:-1]]
+    return tuple(g for g, (a, b) in enumerate(zip(starts, ends, strict=True)) for _ in range(a, b))
+
+
+def _one_more_run(before: Counts, cost: Counts, used: int) -> tuple[Counts, Counts]:
+    """The least cost of the values up to each one in `used` + 1 runs, and where the last begins.
+
+    The squared weight of a run is a Monge cost: the later the last run ends, the later its best
+    beginning (the first of several that are equally good). So the beginning is searched for the
+    middle end first, then for the middle of each half between the beginnings that are known, and so
+    on: all ends of a level together, in memory for one number per value.
+
+    Args:
+        before: the weight before each value, and the total.
+        cost: the least cost of the values before each one in `used` runs.
+        used: how many runs that is; each has at least one value.
+    """
+    size = len(before) - 1
+    number = size - used  # ends that are possible: used + 1 to size
+    begins = np.full(size + 1, used)
+    best = np.zeros(size + 1, dtype=np.int64)
+    stride = 1 << number.bit_length()
+    while stride := stride // 2:
+        ends = used + np.arange(stride, number + 1, 2 * stride)
+        low, right = begins[ends - stride], np.minimum(ends + stride, size)
+        high = np.where(ends + stride <= size, begins[right], ends - 1)
+        lengths = np.minimum(high, ends - 1) - low + 1
+        starts = np.cumsum(lengths) - lengths
+        tried = np.arange(int(lengths.sum())) + np.repeat(low - starts, lengths)
+        costs = cost[tried] + (np.repeat(before[ends], lengths) - before[tried]) ** 2
+        best[ends] = np.minimum.reduceat(costs, starts)
+        reached = np.flatnonzero(costs == np.repeat(best[ends], lengths))
+        begins[ends] = tried[reached[np.searchsorted(reached, starts)]]
+    return best, begins
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedTables:
+    """The contingency tables of some attribute sets, every attribute seen in groups of values.
+
+    Attributes:
+        sets: the attributes of each table.
+        groups: for every attribute of the study, the group of each of its values.
+    """
+
+    sets: tuple[Attributes, ...]
+    groups: tuple[tuple[int, ...], ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many groups every attribute has."""
+        return tuple(max(own) + 1 for own in self.groups)
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Each table's shape."""
+        sizes = self.sizes
+        return [tuple(sizes[a] for a in attributes) for attributes in self.sets]
+
+    @property
+    def count(self) -> int:
+        """How many tables."""
+        return len(self.sets)
+
+    @property
+    def cells(self) -> int:
+        """All tables' cells together."""
+        return sum(prod(shape) for shape in self.shapes)
+
+    def limit(self, rows: int) -> int:
+        """A cell counts at most all rows."""
+        return rows
+
+    def answer(self, data: PartyRows) -> Counts:
+        """The exact counts."""
+        if all(own == tuple(range(len(own))) for own in self.groups):
+            tables = data.count(self.sets)
+        else:
+            tables = count(self.grouped(data.codes()), self.sets)
+        return np.concatenate([table.reshape(-1) for table in tables])
+
+    def grouped(self, codes: Codes) -> Codes:
+        """The rows with each value replaced by its group."""
+        maps = [np.array(own, dtype=np.int64) for own in self.groups]
+        columns = [own[column] for own, column in zip(maps, codes.columns, strict=True)]
+        return Codes.from_columns(columns, self.sizes)
+
+    def tables(self, vector: Counts) -> list[Counts]:
+        """A sum of answers, cut into tables of their proper shapes."""
+        shapes = self.shapes
+        parts = np.split(vector, np.cumsum([prod(shape) for shape in shapes])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def map_of(self, attribute: int) -> NDArray[np.intp] | None:
+        """The attribute's groups as an array; None if it keeps all its values."""
+        own = self.groups[attribute]
+        return None if own == tuple(range(len(own))) else np.array(own, dtype=np.intp)
+
+    def describe(self) -> str:
+        """The request in full."""
+        return f"tables {self.sets} of attributes in groups {self.groups}"

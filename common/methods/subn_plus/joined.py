@@ -1,0 +1,180 @@
+"""Attributes that depend strongly, as one column of the mixture.
+
+A hidden class can hardly say that one attribute determines another: it would need a class for every
+value. A column over both attributes' cells can, and costs nothing: within a class the cells share
+what their common margin says, and a class that moves one attribute moves the other along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.methods.subn_plus.latent import LatentModel, fit
+from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes
+from common.study.steps import Attributes
+
+_FORMAT = "parley latent class model of joined attributes 1"
+_BISECTIONS = 60
+_MOST_ROUNDS = 1000  # a few do, but for pairs that nearly determine each other
+_CLOSE = 1e-6
+_PRIOR = 1e-3  # share of independence in a joint table: no cell that margins need is empty
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Columns over sets of attributes; every attribute is in exactly one.
+
+    Attributes:
+        sets: the attributes of each column.
+        sizes: the domain size of every attribute.
+    """
+
+    sets: tuple[Attributes, ...]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pairs: Sequence[Attributes], sizes: Sequence[int]) -> Joined:
+        """The given disjoint sets, and every other attribute by itself."""
+        taken = {attribute for own in pairs for attribute in own}
+        alone = ((a,) for a in range(len(sizes)) if a not in taken)
+        return cls((*pairs, *alone), tuple(sizes))
+
+    def shape(self, column: int) -> tuple[int, ...]:
+        """The domain sizes of a column's attributes."""
+        return tuple(self.sizes[a] for a in self.sets[column])
+
+    def values(self, column: int, cells: NDArray[np.intp]) -> tuple[NDArray[np.intp], ...]:
+        """What each attribute of a column is in the given cells."""
+        return tuple(np.unravel_index(cells, self.shape(column)))
+
+    def translate(self, table: Measurement) -> Measurement:
+        """The same noisy table, of columns instead of attributes."""
+        column_of = {a: column for column, own in enumerate(self.sets) for a in own}
+        columns = tuple(dict.fromkeys(column_of[a] for a in table.attributes))
+        axes = [
+            [axis for axis, a in enumerate(table.attributes) if column_of[a] == column]
+            for column in columns
+        ]
+        groupings = tuple(
+            self._grouping(column, table, own) for column, own in zip(columns, axes, strict=True)
+        )
+        counts = table.counts.transpose([axis for own in axes for axis in own])
+        shape = [prod(table.counts.shape[axis] for axis in own) for own in axes]
+        return Measurement(columns, groupings, counts.reshape(shape), table.variance)
+
+    def _grouping(self, column: int, table: Measurement, axes: Sequence[int]) -> Grouping | None:
+        """Where each cell of the column is along these axes of the table."""
+        cells = np.arange(prod(self.shape(column)))
+        values = dict(zip(self.sets[column], self.values(column, cells), strict=True))
+        places = []
+        for axis in axes:
+            value, grouping = values[table.attributes[axis]], table.groupings[axis]
+            places.append(value if grouping is None else grouping[value])
+        places_of_cells = np.ravel_multi_index(
+            tuple(places), tuple(table.counts.shape[axis] for axis in axes)
+        )
+        return None if np.array_equal(places_of_cells, cells) else places_of_cells
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedModel:
+    """A mixture whose columns may hold several attributes."""
+
+    joined: Joined
+    mixture: LatentModel
+
+    def as_json(self) -> dict[str, object]:
+        """The model as plain values."""
+        return {
+            **self.mixture.as_json(),
+            "format": _FORMAT,
+            "attributes": [list(own) for own in self.joined.sets],
+        }
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Rows of the model, stratified."""
+        drawn = self.mixture.sample(rows, source)
+        out: dict[int, NDArray[np.intp]] = {}
+        for column, cells in enumerate(drawn.columns):
+            own = self.joined.values(column, cells.astype(np.intp))
+            out.update(zip(self.joined.sets[column], own, strict=True))
+        return Codes.from_columns([out[a] for a in range(len(out))], self.joined.sizes)
+
+
+def independent_blocks(
+    sizes: Sequence[int],
+    margins: Sequence[Floats],
+    rows: int,
+    blocks: Sequence[Measurement],
+    *,
+    penalty: float,
+) -> JoinedModel:
+    """Disjoint sets of attributes, independent of each other: one class, a column for each set.
+
+    Nothing is known about attributes of different blocks, and one mixture for all would tie them:
+    a class that stands for something in one block stands for something in the others too.
+
+    Args:
+        sizes: the domain size of every attribute.
+        margins: every attribute's distribution.
+        rows: how many rows the tables count.
+        blocks: noisy tables that hold every attribute in exactly one of them, in its own values.
+        penalty: as `common.methods.subn_plus.latent.fit` has it.
+    """
+    columns = []
+    for table in blocks:
+        inside = tuple(range(len(table.attributes)))
+        own = [margins[a] for a in table.attributes]
+        if len(inside) == 1:
+            columns.append(own[0])
+        else:
+            alone = replace(table, attributes=inside)
+            columns.append(fit(own, rows, [alone], penalty=penalty).marginal(inside).ravel())
+    joined = Joined.of([table.attributes for table in blocks], sizes)
+    return JoinedModel(joined, LatentModel(np.ones(1), tuple(c[None, :] for c in columns)))
+
+
+def joint_margin(
+    table: Measurement, first: Floats, second: Floats, *, rows: int, price: float
+) -> Floats:
+    """The joint distribution of a pair, from its noisy table and its better known margins.
+
+    The table of probabilities x that minimises |rows x - counts|^2 / (2 variance) + price KL(x |
+    the margins' product), then fitted to the margins. As in the mixture, a departure from
+    independence must explain more than it costs; where nothing does, the pair is independent.
+    """
+    from scipy.special import wrightomega  # slow to load, and few commands fit a model
+
+    independent = np.outer(first, second)
+    steep = rows * rows / (price * table.variance)
+    # The minimum has log x + steep x = log(independent) + steep counts / rows + a constant.
+    known = np.log(np.maximum(independent, _TINY)) + steep * table.counts / rows + np.log(steep)
+    # At `low` the cells sum to less than 1, at `high` each of them is at least 1.
+    low = float(np.log(steep / known.size) - known.max())
+    high = float(np.log(steep) + steep - known.min())
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if wrightomega(known + middle).sum() > steep:
+            high = middle
+        else:
+            low = middle
+    return _fitted(wrightomega(known + low) / steep, first, second)
+
+
+def _fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """The matrix closest to `table` whose rows and columns have these sums."""
+    joint: Floats = table + _PRIOR * np.outer(rows, columns)
+    for _ in range(_MOST_ROUNDS):
+        joint *= (rows / np.maximum(joint.sum(axis=1), _TINY))[:, None]
+        joint *= columns / np.maximum(joint.sum(axis=0), _TINY)
+        if np.abs(joint.sum(axis=1) - rows).sum() < _CLOSE:
+            break
+    return joint

@@ -1,0 +1,81 @@
+"""What a method counts: the attributes in their own domains, or their bits as in the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from common.bayes.bits import attributes_from_bits
+from common.privacy import sensitivity
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes
+from common.schema.encodings import bit_count
+from common.study.document import Study
+from common.study.script import Script, summed
+from common.study.steps import Attributes, BitRows, Counts, PartyRows, SumStep, TableRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The columns a method works on.
+
+    Attributes:
+        attribute_sizes: the domain sizes of the study's attributes.
+        in_bits: whether each attribute is taken apart into bits.
+    """
+
+    attribute_sizes: tuple[int, ...]
+    in_bits: bool = False
+
+    @classmethod
+    def of(cls, study: Study) -> Variables:
+        """As the study says."""
+        return cls(tuple(study.schema.sizes), study.encoding == "binary")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The domain size of every variable."""
+        if not self.in_bits:
+            return self.attribute_sizes
+        return (2,) * sum(bit_count(size) for size in self.attribute_sizes)
+
+    def request(self, sets: Iterable[Attributes]) -> TableRequest:
+        """The tables of some sets of variables."""
+        return TableRequest(tuple(sets), self.sizes, self.in_bits)
+
+    def rows(self, data: PartyRows) -> PartyRows:
+        """A party's rows in these variables."""
+        return BitRows(data) if self.in_bits else data
+
+    def sample(self, draw: Callable[[int], Codes], rows: int, source: RandomSource) -> Codes:
+        """Rows of attributes from a sampler of variables."""
+        drawn = draw(rows)
+        if not self.in_bits:
+            return drawn
+        return attributes_from_bits(drawn, self.attribute_sizes, redraw=draw, source=source)
+
+    def sum_tables(
+        self,
+        sets: Iterable[Attributes],
+        *,
+        name: str,
+        phase: str,
+        parties: tuple[str, ...],
+        epsilon: Fraction,
+    ) -> Script[list[Counts]]:
+        """Noisy tables of the rows of some parties together, at a cost of `epsilon` to each.
+
+        A replaced row moves two cells of every table by one, hence the sensitivity.
+        """
+        request = self.request(sets)
+        moved = Fraction(sensitivity.histograms(len(request.sets)))
+        step = SumStep(
+            name=name,
+            phase=phase,
+            parties=parties,
+            request=request,
+            sensitivity=moved,
+            scale=moved / epsilon,
+        )
+        return (yield from summed(step, request))

@@ -1,0 +1,1 @@
+"""Exact sampling: coins, enclosures of real numbers, inversion, blocks of draws."""

@@ -1,0 +1,208 @@
+"""A release as somebody handed it to us, a folder or a .zip: read, and not trusted.
+
+Nothing is ever unpacked: files are read where they are. A .zip is looked at before anything in it
+is read, and refused if a name is not plain, is there twice or is a link, if a small file claims to
+be an enormous one, or if any byte belongs to no entry: before, between or after them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+from common.errors import InputError
+from common.release.manifest import MANIFEST, MOST_FILES, is_plain_name
+from common.release.signatures import FOLDER, MOST_SIGNATURES
+
+_MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 2
+_MOST_RATIO = 200  # of an honest table; deflate itself goes to 1032
+_HARMLESS_BYTES = 64 << 20  # below, no ratio is a danger
+_LOCAL_HEADER_BYTES = 30
+_END_BYTES = 22  # of the record that ends a .zip, if it has no comment
+_DESCRIPTORS = (12, 16, 20, 24)  # what may follow an entry whose sizes were not known at first
+
+
+class Contents(Protocol):
+    """The files of a release."""
+
+    @property
+    def where(self) -> str:
+        """What to call it in errors."""
+
+    def sizes(self) -> dict[str, int]:
+        """Every file by name, in order, with its size; signatures as signatures/NAME."""
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to be read; InputError if it cannot be."""
+
+
+@contextmanager
+def open_release(path: Path) -> Iterator[Contents]:
+    """The release in a folder or a .zip.
+
+    Raises:
+        InputError: there is none, or it is not safe to read.
+    """
+    if path.is_dir():
+        yield FolderContents(path)
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield ZipContents(path, archive)
+    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read as a folder or a .zip: {error}") from error
+
+
+def read_whole(contents: Contents, name: str, *, most: int) -> bytes:
+    """A small file; InputError if it is missing or larger than `most`."""
+    size = contents.sizes().get(name)
+    if size is None:
+        raise InputError(f"{contents.where}: {name} is missing")
+    if size > most:
+        raise InputError(f"{contents.where}: {name} has {size:,} bytes, more than {most:,}")
+    with contents.open(name) as stream:
+        data = stream.read(most + 1)
+    if len(data) != size:
+        raise InputError(f"{contents.where}: {name} has another size than it says")
+    return data
+
+
+class FolderContents:
+    """A release folder; links and anything that is not a plain file are refused."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._sizes = dict(sorted(_walk(folder)))
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def sizes(self) -> dict[str, int]:
+        """Every file by name."""
+        return self._sizes
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to be read; it is not followed if it has become a link."""
+        try:
+            flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
+            return os.fdopen(os.open(self.folder / name, flags), "rb")
+        except OSError as error:
+            raise InputError(f"{self.where}: {name} cannot be read: {error.strerror}") from error
+
+
+def _walk(folder: Path, below: str = "") -> Iterator[tuple[str, int]]:
+    try:
+        for path in folder.iterdir():
+            name, status = below + path.name, path.lstat()
+            if stat.S_ISDIR(status.st_mode) and name == FOLDER:
+                yield from _walk(path, f"{FOLDER}/")
+            elif stat.S_ISREG(status.st_mode):
+                yield name, status.st_size
+            else:
+                kind = "a link" if stat.S_ISLNK(status.st_mode) else "not a file"
+                raise InputError(f"{path} is {kind}; a release has plain files only")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror}") from error
+
+
+class ZipContents:
+    """A release in a .zip, looked at before anything in it is read."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self._path, self._archive = path, archive
+        entries = archive.infolist()
+        if len(entries) > _MOST_ENTRIES:
+            raise InputError(f"{path}: {len(entries):,} entries are too many for a release")
+        self._entries: dict[str, zipfile.ZipInfo] = {}
+        seen: set[str] = set()
+        for entry in entries:
+            self._check(entry)
+            if entry.filename.casefold() in seen:  # on some disks these are the same file
+                raise InputError(f"{path}: {entry.filename!r} is there twice")
+            seen.add(entry.filename.casefold())
+            if not entry.is_dir():
+                self._entries[entry.filename] = entry
+        self._check_layout(entries)
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._path)
+
+    def sizes(self) -> dict[str, int]:
+        """Every file by name."""
+        return {name: entry.file_size for name, entry in sorted(self._entries.items())}
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to be read, unpacked as it is read."""
+        try:
+            return cast(BinaryIO, self._archive.open(self._entries[name]))
+        except (KeyError, OSError, RuntimeError, zipfile.BadZipFile) as error:
+            raise InputError(f"{self.where}: {name} cannot be read: {error}") from error
+
+    def _check(self, entry: zipfile.ZipInfo) -> None:
+        name = entry.filename
+        if name != entry.orig_filename:
+            raise self._refusal(entry, "has a name with a zero byte or a backslash in it")
+        if entry.is_dir():
+            if name != f"{FOLDER}/" or entry.file_size:
+                raise self._refusal(entry, "is a folder that no release has")
+            return
+        *above, last = name.split("/")
+        if above not in ([], [FOLDER]) or not is_plain_name(last):
+            raise self._refusal(entry, "is not a name for a file of a release")
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG):
+            raise self._refusal(entry, "is a link or a device, not a file")
+        if entry.flag_bits & 0x1:
+            raise self._refusal(entry, "is encrypted")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise self._refusal(entry, "is neither stored nor deflated")
+        if entry.file_size > max(_HARMLESS_BYTES, _MOST_RATIO * entry.compress_size):
+            raise self._refusal(
+                entry,
+                f"would unpack to {entry.file_size:,} bytes, {_MOST_RATIO} times what it takes; "
+                "if you trust it, unpack it yourself and name the folder",
+            )
+
+    def _check_layout(self, entries: list[zipfile.ZipInfo]) -> None:
+        """Entries, directory and end follow each other from the first byte to the last."""
+        places = sorted(entries, key=lambda each: each.header_offset)
+        starts = [each.header_offset for each in places] + [self._archive.start_dir]
+        if starts[0] != 0:
+            raise InputError(f"{self._path}: bytes before the first entry: not a .zip of a release")
+        with self._path.open("rb") as file:
+            for entry, start, following in zip(places, starts, starts[1:], strict=False):
+                gap = following - _end_of(file, entry, start)
+                if gap not in (_DESCRIPTORS if entry.flag_bits & 0x8 else (0,)):
+                    raise self._refusal(entry, "overlaps what follows it, or leaves a gap")
+            file.seek(-min(_END_BYTES, self._path.stat().st_size), os.SEEK_END)
+            end = file.read()
+        if not end.startswith(b"PK\5\6") or not end.endswith(b"\0\0"):
+            raise InputError(f"{self._path}: bytes after the end of the .zip; make it again")
+
+    def _refusal(self, entry: zipfile.ZipInfo, why: str) -> InputError:
+        return InputError(f"{self._path}: {entry.filename!r} {why}")
+
+
+def _end_of(file: BinaryIO, entry: zipfile.ZipInfo, start: int) -> int:
+    """Where the compressed bytes of an entry end; its own header says how long it is itself."""
+    file.seek(start)
+    header = file.read(_LOCAL_HEADER_BYTES)
+    name, extra = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
+    return start + _LOCAL_HEADER_BYTES + name + extra + entry.compress_size
+
+
+def data_names(contents: Contents) -> list[str]:
+    """What the manifest has to list: everything but itself and the signatures."""
+    return [
+        name for name in contents.sizes() if name != MANIFEST and not name.startswith(f"{FOLDER}/")
+    ]

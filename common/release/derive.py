@@ -1,0 +1,330 @@
+"""Do the files of a release agree with each other? Asked of a study: do they follow from it?
+
+A study and the results published during it determine every step, what it cost, and the model. So
+for a release of several owners the privacy statement and the model are derived again, by the same
+functions that a party's node uses, and compared. A release of a single owner has no study: there
+the statement's own sum is checked. In both, what people read is made again from the other files.
+
+What another version of parley made cannot be derived here. Such a release is never called verified:
+its manifest must not be able to switch off what would refuse it. What the study says by itself, its
+epsilon, is held against the statement in every case.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.sums.plan import Aggregation
+from common.errors import InputError, ParleyError
+from common.methods.registry import account, plan_of, statement_of
+from common.privacy.budget import parse_epsilon, shown
+from common.privacy.statement import SEEDED, versions
+from common.release import folder as release
+from common.release.checking import Checked, Kind, Problem
+from common.release.columns import KINDS, Columns
+from common.release.consistency import Agreement, other_version
+from common.release.contents import Contents, read_whole
+from common.release.fitted_study import FittedStudy
+from common.release.manifest import strict_json
+from common.release.released_table import ReleasedTable, read_released_table
+from common.release.reproduction import check_transcript, differing_pages, read_ranges
+from common.release.results import RESULTS, read_results
+from common.release.signatures import SignerRole
+from common.release.writing import Fitted
+from common.schema import Schema
+from common.study.document import Study
+from common.study.steps import ChoiceStep, Model, Step
+from common.study.sums import decode_total, sum_plan_of
+from common.wording import many
+from parley.cli.console import Reporter, silent
+from parley.privbayes import FittedPrivBayes
+from parley.privelet import FittedPrivelet
+
+_MOST_TEXT = 64 << 20
+# PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
+# epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
+_MOST_MODEL = 1 << 30
+_MOST_RESULTS = 1 << 30
+_SAME = 1e-6  # relative, of a model's numbers: machines round differently, and no more than that
+
+
+def check_agreement(contents: Contents, checked: Checked, *, tell: Reporter = silent) -> Agreement:
+    """Compare the files of a release with each other.
+
+    Args:
+        contents: the release.
+        checked: its files are the manifest's, and those that a release has.
+        tell: told how far the work is.
+    """
+    found = Agreement()
+    try:
+        _check_all(found, contents, checked, tell)
+    except ParleyError as error:
+        name, _, why = str(error).partition(": ")
+        known = name in checked.manifest.files
+        found.blame(name if known else "the release", why if known else str(error))
+    except RecursionError:
+        found.blame("the release", "a file is nested too deeply to be compared")
+    found.derived &= not found.problems
+    return found
+
+
+def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Reporter) -> None:
+    schema = Schema.from_toml(_text(contents, release.SCHEMA), where=release.SCHEMA)
+    found.privacy = _json(contents, release.STATEMENT)
+    _check_study(found, contents, checked, schema)
+    _check_epsilon(found)
+    tell(0.3, "reading the table")
+    (name,) = checked.manifest.files.keys() & set(release.table_names())
+    table = read_released_table(contents, name, schema)
+    if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
+        found.blame(name, f"has {many(table.rows, 'row')}, which is not what {release.STUDY} says")
+    made_by = other_version(checked.manifest)
+    if made_by is not None:
+        found.not_checked.append(
+            "whether statement, model and report follow from the other files: the release was made "
+            f"by parley {made_by}, this is {versions()['parley']}"
+        )
+        return
+    if _text(contents, release.SCHEMA) != schema.to_toml():
+        found.blame(release.SCHEMA, "is not written as parley writes a schema")
+    tell(0.5, "deriving the steps of the study again")
+    fitted = _fitted(found, contents, checked, schema)
+    if fitted is not None and not found.problems:
+        _check_pages(found, checked, fitted, table)
+
+
+def _check_pages(found: Agreement, checked: Checked, fitted: Fitted, table: ReleasedTable) -> None:
+    for name in differing_pages(checked, fitted, table):
+        found.blame(name, "is not what the table, the model and the statement imply")
+
+
+def _check_study(found: Agreement, contents: Contents, checked: Checked, schema: Schema) -> None:
+    digest, roster = checked.manifest.study, {}
+    if digest is not None:
+        text = _text(contents, release.STUDY)
+        study = found.study = Study.from_toml(text, where=release.STUDY)
+        roster = {member.name: member.identity for member in study.members}
+        if study.digest.hex() != digest:
+            found.blame(release.STUDY, "its digest is not the manifest's")
+        if study.schema.digest() != schema.digest():
+            found.blame(release.SCHEMA, f"is not the schema of {release.STUDY}")
+    for signature in checked.signatures:
+        if signature.role is SignerRole.PARTY and roster.get(signature.name) != signature.identity:
+            found.problems.append(
+                Problem(
+                    signature.file,
+                    Kind.SIGNATURE,
+                    f"the study pins no such identity for a party {signature.name!r}",
+                )
+            )
+
+
+def _check_epsilon(found: Agreement) -> None:
+    """What the statement says of epsilon, as far as it needs no derivation."""
+    try:
+        right = _adds_up(found.privacy) if found.study is None else _as_agreed(found)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError):
+        right = False
+    if right:
+        return
+    if found.study is None:
+        found.blame(release.STATEMENT, "its steps do not add up to the epsilon it states")
+    else:
+        found.blame(release.STATEMENT, f"states another epsilon than {release.STUDY}")
+
+
+def _adds_up(privacy: Mapping[str, Any]) -> bool:
+    """What the steps cost adds up to what was delivered; to the digits that the file prints."""
+    spent = sum(float(step["epsilon"]) for step in privacy["steps"])
+    delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
+    return math.isclose(spent, delivered, rel_tol=1e-9) and math.isclose(
+        float(privacy["epsilon_delivered"]), delivered, rel_tol=1e-9
+    )
+
+
+def _as_agreed(found: Agreement) -> bool:
+    """The epsilon asked for is the study's; in profile sound every party pays it, exactly."""
+    study, privacy = found.study, found.privacy
+    if study is None:
+        return False
+
+    def says(key: str, wanted: Fraction | dict[str, Fraction]) -> bool:
+        exact, printed = privacy["exact"][key], privacy[key]
+        if isinstance(wanted, dict):
+            return bool(
+                exact == {name: str(each) for name, each in wanted.items()}
+                and printed == {name: shown(each) for name, each in wanted.items()}
+            )
+        return bool(exact == str(wanted) and printed == shown(wanted))
+
+    paid = {member.name: study.epsilon for member in study.members}
+    sound = study.profile != "sound" or (
+        says("epsilon_delivered", study.epsilon) and says("parties", paid)
+    )
+    return sound and says("epsilon_requested", study.epsilon)
+
+
+def _fitted(
+    found: Agreement, contents: Contents, checked: Checked, schema: Schema
+) -> Fitted | None:
+    """What the release was made of, read back or derived; None if it contradicts itself."""
+    if found.study is not None:
+        return _derived(found, contents, checked, found.study, schema)
+    fitted: FittedPrivBayes | FittedPrivelet
+    model = _json(contents, release.MODEL, most=_MOST_MODEL)
+    _check_model(found, model, schema)
+    if release.RANGES in checked.manifest.files:
+        fitted = read_ranges(contents, checked)
+    else:
+        fitted = FittedPrivBayes.from_json(model, where=release.MODEL)
+    if not found.problems and fitted.to_json() != model:
+        found.blame(release.MODEL, "is not written as parley writes a model")
+    return fitted
+
+
+def _check_model(found: Agreement, model: Mapping[str, Any], schema: Schema) -> None:
+    if model.get("privacy") != found.privacy:
+        found.blame(release.MODEL, f"has another privacy statement than {release.STATEMENT}")
+    if model.get("schema") != schema.to_toml():
+        found.blame(release.MODEL, f"has another schema than {release.SCHEMA}")
+    columns = model.get("columns")
+    if (
+        not isinstance(columns, dict)
+        or set(columns) != set(schema.names)
+        or not all(isinstance(kind, str) and kind in KINDS for kind in columns.values())
+    ):
+        found.blame(release.MODEL, "its columns are not those of the schema")
+
+
+def _derived(
+    found: Agreement, contents: Contents, checked: Checked, study: Study, schema: Schema
+) -> FittedStudy | None:
+    """The statement, the model and the transcript again, from the study and what was published."""
+    if _text(contents, release.STUDY) != study.to_toml():
+        found.blame(release.STUDY, "is not written as parley writes a study")
+    size = checked.manifest.files[RESULTS].size
+    if size > _MOST_RESULTS:
+        raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST_RESULTS:,}")
+    with contents.open(RESULTS) as stream:
+        found.results = read_results(stream, size=size)
+    try:
+        steps, learnt = derive(study, found.results)
+        reasons = found.privacy.get("not_private_because")
+        seeded = isinstance(reasons, list) and SEEDED in reasons
+        statement = statement_of(study, account(study, steps), source_private=not seeded)
+    except ParleyError as error:
+        found.blame(RESULTS, f"does not follow from {release.STUDY}: {error}")
+        return None
+    privacy = statement.as_dict() | {"versions": dict(checked.manifest.versions)}
+    _check_statement(found, privacy)
+    transcript = read_whole(contents, release.TRANSCRIPT, most=_MOST_TEXT)
+    fitted = FittedStudy(
+        study=study,
+        schema=schema,
+        model=learnt,
+        steps=tuple(steps),
+        results=tuple(found.results),
+        privacy=privacy,
+        columns=Columns.by_schema(schema),
+        transcript=check_transcript(transcript, study, steps),
+    )
+    _check_derived_model(found, contents, fitted)
+    found.derived = True
+    return fitted
+
+
+def _check_statement(found: Agreement, expected: Mapping[str, object]) -> None:
+    differing = [
+        key
+        for key in sorted(expected.keys() | found.privacy.keys())
+        if _plain(expected.get(key)) != found.privacy.get(key)
+    ]
+    if differing:
+        found.blame(
+            release.STATEMENT,
+            f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}",
+        )
+
+
+def _check_derived_model(found: Agreement, contents: Contents, fitted: FittedStudy) -> None:
+    """Compare; model.json is read only if it is not much longer than the derived model."""
+    text = json.dumps(fitted.to_json(), indent=2)
+    model = _json(contents, release.MODEL, most=2 * len(text))
+    _check_model(found, model, fitted.schema)
+    expected = json.loads(text) | {"columns": model.get("columns"), "privacy": model.get("privacy")}
+    differing = [
+        key
+        for key in sorted(expected.keys() | model.keys())
+        if key not in model or not _alike(expected.get(key), model[key])
+    ]
+    if differing:
+        found.blame(
+            release.MODEL,
+            f"is not the model that {release.STUDY} and {RESULTS} imply: {', '.join(differing)}",
+        )
+
+
+def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
+    """Every step of a study and its model, from what was published.
+
+    Raises:
+        ParleyError: these are not the results of this study.
+    """
+    # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
+    # signed that variant of the study.
+    bounds = replace(study, aggregation=Aggregation.CLEAR, signature=None)
+    plan, steps = plan_of(study), list[Step]()
+    for number, result in enumerate(results):
+        step = plan.step()
+        if step is None:
+            raise InputError(
+                f"expected the results of {many(number, 'step')}, found {len(results)}"
+            )
+        value: bytes | NDArray[np.int64] = result
+        if not isinstance(step, ChoiceStep):
+            value = decode_total(sum_plan_of(bounds, number, step, None, history=b""), result)
+        plan.advance(value)
+        steps.append(step)
+    if plan.step() is not None:
+        raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
+    return steps, plan.model()
+
+
+def _text(contents: Contents, name: str) -> str:
+    try:
+        return read_whole(contents, name, most=_MOST_TEXT).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: not UTF-8") from None
+
+
+def _json(contents: Contents, name: str, *, most: int = _MOST_TEXT) -> dict[str, Any]:
+    return strict_json(read_whole(contents, name, most=most), name)
+
+
+def _plain(value: object) -> object:
+    """A value as it comes back from JSON."""
+    return json.loads(json.dumps(value))
+
+
+def _alike(one: object, other: object) -> bool:
+    """The same, but for the last digits of numbers."""
+    match one, other:
+        case dict(), dict():
+            return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+        case list(), list():
+            return len(one) == len(other) and all(map(_alike, one, other))
+        case bool(), _:
+            return one is other
+        case int() | float(), int() | float():
+            return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME)
+        case _:
+            return one == other

@@ -1,0 +1,251 @@
+"""How good is a synthetic table? Compared with the real one, by whoever may see the real one.
+
+Four looks: total variation distance of all 1-, 2- and 3-way marginals (half the L1 distance of the
+two distributions: 0 is perfect, 1 is disjoint), pairwise dependence side by side, the error of
+classifiers trained on the synthetic rows and tested on real ones, and, given tables and not codes,
+means and medians of numbers, which see within bins. The figures are computed from the
+real rows without noise: they are for the owner's eyes and not part of a release.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from common.marginals import count
+from common.release.number_comparison import NumberComparison, compare_numbers
+from common.release.single_owner import Table, as_schema, encode
+from common.schema import Schema
+from common.schema.codes import Codes
+
+MEANING = (
+    "Distances are total variation: the share of rows that would have to move. "
+    "0 is perfect, 1 is disjoint."
+)
+MOST_MARGINALS = 3_000
+_MOST_TARGETS = 4
+_MOST_TRAINING_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Total variation distances of the marginals of one order."""
+
+    order: int
+    average: float
+    worst: float
+    worst_attributes: tuple[str, ...]
+    compared: int
+    existing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """Misclassification rates on held-out real rows when predicting `target`."""
+
+    target: str
+    trained_on_real: float
+    trained_on_synthetic: float
+    majority: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Everything `parley evaluate` reports."""
+
+    rows_real: int
+    rows_synthetic: int
+    schema: Schema
+    shares_real: tuple[NDArray[np.float64], ...]
+    shares_synthetic: tuple[NDArray[np.float64], ...]
+    distances: tuple[Distances, ...]
+    dependence_real: NDArray[np.float64]
+    dependence_synthetic: NDArray[np.float64]
+    classifications: tuple[Classification, ...]
+    numbers: tuple[NumberComparison, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes."""
+        return self.schema.names
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values; `tvd_1`, `tvd_2`, `tvd_3` are the averages scripts rely on."""
+        result: dict[str, object] = {
+            "private": False,
+            "rows_real": self.rows_real,
+            "rows_synthetic": self.rows_synthetic,
+        }
+        for one in self.distances:
+            result[f"tvd_{one.order}"] = one.average
+            result[f"tvd_{one.order}_worst"] = one.worst
+            result[f"tvd_{one.order}_worst_attributes"] = list(one.worst_attributes)
+            result[f"tvd_{one.order}_marginals"] = one.compared
+        result["dependence_difference"] = float(
+            np.abs(self.dependence_real - self.dependence_synthetic).mean()
+        )
+        result["classification"] = {
+            c.target: {
+                "trained_on_real": c.trained_on_real,
+                "trained_on_synthetic": c.trained_on_synthetic,
+                "majority": c.majority,
+            }
+            for c in self.classifications
+        }
+        result["numbers"] = {
+            n.name: {"real": asdict(n.real), "synthetic": asdict(n.synthetic)}
+            | {"binned_mean": n.binned_mean}
+            for n in self.numbers
+        }
+        return result
+
+
+def evaluate(
+    real: Codes | Table,
+    synthetic: Codes | Table,
+    schema: Schema | Path | str,
+    targets: Sequence[str] | None = None,
+) -> Evaluation:
+    """Compare two tables of the same schema.
+
+    Args:
+        real: the owner's rows, as a table or encoded.
+        synthetic: the released rows; their number may differ.
+        schema: what both follow.
+        targets: attributes to predict; by default up to four with the fewest values.
+    """
+    schema = as_schema(schema)
+    ours = real if isinstance(real, Codes) else encode(real, schema)[0]
+    theirs = synthetic if isinstance(synthetic, Codes) else encode(synthetic, schema)[0]
+    if ours.rows < 10 or theirs.rows < 10:
+        raise InputError("an evaluation needs at least 10 rows in each table")
+    coded = isinstance(real, Codes) or isinstance(synthetic, Codes)
+    orders = [order for order in (1, 2, 3) if order <= ours.width]
+    return Evaluation(
+        rows_real=ours.rows,
+        rows_synthetic=theirs.rows,
+        schema=schema,
+        shares_real=_shares(ours),
+        shares_synthetic=_shares(theirs),
+        distances=tuple(_distances(ours, theirs, schema.names, order) for order in orders),
+        dependence_real=dependence(ours),
+        dependence_synthetic=dependence(theirs),
+        classifications=tuple(
+            _classify(ours, theirs, schema, target) for target in _targets(schema, targets)
+        ),
+        numbers=() if coded else compare_numbers(real, synthetic, schema),
+    )
+
+
+def _shares(codes: Codes) -> tuple[NDArray[np.float64], ...]:
+    return tuple(table / codes.rows for table in count(codes, [[a] for a in range(codes.width)]))
+
+
+def marginal_sets(width: int, order: int) -> list[tuple[int, ...]]:
+    """All attribute sets of the order, or an evenly spaced `MOST_MARGINALS` of them."""
+    sets = list(combinations(range(width), order))
+    if len(sets) <= MOST_MARGINALS:
+        return sets
+    return [sets[i] for i in np.linspace(0, len(sets) - 1, MOST_MARGINALS).astype(int)]
+
+
+def total_variation(real: Codes, synthetic: Codes, sets: Sequence[Sequence[int]]) -> list[float]:
+    """Half the L1 distance of the two tables' distributions, per attribute set."""
+    pairs = zip(count(real, sets), count(synthetic, sets), strict=True)
+    return [float(np.abs(a / real.rows - b / synthetic.rows).sum() / 2) for a, b in pairs]
+
+
+def _distances(real: Codes, synthetic: Codes, names: Sequence[str], order: int) -> Distances:
+    sets = marginal_sets(real.width, order)
+    values = total_variation(real, synthetic, sets)
+    worst = int(np.argmax(values))
+    existing = 1
+    for i in range(order):
+        existing = existing * (real.width - i) // (i + 1)
+    return Distances(
+        order=order,
+        average=float(np.mean(values)),
+        worst=values[worst],
+        worst_attributes=tuple(names[p] for p in sets[worst]),
+        compared=len(sets),
+        existing=existing,
+    )
+
+
+def dependence(codes: Codes) -> NDArray[np.float64]:
+    """Cramer's V of every pair of attributes: 0 independent, 1 one determines the other."""
+    pairs = list(combinations(range(codes.width), 2))
+    result = np.eye(codes.width)
+    for (i, j), table in zip(pairs, count(codes, pairs), strict=True):
+        result[i, j] = result[j, i] = cramers_v(table)
+    return result
+
+
+def cramers_v(table: NDArray[np.int64]) -> float:
+    """Cramer's V of a contingency table, over the values that occur."""
+    used = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
+    if min(used.shape) < 2:
+        return 0.0
+    expected = used.sum(axis=1, keepdims=True) * used.sum(axis=0) / used.sum()
+    chi_square = ((used - expected) ** 2 / expected).sum()
+    return float(np.sqrt(chi_square / (used.sum() * (min(used.shape) - 1))))
+
+
+def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:
+    if wanted is not None:
+        for name in wanted:
+            if name not in schema.names:
+                raise InputError(
+                    f"no attribute {name!r} to predict; the schema has {', '.join(schema.names)}"
+                )
+        return list(wanted)
+    if len(schema.names) < 2:
+        return []
+    by_size = sorted(zip(schema.sizes, schema.names, strict=True), key=lambda pair: pair[0])
+    return [name for size, name in by_size if size <= 10][:_MOST_TARGETS]
+
+
+def _classify(real: Codes, synthetic: Codes, schema: Schema, target: str) -> Classification:
+    position = schema.position(target)
+    held_out = np.arange(real.rows) % 5 == 4
+    test = real.take(np.flatnonzero(held_out))
+    majority = np.bincount(test.columns[position]).max() / test.rows
+    return Classification(
+        target=target,
+        trained_on_real=_error(real.take(np.flatnonzero(~held_out)), test, position),
+        trained_on_synthetic=_error(synthetic, test, position),
+        majority=1 - float(majority),
+    )
+
+
+def _error(train: Codes, test: Codes, position: int) -> float:
+    """Share of test rows that a linear support vector machine gets wrong."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVC
+
+    step = max(1, train.rows // _MOST_TRAINING_ROWS)
+    train = train.take(slice(None, None, step))
+    answers, truth = train.columns[position], test.columns[position]
+    if len(np.unique(answers)) < 2:
+        return float((truth != answers[0]).mean())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a rough boundary is good enough here
+        model = LinearSVC(C=1.0, max_iter=300, dual="auto", random_state=0)
+        model.fit(_one_hot(train, position), answers)
+    return float((model.predict(_one_hot(test, position)) != truth).mean())
+
+
+def _one_hot(codes: Codes, without: int) -> NDArray[np.float32]:
+    blocks = [
+        np.eye(size, dtype=np.float32)[column]
+        for j, (column, size) in enumerate(zip(codes.columns, codes.sizes, strict=True))
+        if j != without
+    ]
+    return np.hstack(blocks)

@@ -1,0 +1,62 @@
+"""What every fitted model can do: make synthetic rows, at no further cost."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import pandas as pd
+
+from common.privacy.randomness import RandomSource
+from common.release.columns import Columns
+from common.release.single_owner import source_of
+from common.schema import Codes, Schema
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel(ABC):
+    """What was released of real rows under differential privacy: all of it may be published.
+
+    Attributes:
+        schema: the public domains.
+        privacy: the privacy statement, as in privacy.json.
+        columns: the columns of the real table, or of the owners'.
+        seed: of a run that is not private.
+    """
+
+    schema: Schema
+    privacy: dict[str, object]
+    columns: Columns
+    seed: int | None = None
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The public number of real rows, of all owners together."""
+
+    @abstractmethod
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Synthetic rows from a source of one's own; called from several threads."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, object]:
+        """The content of model.json, as plain JSON values."""
+
+    @property
+    def output_rows(self) -> int:
+        """How many synthetic rows are made if nobody says."""
+        return self.rows
+
+    def sample_codes(self, rows: int | None = None) -> Codes:
+        """Synthetic rows as codes of the schema."""
+        wanted = self.output_rows if rows is None else rows
+        return self.draw(wanted, source_of(self.seed, "rows"))
+
+    def decode(self, codes: Codes) -> pd.DataFrame:
+        """Codes as a table like the real one."""
+        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
+        return self.columns.shape(table, self.schema)
+
+    def sample(self, rows: int | None = None) -> pd.DataFrame:
+        """Any number of synthetic rows, by default `output_rows`; they cost nothing."""
+        return self.decode(self.sample_codes(rows))

@@ -1,0 +1,129 @@
+"""What a study of several owners releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from common.marginals import count
+from common.methods.network_model import NetworkModel
+from common.privacy.randomness import RandomSource
+from common.release.fitted import FittedModel
+from common.release.report.network_picture import Edge, draw_network
+from common.release.report.relations import stands_out
+from common.release.report.released import NetworkDrawing, mutual_information
+from common.release.report.study_figures import study_noise
+from common.schema import Codes, Schema
+from common.study.document import Study
+from common.study.steps import Model, Step
+from parley.privbayes import FORMAT
+
+_NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
+_DRAWN = (
+    "Each attribute was drawn given its parents, the attributes with an arrow to it. "
+    f"{_NUMBERS}: thick arrows are strong dependences, if their table has a small expected "
+    "distance below. Noise makes arrows, too."
+)
+_TREE = (
+    "The strongest dependences that hold the attributes together, if they stand out of chance. The "
+    "model of this release has no arrows of its own: it draws every attribute given a hidden "
+    f"class. {_NUMBERS}. Noise makes dependence, too."
+)
+_NO_TREE = "No two attributes depend on each other in the synthetic rows but by chance."
+_BY_CHANCE = ", no more than by chance"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedStudy(FittedModel):
+    """The outcome of a study; see `FittedModel` for what is not here.
+
+    Attributes:
+        study: what was agreed.
+        model: what the curator learnt.
+        steps: every step that was made.
+        results: what was published in each of them.
+        transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
+    """
+
+    study: Study
+    model: Model
+    steps: tuple[Step, ...]
+    results: tuple[bytes, ...]
+    transcript: Mapping[str, object]
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows of all owners together."""
+        return self.study.rows
+
+    @property
+    def output_rows(self) -> int:
+        """How many synthetic rows are made if nobody says."""
+        return self.study.output_rows or self.rows
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Synthetic rows from a source of one's own."""
+        return self.model.sample(rows, source)
+
+    def network_svg(self) -> str:
+        """The network, or the strongest dependences, as a picture."""
+        drawing = study_drawing(self.model, self.schema, self.sample_codes())
+        return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
+
+    def to_json(self) -> dict[str, object]:
+        """The content of model.json."""
+        return {
+            "format": FORMAT,
+            "method": self.study.method,
+            "rows": self.rows,
+            "schema": self.schema.to_toml(),
+            "columns": dict(self.columns.kinds),
+            "model": self.model.as_json(),
+            "noise_in_a_count": study_noise(self.study, self.steps),
+            "privacy": self.privacy,
+        }
+
+
+def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDrawing:
+    """The model's network; for a model without one, the tree of the strongest dependences.
+
+    Strengths are mutual information in the synthetic rows, so nothing real is looked at.
+    """
+    if not isinstance(model, NetworkModel) or model.variables.in_bits:
+        return _strongest_tree(schema.names, synthetic)
+    names = schema.names
+    pairs = [(view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents]
+    strengths, notes = dict[Edge, float](), dict[Edge, str]()
+    for (a, b), table in zip(pairs, count(synthetic, pairs), strict=True):
+        edge = (names[a], names[b])
+        strengths[edge] = mutual_information(table.astype(np.float64))
+        chance = "" if stands_out(table, among=len(pairs)) else _BY_CHANCE
+        notes[edge] = f"{strengths[edge]:.3f} bits{chance}"
+    order = [names[pair.child] for pair in model.network.pairs]
+    return NetworkDrawing(order, list(strengths), strengths, notes, _DRAWN)
+
+
+def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
+    """A maximum spanning tree of what stands out of chance, from the first attribute on."""
+    pairs = list(combinations(range(synthetic.width), 2))
+    strength = {
+        pair: mutual_information(table.astype(np.float64))
+        if stands_out(table, among=len(pairs))
+        else 0.0
+        for pair, table in zip(pairs, count(synthetic, pairs), strict=True)
+    }
+    order, found = [0], dict[Edge, float]()
+    while len(order) < synthetic.width:
+        parent, child = max(
+            ((a, b) for a in order for b in range(synthetic.width) if b not in order),
+            key=lambda edge: strength[min(edge), max(edge)],
+        )
+        order.append(child)
+        bits = strength[min(parent, child), max(parent, child)]
+        if bits > 0:
+            found[names[parent], names[child]] = bits
+    notes = {edge: f"{bits:.3f} bits" for edge, bits in found.items()}
+    return NetworkDrawing([names[a] for a in order], list(found), found, notes, _TREE, _NO_TREE)

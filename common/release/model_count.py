@@ -1,0 +1,113 @@
+"""How many rows satisfy a condition, by rows drawn from a model, and how far off that may be.
+
+Two errors are known. The rows are a sample of the model: the share that satisfies the condition has
+the deviation of a sample. And the model was made of noisy counts: for each attribute, the released
+table that tells most about it says how noisy the count of one of its values is. The counts of an
+attribute are made to add up to the public number of rows, so a set of m of its s values has the
+noise of m (s - m) / s of them, and where several attributes are asked for, each passes its noise on
+in proportion. What a model leaves out of how attributes depend on each other is not known: there is
+an interval for conditions on one attribute only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.release.conditions import Condition
+from common.schema import Codes, Schema
+from common.wavelet.intervals import LAPLACE_KURTOSIS, half_widths
+
+_HARDLY_ANY = 1e-6  # a variance to divide by where there is none
+
+Noise = Mapping[str, float]  # by attribute: the deviation of the count of one value, in rows
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCount:
+    """How many rows a model expects to satisfy a query.
+
+    Attributes:
+        value: the expected number, of as many rows as the model was fitted to.
+        share: the same as a share of the rows.
+        attributes: those that the query is about.
+        rows: as many as the model was fitted to.
+        sampling_deviation: the standard deviation of `value` that comes from answering with a
+            sample of the model.
+        noise_deviation: about the one that comes from the noise in the released tables; None if it
+            is not known. What the model does not know of how several attributes depend on each
+            other is in neither.
+    """
+
+    value: float
+    share: float
+    attributes: tuple[str, ...]
+    rows: int
+    sampling_deviation: float
+    noise_deviation: float | None
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Of everything; None if something is not known, as it is for several attributes."""
+        if self.noise_deviation is None or len(self.attributes) > 1:
+            return None
+        return math.hypot(self.sampling_deviation, self.noise_deviation)
+
+    def interval(self, confidence: float) -> tuple[float, float] | None:
+        """Where the true count is, with this confidence; None without a standard deviation.
+
+        Raises:
+            InputError: a confidence that is not between 0 and 1.
+        """
+        deviation = self.standard_deviation
+        if deviation is None:
+            return None
+        variance = np.array([max(deviation**2, _HARDLY_ANY)])
+        # The tails of a single draw of Laplace noise: longer than those of any sum of draws.
+        half = float(half_widths(variance, LAPLACE_KURTOSIS * variance**2, confidence)[0])
+        return max(0.0, self.value - half), min(float(self.rows), self.value + half)
+
+
+def model_count(
+    query: str, schema: Schema, sample: Iterable[Codes], *, rows: int, noise: Noise
+) -> ModelCount:
+    """Answer a query with rows of a model.
+
+    Args:
+        query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
+        schema: the public domains.
+        sample: rows drawn from the model, in blocks.
+        rows: how many the model was fitted to.
+        noise: of every attribute of which it is known.
+
+    Raises:
+        InputError: the query is not understood.
+    """
+    condition = Condition.parse(query, schema)
+    asked = [i for i, values in enumerate(condition.allowed) if values is not None]
+    alone = [condition.about(i) for i in asked]
+    drawn, found, found_alone = 0, 0, [0] * len(asked)
+    for block in sample:
+        drawn += block.rows
+        found += condition.matching(block)
+        found_alone = [n + c.matching(block) for n, c in zip(found_alone, alone, strict=True)]
+    share = found / drawn
+    variances = list[float]()
+    for i, of_one in zip(asked, found_alone, strict=True):
+        values, per_value = condition.allowed[i], noise.get(schema.names[i])
+        if values is None or per_value is None:
+            continue
+        inside, size = int(values.sum()), len(values)
+        passed_on = found / of_one if of_one else 1.0
+        variances.append((passed_on * per_value) ** 2 * inside * (size - inside) / size)
+    return ModelCount(
+        value=share * rows,
+        share=share,
+        attributes=tuple(schema.names[i] for i in asked),
+        rows=rows,
+        sampling_deviation=math.sqrt(share * (1 - share) / drawn) * rows,
+        noise_deviation=math.sqrt(sum(variances)) if len(variances) == len(asked) else None,
+    )

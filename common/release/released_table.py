@@ -1,0 +1,76 @@
+"""The synthetic rows of a release that is not trusted, block by block, wherever the release is.
+
+Every row is encoded, so a cell that is not of the schema is found wherever it is. Codes are kept of
+as many rows as the report is about; memory does not depend on the length of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from common.errors import InputError
+from common.release.contents import Contents
+from common.release.streaming import BLOCK_ROWS, KEPT_ROWS
+from common.schema import Codes, Schema
+from common.schema.codes import concatenate
+from common.schema.tables import convert_options, parse_options
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedTable:
+    """What a report is made of.
+
+    Attributes:
+        kept: the first rows, `KEPT_ROWS` of them at most.
+        rows: how many there are in all.
+    """
+
+    kept: Codes
+    rows: int
+
+
+def read_released_table(contents: Contents, name: str, schema: Schema) -> ReleasedTable:
+    """Encode the table of a release.
+
+    Raises:
+        InputError: it is not a table of the schema; the message begins with its name.
+    """
+    kept, rows = list[Codes](), 0
+    try:
+        for block in _blocks(contents, name, schema):
+            codes = schema.encode(block, where=name)
+            if rows < KEPT_ROWS:
+                kept.append(codes.take(slice(KEPT_ROWS - rows)))
+            rows += codes.rows
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{name}: not a table that can be read: {error}") from None
+    if not rows:
+        raise InputError(f"{name}: the table has no rows")
+    return ReleasedTable(concatenate(kept), rows)
+
+
+def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]:
+    with contents.open(name) as stream:
+        if name.endswith(".parquet"):
+            file = pyarrow.parquet.ParquetFile(stream)
+            _check_names(file.schema_arrow.names, name, schema)
+            batches = file.iter_batches(batch_size=BLOCK_ROWS)
+        else:
+            batches = pyarrow.csv.open_csv(
+                stream,
+                parse_options=parse_options(",", schema.names),
+                convert_options=convert_options((), dict.fromkeys(schema.names, pa.string())),
+            )
+            _check_names(batches.schema.names, name, schema)
+        yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+
+
+def _check_names(columns: list[str], name: str, schema: Schema) -> None:
+    if sorted(columns) != sorted(schema.names):
+        strange = sorted(set(columns) ^ set(schema.names)) or ["one that is there twice"]
+        raise InputError(f"{name}: its columns are not those of the schema: {', '.join(strange)}")

@@ -1,0 +1,97 @@
+"""Would independent columns have been closer? A forecast from what was released, no row looked at.
+
+A network pays for its dependences with noise: its tables are larger and more of them share the
+budget. Where the noise it adds to the single attributes exceeds the dependence it shows, the noisy
+one-way marginals alone, the method `floor`, are expected to be closer to the truth, and the report
+of such a release says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from common.marginals import count
+from common.methods.network_model import NetworkModel
+from common.privacy.laplace import discrete_laplace_variance
+from common.schema import Codes
+from common.schema.encodings import binarise
+from common.study.steps import Model, Step, SumStep, TableRequest
+
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x
+
+
+@dataclass(frozen=True, slots=True)
+class FloorForecast:
+    """Average distances of two-way marginals: what noise adds, and what dependence is worth.
+
+    Attributes:
+        noise: that this method's tables add to a pair's two margins.
+        floor_noise: that noisy one-way marginals would add to them.
+        dependence: how far the released pairs are from independent ones.
+    """
+
+    noise: float
+    floor_noise: float
+    dependence: float
+
+    @property
+    def below_floor(self) -> bool:
+        """Whether independent columns are expected to be closer to the truth."""
+        return self.noise - self.floor_noise > self.dependence
+
+    def words(self) -> str:
+        """For the report."""
+        return (
+            "At this budget noisy one-way marginals alone (method floor) are expected to be closer "
+            f"to the truth than this release: its noise moves a pair of attributes by "
+            f"{self.noise:.2f} on average, theirs by {self.floor_noise:.2f}, and the dependence it "
+            f"shows is worth {self.dependence:.2f}. More epsilon, more rows or subn+ would help."
+        )
+
+
+def floor_forecast(
+    model: Model, steps: tuple[Step, ...], synthetic: Codes, *, rows: int, epsilon: Fraction
+) -> FloorForecast | None:
+    """The forecast for a network learnt from noisy tables; None for any other model."""
+    last = steps[-1] if steps else None
+    if not (
+        isinstance(model, NetworkModel)
+        and isinstance(last, SumStep)
+        and isinstance(last.request, TableRequest)
+        and synthetic.width > 1
+    ):
+        return None
+    shown = binarise(synthetic) if model.variables.in_bits else synthetic
+    noise = [
+        _margin_noise(last.request.sizes[variable], cells, last.scale, rows)
+        for attributes, cells in zip(last.request.sets, last.request.shape_cells, strict=True)
+        for variable in attributes[:1]
+    ]
+    floor_scale = 2 * synthetic.width / epsilon
+    floor = [_margin_noise(size, size, floor_scale, rows) for size in synthetic.sizes]
+    return FloorForecast(
+        noise=2 * float(np.mean(noise)),
+        floor_noise=2 * float(np.mean(floor)),
+        dependence=_distance_from_independence(shown),
+    )
+
+
+def _margin_noise(size: int, cells: int, scale: Fraction, rows: int) -> float:
+    """Expected distance of an attribute's margin that is summed out of a noisy table."""
+    deviation = math.sqrt(discrete_laplace_variance(scale) * cells / size)
+    return min(1.0, size * _MEAN_OF_NORMAL * deviation / (2 * rows))
+
+
+def _distance_from_independence(codes: Codes) -> float:
+    pairs = list(combinations(range(codes.width), 2))
+    distances = []
+    for table in count(codes, pairs):
+        law = table / max(1, codes.rows)
+        product = law.sum(axis=1, keepdims=True) * law.sum(axis=0, keepdims=True)
+        distances.append(float(np.abs(law - product).sum() / 2))
+    return float(np.mean(distances))

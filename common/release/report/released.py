@@ -1,0 +1,227 @@
+"""What a report shows of a release, computed from what was released: no row is looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.conditionals import Family, contains, sum_out
+from common.bayes.consistency import consistent_tables
+from common.bayes.domain import Domain, View
+from common.bayes.privbayes.model import PrivBayesModel
+from common.privacy.laplace import discrete_laplace_variance
+from common.release.report.network_picture import Edge
+from common.schema import Schema
+from common.schema.encodings import bit_positions
+from common.wavelet.noisy_matrix import RangeRelease
+
+Shares = NDArray[np.float64]
+
+_DROWNED = 1 / 3
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkDrawing:
+    """What `draw_network` draws.
+
+    Attributes:
+        names: the attributes, parents before their children.
+        edges: (parent, child).
+        strengths: mutual information of every edge, in bits.
+        notes: the same in words.
+        caption: what an arrow means.
+        without_edges: what is said instead where there are none.
+    """
+
+    names: Sequence[str]
+    edges: Sequence[Edge]
+    strengths: Mapping[Edge, float]
+    notes: Mapping[Edge, str]
+    caption: str = (
+        "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
+        "are the mutual information in bits, from the noisy tables: thick arrows are strong "
+        "dependences, if their table has a small expected distance below. Noise makes arrows, too."
+    )
+    without_edges: str = "No attribute was drawn given another one."
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalError:
+    """How far noise alone moves one released table.
+
+    Attributes:
+        attributes: what the table counts by.
+        cells: how many counts it holds.
+        deviation: the standard deviation of the noise in a count, in rows.
+        distance: the expected total variation distance to the exact table, at most 1; None for
+            noise in something that is no table.
+        telling: whether no other table tells more about one of its attributes. A view, of which
+            only pairs are read, or margins that are counted once more, may well be mostly noise.
+    """
+
+    attributes: str
+    cells: int
+    deviation: float
+    distance: float | None
+    telling: bool = True
+
+
+def caution(errors: Sequence[MarginalError]) -> str | None:
+    """What whoever uses the release must know first: that some of it is noise. None if all is well.
+
+    Noise that moves a third of the rows of a table leaves little of what the table was to tell.
+    """
+    drowned = [
+        error.attributes
+        for error in errors
+        if error.telling and error.distance is not None and error.distance > _DROWNED
+    ]
+    if not drowned:
+        return None
+    named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")
+    return (
+        f"Mostly noise: in {len(drowned)} of {len(errors)} released tables ({named}) noise alone "
+        "is expected to move more than a third of the rows. More rows, a larger epsilon, or fewer "
+        "bins and values would help."
+    )
+
+
+def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:
+    """The variables of the network: the attributes, or their bits."""
+    if not model.plan.encoding.in_bits:
+        return list(schema.names)
+    names: list[str] = []
+    for name, span in zip(schema.names, bit_positions(schema.sizes), strict=True):
+        bits = len(span)
+        names += [name] if bits == 1 else [f"{name} bit {bit + 1}" for bit in range(bits)]
+    return names
+
+
+def network_drawing(model: PrivBayesModel, schema: Schema) -> NetworkDrawing:
+    """The network with the mutual information of each edge, from the noisy tables."""
+    names = variable_names(model, schema)
+    domain = model.plan.domain
+    tables: Mapping[Family, NDArray[np.float64]] = consistent_tables(
+        model.tables, domain, rows=model.plan.rows
+    )
+    strengths: dict[Edge, float] = {}
+    notes: dict[Edge, str] = {}
+    for pair in model.network.pairs:
+        for view in pair.parents:
+            edge = (names[view.attribute], names[pair.child])
+            joint = _table(tables, (View(pair.child), view), domain)
+            strengths[edge] = mutual_information(joint)
+            groups = domain.size(view)
+            merged = f", {groups} groups of {names[view.attribute]}" if view.level else ""
+            notes[edge] = f"{strengths[edge]:.3f} bits{merged}"
+    order = [names[pair.child] for pair in model.network.pairs]
+    return NetworkDrawing(order, list(strengths), strengths, notes)
+
+
+def mutual_information(joint: NDArray[np.float64]) -> float:
+    """In bits, of a table of non-negative weights."""
+    weights = np.maximum(joint, 0.0)
+    if weights.sum() <= 0:
+        return 0.0
+    law = weights / weights.sum()
+    independent = law.sum(axis=1, keepdims=True) * law.sum(axis=0, keepdims=True)
+    used = law > 0
+    return max(0.0, float((law[used] * np.log2(law[used] / independent[used])).sum()))
+
+
+def _table(
+    tables: Mapping[Family, NDArray[np.float64]], wanted: Family, domain: Domain
+) -> NDArray[np.float64]:
+    """The wanted table, summed out of the smallest one that holds it."""
+    homes = [family for family in tables if contains(family, wanted)]
+    home = min(homes, key=lambda family: prod(domain.shape(family)))
+    return sum_out(tables[home], home, wanted, domain)
+
+
+def model_shares(model: PrivBayesModel) -> list[Shares | None]:
+    """The noisy distribution of every attribute, as released; None if it was only coded in bits."""
+    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
+        return [None] * len(model.plan.sizes)
+    tables = {family: table.astype(np.float64) for family, table in model.tables.items()}
+    return [
+        _table(tables, (View(attribute),), model.plan.domain) / model.plan.rows
+        for attribute in range(model.plan.domain.width)
+    ]
+
+
+def model_errors(model: PrivBayesModel, schema: Schema) -> list[MarginalError]:
+    """The noise in every released table of a model."""
+    names = variable_names(model, schema)
+    return [
+        laplace_error(
+            ", ".join(names[view.attribute] + ("*" if view.level else "") for view in family),
+            table.size,
+            model.noise_scale,
+            model.plan.rows,
+        )
+        for family, table in model.tables.items()
+    ]
+
+
+def model_noise(model: PrivBayesModel, schema: Schema) -> dict[str, float]:
+    """The deviation of the count of one value of an attribute, from the table that tells most.
+
+    Attributes that were only coded in bits, or only seen in groups of their values, are left out.
+    """
+    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
+        return {}
+    found: dict[str, float] = {}
+    for family, table in model.tables.items():
+        for axis, view in enumerate(family):
+            if view.level == 0:
+                draws = table.size / table.shape[axis]
+                deviation = math.sqrt(draws * discrete_laplace_variance(model.noise_scale))
+                name = schema.names[view.attribute]
+                found[name] = min(deviation, found.get(name, math.inf))
+    return found
+
+
+def laplace_error(attributes: str, cells: int, scale: Fraction, rows: int) -> MarginalError:
+    """What discrete Laplace noise of one scale does to one table of `rows` rows.
+
+    A distance is half the sum of the absolute changes; E|noise| = 2 q / (1 - q^2).
+    """
+    q = math.exp(-float(1 / scale))
+    absolute = 2 * q / ((1 - q) * (1 + q))
+    deviation = math.sqrt(discrete_laplace_variance(scale))
+    return MarginalError(attributes, cells, deviation, min(1.0, cells * absolute / (2 * rows)))
+
+
+def range_shares(release: RangeRelease) -> list[Shares | None]:
+    """The noisy distribution of every attribute of a range release."""
+    matrix = release.matrix()
+    axes = range(matrix.ndim)
+    return [matrix.sum(axis=tuple(a for a in axes if a != axis)) / release.rows for axis in axes]
+
+
+def range_errors(release: RangeRelease) -> list[MarginalError]:
+    """The noise in every one-way marginal of a range release; none is known for Privelet*."""
+    full = np.array([[0, size] for size in release.schema.sizes], dtype=np.intp)
+    errors = []
+    for position, (name, size) in enumerate(
+        zip(release.schema.names, release.schema.sizes, strict=True)
+    ):
+        boxes = np.repeat(full[None], size, axis=0)
+        boxes[:, position, 0] = np.arange(size)
+        boxes[:, position, 1] = np.arange(size) + 1
+        deviations = release.box_counts(boxes).standard_deviations
+        if deviations is None:
+            return []
+        # A sum of many draws is nearly normal, whose mean absolute value is sqrt(2 / pi) of it.
+        distance = float(deviations.sum()) * math.sqrt(2 / math.pi) / (2 * release.rows)
+        errors.append(
+            MarginalError(name, size, float(np.sqrt((deviations**2).mean())), min(1.0, distance))
+        )
+    return errors

@@ -1,0 +1,97 @@
+"""What every release of a single owner shares: its random source, its accountant, its statement."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+
+from common.errors import InputError
+from common.privacy.accountant import Accountant, Release
+from common.privacy.randomness import OsRandomSource, RandomSource, SeededRandomSource
+from common.privacy.statement import PrivacyStatement, Protection, shortcomings
+from common.release.columns import Columns
+from common.schema import Codes, Schema
+from common.schema.tables import TableFile
+from parley.cli.console import Reporter, silent
+
+OWNER = "owner"
+
+Table: TypeAlias = pd.DataFrame | pa.Table | TableFile
+
+
+class TellingAccountant(Accountant):
+    """An accountant of one owner that tells how far the work is: what is paid is about to be done.
+
+    Args:
+        cap: the owner's limit.
+        tell: told before each release.
+    """
+
+    def __init__(self, cap: Fraction, tell: Reporter = silent) -> None:
+        super().__init__({OWNER: cap})
+        self._cap = cap
+        self._tell = tell
+
+    def charge(self, release: Release) -> None:
+        """Record a release before it is made, and tell."""
+        before = float(self.spent(OWNER) / self._cap)
+        super().charge(release)
+        self._tell(before, release.step)
+
+
+def source_of(seed: int | None, purpose: str) -> RandomSource:
+    """The operating system's generator; with a seed, one that repeats and protects nobody.
+
+    Args:
+        seed: of a run that is not private.
+        purpose: what the bits are for; a seeded run has a stream of its own for each.
+    """
+    return OsRandomSource() if seed is None else SeededRandomSource(f"{seed}/{purpose}")
+
+
+def as_schema(schema: Schema | Path | str) -> Schema:
+    """A schema, or the one in a file."""
+    return schema if isinstance(schema, Schema) else Schema.load(schema)
+
+
+def encode(table: Table, schema: Schema) -> tuple[Codes, Columns]:
+    """The rows as codes, and their columns."""
+    if isinstance(table, TableFile):
+        return table.encode(schema), Columns.of(table.data)
+    if not isinstance(table, pd.DataFrame | pa.Table):  # callers need not use a type checker
+        raise InputError(f"expected a pandas or Arrow table, not {type(table).__name__}")
+    return schema.encode(table), Columns.of(table)
+
+
+def as_arrow(table: Table) -> pa.Table:
+    """The table itself, without where it came from."""
+    if isinstance(table, pd.DataFrame):
+        return pa.Table.from_pandas(table, preserve_index=False)
+    return table.data if isinstance(table, TableFile) else table
+
+
+def statement_of(
+    requested: Fraction, accountant: Accountant, source: RandomSource
+) -> dict[str, object]:
+    """The content of privacy.json."""
+    return PrivacyStatement(
+        requested=requested,
+        accountant=accountant,
+        protections=[
+            Protection(
+                against="everyone who sees the release, together with anything else they know",
+                epsilon=accountant.delivered,
+                assumes="the owner's machine keeps the rows and the noise to itself",
+            ),
+        ],
+        not_private_because=shortcomings(source_private=source.private),
+        notes=[
+            "A person with several rows is protected less: k rows by k times the epsilon.",
+            "The schema and the number of rows are public, and not protected.",
+            "Another release from the same rows adds its epsilon to this one.",
+        ],
+    ).as_dict()

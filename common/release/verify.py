@@ -1,0 +1,250 @@
+"""`parley verify`: is a release what its makers signed, and does it agree with itself?
+
+By default an identity that the release names must have signed: a party that the study pins, or the
+identity that signed the study; of a release of a single owner, its maker. A signature by an
+identity that nothing in the release names is worth as much as none, unless the caller asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.crypto.identities.identity import normal_fingerprint
+from common.errors import InputError, OtherVersionError
+from common.release.checking import Checked, Kind, Problem, check_bytes
+from common.release.consistency import Agreement, name_problems, other_version
+from common.release.contents import Contents, open_release
+from common.release.folder import STUDY
+from common.release.signatures import FOLDER, Signature, SignerRole
+from common.study.document import Study
+from parley.cli.console import Reporter, silent
+
+_NOT_SIGNED = (
+    "are missing: the release is not signed, so files and manifest could have been changed alike. "
+    "Ask for a signed one, or pass --unsigned if you know how it came here"
+)
+_NOT_PINNED = (
+    "none is by an identity that study.toml names. Pass the fingerprint that you were told with "
+    "--signer, or --unsigned if you know how the release came here"
+)
+_NO_CURATOR = (
+    "study.toml is not signed, so it names no curator, and --all-parties asked for the parties' "
+    "signatures only: pass the curator's fingerprint with --signer"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What is known about a release after a look at it.
+
+    Attributes:
+        where: the folder or file.
+        checked: its bytes, against the manifest and the signatures.
+        agreement: its files, against each other; None if that was not asked for.
+        problems: everything that is wrong; empty if nothing that was looked at is.
+        remarks: what the caller asked for and the release does not allow to ask.
+    """
+
+    where: str
+    checked: Checked
+    agreement: Agreement | None
+    problems: tuple[Problem, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        """What was not looked at, and why."""
+        if self.agreement is None:
+            return ("whether the files agree with each other",)
+        return tuple(self.agreement.not_checked)
+
+    @property
+    def verified(self) -> bool:
+        """Whether everything was looked at, and is right."""
+        return not self.problems and not self.not_checked
+
+    @property
+    def derived(self) -> bool:
+        """Whether the statement was derived from the study: then its epsilon can be relied on."""
+        return self.agreement is not None and self.agreement.derived
+
+    @property
+    def other_version(self) -> str | None:
+        """Which other version of parley made it, if that kept us from deriving anything."""
+        return None if self.agreement is None else other_version(self.checked.manifest)
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """Who signed."""
+        return self.checked.signatures
+
+    def require(self, *, allow_other_version: bool = False) -> None:
+        """Raise InputError, naming the files, unless there is no problem.
+
+        Raises:
+            OtherVersionError: there is none, but another version made the release.
+        """
+        if self.problems:
+            listed = "\n".join(f"- {problem}" for problem in self.problems)
+            raise InputError(f"{self.where} is not a release to rely on:\n{listed}")
+        if self.other_version is not None and not allow_other_version:
+            raise OtherVersionError(
+                f"{self.where}: NOT VERIFIED. Not checked: {'; '.join(self.not_checked)}. Verify "
+                f"it with parley {self.other_version!r}, or pass --allow-other-version and rely "
+                "on its signatures alone"
+            )
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "release": self.where,
+            "verified": self.verified,
+            "derived": self.derived,
+            "signed": bool(self.signatures),
+            "problems": [
+                {"file": each.file, "kind": each.kind.value, "detail": each.detail}
+                for each in self.problems
+            ],
+            "signatures": [signer_json(each) for each in self.signatures],
+            "study": self.checked.manifest.study,
+            "files": len(self.checked.manifest.files),
+            "parley": self.checked.manifest.versions.get("parley"),
+            "not_checked": list(self.not_checked),
+            "remarks": list(self.remarks),
+        }
+
+
+def verify(
+    path: Path,
+    *,
+    signers: Sequence[str] = (),
+    all_parties: bool = False,
+    unsigned: bool = False,
+    bytes_only: bool = False,
+    tell: Reporter = silent,
+) -> Verified:
+    """Look at a release folder or .zip. Nothing is unpacked, and nothing is written.
+
+    Args:
+        path: the folder or the .zip.
+        signers: fingerprints that must be among the signatures.
+        all_parties: every party of the study must have countersigned, and the curator signed.
+        unsigned: no signature is needed.
+        bytes_only: do not ask whether the files agree with each other.
+        tell: told how far the work is.
+
+    Raises:
+        InputError: it cannot be read, has no manifest, or is not safe to read.
+    """
+    if all_parties and bytes_only:
+        raise InputError("who the parties are is in the study: leave out --bytes-only")
+    wanted = [normal_fingerprint(fingerprint) for fingerprint in signers]
+    with open_release(path) as contents:
+        return verify_contents(
+            contents,
+            wanted,
+            all_parties=all_parties,
+            unsigned=unsigned,
+            bytes_only=bytes_only,
+            tell=tell,
+        )
+
+
+def verify_contents(
+    contents: Contents,
+    signers: Sequence[str] = (),
+    *,
+    all_parties: bool = False,
+    unsigned: bool = False,
+    bytes_only: bool = False,
+    tell: Reporter = silent,
+) -> Verified:
+    """`verify`, of a release that is open already; fingerprints in their normal form."""
+    checked = check_bytes(contents, tell=tell)
+    problems = [*checked.problems, *name_problems(checked.manifest)]
+    agreement = None
+    if not bytes_only:
+        if problems:  # what has changed is not worth reading
+            agreement = Agreement(not_checked=["whether the files agree: some have changed"])
+        else:
+            from common.release.derive import check_agreement  # takes a while to load
+
+            agreement = check_agreement(contents, checked, tell=tell)
+            problems += agreement.problems
+    study = None if agreement is None else agreement.study
+    signed = {each.identity.fingerprint for each in checked.signatures}
+    missing = {each: "a signature that is asked for" for each in signers if each not in signed}
+    remarks = []
+    if all_parties and study is not None:
+        missing |= missing_parties(study, checked.signatures)
+        missing |= missing_curator(study, checked.signatures, signers)
+        if study.signer is None:
+            remarks.append(_NO_CURATOR)
+    elif all_parties and not problems:  # or a release without parties would pass for vouched for
+        detail = "is missing: without a study there are no parties that could countersign"
+        problems.append(Problem(STUDY, Kind.MISSING, detail))
+    if not (unsigned or signers or all_parties):
+        problems += _unsigned(study, checked.signatures)
+    problems += [
+        Problem(f"{FOLDER}/{fingerprint}.json", Kind.SIGNATURE, f"is missing: {what}")
+        for fingerprint, what in missing.items()
+    ]
+    return Verified(
+        where=contents.where,
+        checked=checked,
+        agreement=agreement,
+        problems=tuple(problems),
+        remarks=tuple(remarks),
+    )
+
+
+def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Problem]:
+    """Report that no identity signed that the release itself names."""
+    if not signatures:
+        return [Problem(FOLDER, Kind.SIGNATURE, _NOT_SIGNED)]
+    if study is None:
+        return []
+    pinned = {member.identity.fingerprint for member in study.members} | {study.signer}
+    if any(each.identity.fingerprint in pinned for each in signatures):
+        return []
+    return [Problem(FOLDER, Kind.SIGNATURE, _NOT_PINNED)]
+
+
+def missing_parties(study: Study, signatures: Sequence[Signature]) -> dict[str, str]:
+    """The parties that did not countersign, by fingerprint; signing as a curator is not that."""
+    vouching = {each.identity for each in signatures if each.role is SignerRole.PARTY}
+    return {
+        member.identity.fingerprint: f"the countersignature of party {member.name!r}"
+        for member in study.members
+        if member.identity not in vouching
+    }
+
+
+def missing_curator(
+    study: Study, signatures: Sequence[Signature], signers: Sequence[str]
+) -> dict[str, str]:
+    """The signer of the study, unless it or an identity of `signers` signed as curator."""
+    known = {study.signer, *signers}
+    if study.signer is None or any(
+        each.role is SignerRole.CURATOR and each.identity.fingerprint in known
+        for each in signatures
+    ):
+        return {}
+    return {study.signer: "the signature, as curator, of the identity that signed the study"}
+
+
+def signer_json(signature: Signature) -> dict[str, str]:
+    """Who vouches, and as what, for a script."""
+    return {
+        "role": signature.role.value,
+        "name": signature.name,
+        "fingerprint": signature.identity.fingerprint,
+    }
+
+
+def signer_text(signature: Signature) -> str:
+    """A signature in a line."""
+    word = "countersigned" if signature.role is SignerRole.PARTY else "signed"
+    return f"{word} by {signature.role.value} {signature.name!r} {signature.identity.fingerprint}"

@@ -1,0 +1,283 @@
+"""From a fitted model to a release folder: synthetic rows, model, statement, pictures, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+import numpy as np
+
+from common.release import folder as release
+from common.release.finishing import finish
+from common.release.fitted_study import FittedStudy, study_drawing
+from common.release.report.floor_check import floor_forecast
+from common.release.report.network_picture import draw_network
+from common.release.report.page import Section, table, warning
+from common.release.report.release_page import ReleaseFacts, release_page
+from common.release.report.released import (
+    MarginalError,
+    NetworkDrawing,
+    Shares,
+    model_errors,
+    model_shares,
+    network_drawing,
+    range_errors,
+    range_shares,
+)
+from common.release.report.study_figures import study_errors, study_shares
+from common.release.results import RESULTS, write_results
+from common.release.signatures import Signer
+from common.release.streaming import KEPT_ROWS, write_stream
+from common.schema import Codes, Schema
+from common.schema.attribute import Listed
+from common.service.traffic import without_times
+from common.wording import many
+from parley.cli.console import Reporter, silent
+from parley.privbayes import FittedPrivBayes
+from parley.privelet import FittedPrivelet
+
+Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What went into a release.
+
+    Attributes:
+        files: their names.
+        rows: how many synthetic rows.
+        synthetic: those rows, or the first of them where they are very many.
+        cautions: what its users must know first; none if all is well.
+    """
+
+    files: tuple[str, ...]
+    rows: int
+    synthetic: Codes
+    cautions: tuple[str, ...]
+
+
+def write_release(
+    folder: Path,
+    fitted: Fitted,
+    *,
+    rows: int | None = None,
+    file_format: str = "csv",
+    signer: Signer | None = None,
+    tell: Reporter = silent,
+) -> Written:
+    """Fill a folder, usually one of `release.new_folder`, and finish it; all of it is free of cost.
+
+    Args:
+        folder: exists and is empty.
+        fitted: what was released of the real rows.
+        rows: how many synthetic rows; as many as there were real ones if None.
+        file_format: of the synthetic rows, see `release.FORMATS`.
+        signer: who signs the release, if anybody does.
+        tell: told how far the work is.
+    """
+    wanted = fitted.output_rows if rows is None else rows
+    synthetic = _write_rows(folder, fitted, wanted, file_format, tell)
+    tell(0.6, "writing the report")
+    (folder / release.SCHEMA).write_text(fitted.schema.to_toml(), encoding="utf-8")
+    release.write_json(folder / release.STATEMENT, fitted.privacy)
+    release.write_json(folder / release.MODEL, fitted.to_json())
+    if isinstance(fitted, FittedPrivelet):
+        fitted.save(folder / release.RANGES)
+    if isinstance(fitted, FittedStudy):
+        release.write_json(folder / release.TRANSCRIPT, without_times(fitted.transcript))
+        (folder / release.STUDY).write_text(fitted.study.to_toml(), encoding="utf-8")
+        write_results(folder / RESULTS, fitted.results)
+    pages = pages_of(fitted, wanted, synthetic)
+    for name, text in pages.files.items():
+        (folder / name).write_bytes(text.encode())
+    tell(0.9, "making the manifest")
+    finish(folder, study=_digest(fitted), signer=signer)
+    tell(1.0, "flushing to disk")
+    names = tuple(sorted(file.name for file in folder.iterdir()))
+    return Written(names, wanted, synthetic, pages.cautions)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What people read of a release: a function of its other files, so it can be made again.
+
+    Attributes:
+        files: report.html, and network.svg where there is a network, by name.
+        cautions: what users of the release must know first.
+    """
+
+    files: Mapping[str, str]
+    cautions: tuple[str, ...]
+
+
+def pages_of(fitted: Fitted, rows: int, synthetic: Codes) -> Pages:
+    """Make the pages of a release.
+
+    Args:
+        fitted: what was released of the real rows.
+        rows: how many synthetic rows there are.
+        synthetic: those rows, or the first `KEPT_ROWS` of them.
+    """
+    facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic))
+    files = {release.REPORT: release_page(facts)}
+    if facts.network is not None:
+        net = facts.network
+        picture = draw_network(net.names, net.edges, net.strengths, net.notes)
+        files[release.NETWORK] = f"{picture}\n"
+    return Pages(files, facts.cautions)
+
+
+def _as_in_the_table(schema: Schema, codes: Codes) -> Codes:
+    """The codes that a reader of the table finds: without text, `other` is an empty cell."""
+    columns = list(codes.columns)
+    for place, each in enumerate(schema.attributes):
+        text = isinstance(each.domain, Listed) and each.domain.textual
+        if each.other and each.missing and not text:
+            found = codes.columns[place]
+            columns[place] = np.where(
+                found == each.value_count, found.dtype.type(each.size - 1), found
+            )
+    return Codes(tuple(columns), codes.sizes)
+
+
+def _digest(fitted: Fitted) -> bytes | None:
+    return fitted.study.digest if isinstance(fitted, FittedStudy) else None
+
+
+def _write_rows(folder: Path, fitted: Fitted, rows: int, file_format: str, tell: Reporter) -> Codes:
+    """The table; many rows in blocks, on every core."""
+    if rows > KEPT_ROWS:
+        path = folder / release.table_name(file_format)
+        return write_stream(path, fitted, rows, tell=lambda share, what: tell(0.6 * share, what))
+    tell(0.0, "drawing rows")
+    synthetic = fitted.sample_codes(rows)
+    tell(0.3, "writing the table")
+    release.write_table(folder, fitted.decode(synthetic), file_format)
+    return synthetic
+
+
+def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
+    match fitted:
+        case FittedPrivelet():
+            told = _Told(
+                made=_privelet_steps(fitted),
+                shares=range_shares(fitted.ranges),
+                errors=range_errors(fitted.ranges),
+            )
+        case FittedPrivBayes():
+            told = _Told(
+                made=_privbayes_steps(fitted),
+                shares=model_shares(fitted.model),
+                errors=model_errors(fitted.model, fitted.schema),
+                network=network_drawing(fitted.model, fitted.schema),
+            )
+        case FittedStudy():
+            told = _Told(
+                made=_study_steps(fitted),
+                shares=study_shares(fitted.study, fitted.steps, fitted.results),
+                errors=study_errors(fitted.study, fitted.steps),
+                network=study_drawing(fitted.model, fitted.schema, synthetic),
+                more=_study_sections(fitted, synthetic),
+            )
+        case _:
+            assert_never(fitted)
+    return ReleaseFacts(
+        schema=fitted.schema,
+        synthetic=synthetic,
+        synthetic_rows=rows,
+        rows=fitted.rows,
+        privacy=fitted.privacy,
+        network=told.network,
+        shares=told.shares,
+        errors=told.errors,
+        made=told.made,
+        more=told.more,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What a report tells that depends on the method."""
+
+    made: Sequence[tuple[str, object]]
+    shares: Sequence[Shares | None]
+    errors: Sequence[MarginalError]
+    network: NetworkDrawing | None = None
+    more: Sequence[Section] = ()
+
+
+def _privelet_steps(fitted: FittedPrivelet) -> list[tuple[str, object]]:
+    plan = fitted.ranges.plan
+    transforms = zip(fitted.schema.names, plan.axes, strict=True)
+    return [
+        ("method", f"Privelet ({plan.method})"),
+        ("cells", f"{plan.cells:,}"),
+        ("transforms", ", ".join(f"{name}: {axis.kind}" for name, axis in transforms)),
+        ("noise scale", f"{float(plan.scale):,.4g} on weighted coefficients"),
+        ("range counts", f"{release.RANGES}: ask it with `parley query`"),
+    ]
+
+
+def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
+    study = fitted.study
+    return [
+        ("study", study.name),
+        ("method", study.method),
+        ("parties", ", ".join(f"{m.name} ({many(m.rows, 'row')})" for m in study.members)),
+        ("profile", study.profile),
+        ("noise", study.noise.value),
+        ("aggregation", study.aggregation.value),
+        ("colluding parties tolerated", study.effective_colluders),
+        ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
+        ("study digest", study.digest.hex()),
+    ]
+
+
+def _study_sections(fitted: FittedStudy, synthetic: Codes) -> list[Section]:
+    sections = [Section("Communication", _traffic(fitted))]
+    forecast = floor_forecast(
+        fitted.model, fitted.steps, synthetic, rows=fitted.rows, epsilon=fitted.study.epsilon
+    )
+    if forecast is not None and forecast.below_floor:
+        sections.insert(0, Section("Below the floor", warning(forecast.words())))
+    return sections
+
+
+def _traffic(fitted: FittedStudy) -> str:
+    """By phase."""
+    phases = fitted.transcript["phases"]
+    if not isinstance(phases, dict):
+        return ""
+    lines = [
+        [
+            phase,
+            traffic["rounds"],
+            sum(traffic["bytes_sent"].values()),
+            sum(traffic["bytes_received"].values()),
+        ]
+        for phase, traffic in phases.items()
+    ]
+    return table(["phase", "rounds", "bytes from the parties", "bytes to the parties"], lines)
+
+
+def _privbayes_steps(fitted: FittedPrivBayes) -> list[tuple[str, object]]:
+    model = fitted.model
+    plan = model.plan
+    limit = (
+        f"{plan.degree} parents"
+        if plan.degree is not None
+        else f"{plan.cells or 0:,} cells a table"
+    )
+    return [
+        ("method", "PrivBayes"),
+        ("encoding", plan.encoding),
+        ("score", plan.score),
+        ("largest useful table", limit),
+        ("epsilon for the network", f"{float(plan.network_epsilon):g}"),
+        ("epsilon for the tables", f"{float(plan.table_epsilon):g}"),
+        ("released tables", f"{len(model.tables)}"),
+        ("noise scale", f"{float(model.noise_scale):,.4g} on every count"),
+        ("tables made to agree", "yes" if model.consistency else "no"),
+    ]

@@ -1,0 +1,1 @@
+"""What a long-running process needs: database, settings, signals, metrics, web pages."""

@@ -1,0 +1,99 @@
+"""Metrics in Prometheus's text format over HTTP: figures about the service, never about rows.
+
+    with serving_metrics("127.0.0.1:9100", lambda: [Sample(...), ...]):
+        ...
+
+Samples are collected when they are asked for. The endpoint has no access control, so it is
+off unless it is given an address; give it one that only the monitoring can reach.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Literal
+
+from common.errors import ParleyError
+from common.service.log_limits import RateLimit
+from common.service.web.exchange import Request, Response, text
+from common.service.web.server import WebServer
+
+logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit(per_second=1))  # callers can provoke what it says
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MOST_CONNECTIONS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One figure.
+
+    Attributes:
+        name: as Prometheus has them: words joined by `_`, the unit last, `_total` for counters.
+        help: one line for people.
+        kind: counters only grow, and begin at 0 when the process does.
+        value: the figure.
+        labels: what tells samples of one name apart.
+    """
+
+    name: str
+    help: str
+    kind: Literal["counter", "gauge"]
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def render(samples: Iterable[Sample]) -> str:
+    """The text: samples of one name together, under its help and kind."""
+    lines: dict[str, list[str]] = {}
+    for sample in samples:
+        head = [f"# HELP {sample.name} {sample.help}", f"# TYPE {sample.name} {sample.kind}"]
+        labels = ",".join(f'{key}="{_escaped(words)}"' for key, words in sample.labels.items())
+        shown = f"{{{labels}}}" if labels else ""
+        lines.setdefault(sample.name, head).append(f"{sample.name}{shown} {sample.value!r}")
+    return "".join(f"{line}\n" for group in lines.values() for line in group)
+
+
+def _escaped(words: str) -> str:
+    return words.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def metrics_server(listen: str, collect: Callable[[], Iterable[Sample]]) -> WebServer:
+    """A server that answers GET /metrics in threads of its own.
+
+    Args:
+        listen: address and port; port 0 takes a free one.
+        collect: the samples of this moment; called in any thread.
+
+    Raises:
+        InputError: the address cannot be used.
+    """
+
+    def answer(request: Request) -> Response:
+        if (request.method, request.path) != ("GET", "/metrics"):
+            return text(HTTPStatus.NOT_FOUND, "The figures are at /metrics.")
+        try:
+            return Response(kind=CONTENT_TYPE, body=render(collect()).encode())
+        except ParleyError as error:
+            logger.error("no metrics: %s", " ".join(str(error).split()))
+            return text(HTTPStatus.SERVICE_UNAVAILABLE, "No figures now; the log has the cause.")
+
+    return WebServer(listen, answer, name="metrics", most_connections=_MOST_CONNECTIONS)
+
+
+@contextmanager
+def serving_metrics(listen: str, collect: Callable[[], Iterable[Sample]]) -> Iterator[None]:
+    """Serve metrics for the length of a block; without an address there are none."""
+    if not listen:
+        yield
+        return
+    server = metrics_server(listen, collect)
+    logger.info("metrics on port %s", server.start())
+    try:
+        yield
+    finally:
+        server.stop()

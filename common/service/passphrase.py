@@ -1,0 +1,39 @@
+"""Where a passphrase comes from: a file that a setting names, or the environment; never a flag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.crypto.identities.files import AskPassphrase
+from common.errors import InputError
+from common.wire.pki.credentials import read_private
+
+VARIABLE = "PARLEY_PASSPHRASE"
+
+
+def given_passphrase(file: Path | None, environment: Mapping[str, str]) -> str | None:
+    """The first line of the file, or else the variable; None if there is neither.
+
+    Raises:
+        InputError: the file cannot be read, or every user of the machine could have read it.
+    """
+    if file is None:
+        return environment.get(VARIABLE)
+    lines = read_private(file).decode(errors="replace").splitlines()
+    return lines[0] if lines else ""
+
+
+def asking(file: Path | None, environment: Mapping[str, str]) -> AskPassphrase:
+    """Looks when a key turns out to be under a passphrase, and not before."""
+
+    def ask() -> str:
+        given = given_passphrase(file, environment)
+        if given is None:
+            raise InputError(
+                f"it is under a passphrase; name a file that has it (passphrase_file), or set "
+                f"{VARIABLE}"
+            )
+        return given
+
+    return ask

@@ -1,0 +1,185 @@
+"""What a study took: rounds, seconds, and bytes per phase and party, counted where it is run.
+
+Both services count in the transaction that takes a message in or lets it out, so a crash neither
+loses a message nor counts it twice. A message belongs to the phase of its step; what belongs to no
+step is part of setting up. Times are by this side's clock, from a step's opening to its result.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from common.errors import LocalError
+from common.service.database import Database
+from common.study.document import Study
+from common.study.messages import Message, ResultPublished, StepOpened, StudyOpened
+from common.wording import many
+
+SETTING_UP = "setting up"
+_SETTING_UP_STEP = -1
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS step_time (
+    study BLOB NOT NULL,
+    step INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    opened_ms INTEGER NOT NULL,
+    closed_ms INTEGER,
+    PRIMARY KEY (study, step)
+) STRICT;
+CREATE TABLE IF NOT EXISTS traffic (
+    study BLOB NOT NULL,
+    step INTEGER NOT NULL,
+    party TEXT NOT NULL,
+    sent INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    PRIMARY KEY (study, step, party)
+) STRICT;
+"""
+
+
+@dataclass(slots=True)
+class PhaseTraffic:
+    """What one phase took: rounds, seconds, and bytes per party in both directions."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "rounds": self.rounds,
+            "seconds": round(self.seconds, 1),
+            "bytes_sent": dict(sorted(self.sent.items())),
+            "bytes_received": dict(sorted(self.received.items())),
+        }
+
+    def text(self) -> str:
+        """For people."""
+        sent, received = sum(self.sent.values()), sum(self.received.values())
+        return (
+            f"{many(self.rounds, 'round')}, {self.seconds:.1f} s, {sent:,} bytes sent by parties, "
+            f"{received:,} received"
+        )
+
+
+Phases = Mapping[str, PhaseTraffic]
+
+
+def transcript_of(study: Study, phases: Phases) -> dict[str, object]:
+    """Bytes, rounds and seconds by phase and party, for whoever ran the study."""
+    return {
+        "study": study.digest.hex(),
+        "parties": [member.name for member in study.members],
+        "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
+        "bytes": sum(
+            sum(traffic.sent.values()) + sum(traffic.received.values())
+            for traffic in phases.values()
+        ),
+        "rounds": sum(traffic.rounds for traffic in phases.values()),
+        "seconds": round(sum(traffic.seconds for traffic in phases.values()), 1),
+    }
+
+
+def without_times(transcript: Mapping[str, object]) -> dict[str, object]:
+    """The content of transcript.json: what anybody may read.
+
+    Bytes and rounds follow from the study and its published results. How long a step took depends
+    on the rows it was about, and no noise hides that: times stay with the curator and the owners.
+    """
+    phases = transcript["phases"]
+    if not isinstance(phases, Mapping):
+        raise LocalError("a transcript has phases")
+    kept = {phase: _untimed(traffic) for phase, traffic in phases.items()}
+    return _untimed(transcript) | {"phases": kept}
+
+
+def _untimed(values: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in values.items() if key != "seconds"}
+
+
+class TrafficLog:
+    """The counts of all studies in a service's file."""
+
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_TABLES)
+
+    def note(
+        self,
+        message: Message,
+        size: int,
+        *,
+        party: str,
+        sent: bool,
+        phase: str,
+        at: dt.datetime,
+    ) -> None:
+        """Count a message, in the caller's transaction.
+
+        Args:
+            message: of a party or to one.
+            size: of its bytes.
+            party: which.
+            sent: by the party, or else received by it.
+            phase: of the step that is open.
+            at: now.
+        """
+        study, now = message.study, round(at.timestamp() * 1000)
+        step = getattr(message, "step", _SETTING_UP_STEP)
+        if isinstance(message, StudyOpened):
+            self._open(study, step, SETTING_UP, now)
+        elif isinstance(message, StepOpened):
+            self._close(study, _SETTING_UP_STEP, now)
+            self._open(study, step, phase, now)
+        elif isinstance(message, ResultPublished):
+            self._close(study, step, now)
+        self._file.write(
+            "INSERT INTO traffic VALUES (?, ?, ?, ?, ?) ON CONFLICT (study, step, party) DO UPDATE "
+            "SET sent = sent + excluded.sent, received = received + excluded.received",
+            (study, step, party, size if sent else 0, 0 if sent else size),
+        )
+
+    def _open(self, study: bytes, step: int, phase: str, now: int) -> None:
+        self._file.write(
+            "INSERT OR IGNORE INTO step_time VALUES (?, ?, ?, ?, NULL)", (study, step, phase, now)
+        )
+
+    def _close(self, study: bytes, step: int, now: int) -> None:
+        self._file.write(
+            "UPDATE step_time SET closed_ms = ? WHERE study = ? AND step = ? AND closed_ms IS NULL",
+            (now, study, step),
+        )
+
+    def newest_step(self, study: bytes) -> int:
+        """The number of the last step that was opened; 0 before the first."""
+        ((newest,),) = self._file.rows(
+            "SELECT MAX(0, COALESCE(MAX(step), 0)) FROM step_time WHERE study = ?", (study,)
+        )
+        return int(newest)
+
+    def phases(self, study: bytes) -> Phases:
+        """What a study took so far, phase by phase, in the order of their first steps."""
+        found = {SETTING_UP: PhaseTraffic()}
+        phase_of: dict[int, str] = {}
+        for step, phase, opened, closed in self._file.rows(
+            "SELECT step, phase, opened_ms, closed_ms FROM step_time WHERE study = ? ORDER BY step",
+            (study,),
+        ):
+            phase_of[step] = phase
+            traffic = found.setdefault(phase, PhaseTraffic())
+            traffic.rounds += step != _SETTING_UP_STEP
+            # A clock that was set back in between makes no time negative.
+            traffic.seconds += 0.0 if closed is None else max(0, closed - opened) / 1000
+        for step, party, sent, received in self._file.rows(
+            "SELECT step, party, sent, received FROM traffic WHERE study = ?", (study,)
+        ):
+            traffic = found[phase_of.get(step, SETTING_UP)]
+            traffic.sent[party] += sent
+            traffic.received[party] += received
+        return found

@@ -1,0 +1,282 @@
+"""HTTP for a handful of people: Python's own server, with limits on everything.
+
+Python's `http.server` and not a framework: a few pages for one operator need no event loop and no
+further dependency beside the data, the metrics are served by it already, and it hands out the
+verified client certificate, which ASGI servers do not. Its own documentation warns that it only
+does basic checks, so what it leaves open is closed here:
+
+- the number of connections, each a thread of its own; slow ones make room (`places`);
+- how long a request may take to arrive, TLS handshake included, and how many bytes it may have;
+- one request per connection, with a length that is said once: nothing to smuggle;
+- every response, errors too, has the security headers.
+
+The threads are this server's own, so that a slow or hostile browser takes nothing from the service
+beside it.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from email.message import Message
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+
+from common.errors import InputError
+from common.service.log_limits import RateLimit
+from common.service.web.exchange import SECURITY_HEADERS, Request, Response, text
+from common.service.web.places import Place, Places
+
+logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
+
+MOST_CONNECTIONS = 48
+MOST_REQUEST_BYTES = 32 << 10
+MOST_BODY_BYTES = 8 << 10
+MOST_PATH = 500
+ARRIVE_WITHIN_S = 15.0
+WRITE_WITHIN_S = 30.0
+_ONCE = ("host", "content-length", "origin", "cookie", "content-type")
+
+Application = Callable[[Request], Response]
+
+
+class WebServer:
+    """Serves one application in threads of its own.
+
+    Args:
+        listen: address and port; port 0 takes a free one.
+        application: answers every request; called in any thread.
+        name: of the service, for errors and threads.
+        tls: the context of this moment; None for no TLS.
+        most_connections: at a time; the next one takes the place of one that is slow.
+
+    Raises:
+        InputError: the address cannot be used.
+    """
+
+    def __init__(
+        self,
+        listen: str,
+        application: Application,
+        *,
+        name: str,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
+        host, _, port = listen.rpartition(":")
+        try:
+            family = _Server6 if ":" in host else _Server
+            self._server = family((host.strip("[]"), int(port)), application, tls, most_connections)
+        except (OSError, ValueError, OverflowError) as error:
+            raise InputError(f"{name}: cannot listen on {listen!r}: {error}") from error
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name=name
+        )
+
+    def start(self) -> int:
+        """Listen; the port."""
+        self._thread.start()
+        return self.port
+
+    def stop(self) -> None:
+        """Stop listening; whoever still reads a response is left to it."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 16
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        application: Application,
+        tls: Callable[[], ssl.SSLContext] | None,
+        most_connections: int,
+    ) -> None:
+        self.application, self._tls = application, tls
+        self._places = Places(most_connections)
+        super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # inherited
+        place = self._places.enter(request, client_address[0])
+        if place is None:
+            logger.warning("a connection was closed: too many requests are being answered")
+            self.shutdown_request(request)
+            return
+        try:
+            threading.Thread(target=self._serve, args=(place, client_address), daemon=True).start()
+        except RuntimeError:  # no more threads; `handle_error` says it
+            self._places.leave(place)
+            raise
+
+    def _serve(self, place: Place, client_address: Any) -> None:  # noqa: ANN401  # inherited
+        """The handshake happens here, not where connections are accepted: it may be slow."""
+        try:
+            self._exchange(place, client_address)
+        except OSError as error:  # TLS that failed, a browser that left or said nothing
+            logger.debug("a connection ended: %s", type(error).__name__)
+        except Exception:
+            logger.exception("a request failed")
+        finally:
+            self._places.leave(place)
+            self.shutdown_request(place.connection)
+
+    def _exchange(self, place: Place, client_address: Any) -> None:  # noqa: ANN401  # inherited
+        place.connection.settimeout(ARRIVE_WITHIN_S)
+        if self._tls is not None:
+            secured = self._tls().wrap_socket(
+                place.connection, server_side=True, do_handshake_on_connect=False
+            )
+            if not self._places.wrap(place, secured):
+                return
+            secured.do_handshake()
+        _Handler(place.connection, client_address, self, lambda: self._places.arrived(place))
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log what kept a connection from getting a thread."""
+        logger.exception("a connection could not be served")
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Bounded(io.RawIOBase):
+    """What arrives on a connection: so many bytes, and so long."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._deadline = time.monotonic() + ARRIVE_WITHIN_S
+        self._left = MOST_REQUEST_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401  # as inherited
+        patience = self._deadline - time.monotonic()
+        if patience <= 0 or self._left <= 0:
+            raise TimeoutError("the request takes too long, or is too long")
+        self._connection.settimeout(patience)
+        got = self._connection.recv_into(memoryview(buffer)[: self._left])
+        self._left -= got
+        return got
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        client_address: tuple[str, int],
+        server: _Server,
+        arrived: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._arrived = arrived
+        super().__init__(connection, client_address, server)
+
+    def version_string(self) -> str:
+        return "parley"
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Bounded(self.connection))
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        refusal = _refusal(self.headers, self.path)
+        if refusal is not None:
+            self._send(refusal)
+            return
+        length = int(self.headers.get("Content-Length", "0"))
+        body = self.rfile.read(length)
+        if len(body) != length or not self._arrived():
+            return
+        request = Request(
+            method=self.command,
+            path=self.path.partition("?")[0],
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=body,
+            certificate=self._certificate(),
+            address=self.client_address[0],
+        )
+        try:
+            response = self.server.application(request)
+        except Exception:  # the boundary: a defect is logged, and told as one
+            logger.exception("%s %.80r failed", self.command, request.path)
+            words = "A failure of our own; the log has the cause."
+            response = text(HTTPStatus.INTERNAL_SERVER_ERROR, words)
+        self._send(response)
+
+    def _certificate(self) -> bytes | None:
+        if isinstance(self.connection, ssl.SSLSocket):
+            return self.connection.getpeercert(binary_form=True)
+        return None
+
+    def _send(self, response: Response) -> None:
+        self.close_connection = True
+        self.request_version = (
+            self.protocol_version
+        )  # a request that is none gets a status line, too
+        self.connection.settimeout(WRITE_WITHIN_S)
+        self.send_response(response.status)
+        for name, value in (*SECURITY_HEADERS, *response.headers):
+            self.send_header(name, value)
+        self.send_header("Content-Type", response.kind)
+        self.send_header("Connection", "close")
+        if isinstance(response.body, bytes):
+            self.send_header("Content-Length", str(len(response.body)))
+            self.end_headers()
+            self.wfile.write(response.body)
+            return
+        self.end_headers()
+        self._send_pieces(response.body)
+
+    def _send_pieces(self, pieces: Iterator[bytes]) -> None:
+        for piece in pieces:
+            self.wfile.write(piece)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Errors that the inherited parser finds look like all others, and quote nothing."""
+        status = HTTPStatus(code)
+        self._send(text(status, status.phrase))
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as inherited
+        """Who looked at what is not worth a line; what was refused is logged by the site."""
+
+
+def _refusal(headers: Message, path: str) -> Response | None:
+    """What is wrong with a request before anybody looks at what it asks."""
+    for name in _ONCE:
+        if len(cast(list[str], headers.get_all(name, []))) > 1:
+            return text(HTTPStatus.BAD_REQUEST, f"{name} is there more than once.")
+    if "Transfer-Encoding" in headers:
+        return text(HTTPStatus.LENGTH_REQUIRED, "A body needs its length.")
+    length = headers.get("Content-Length", "0")
+    if not (length.isascii() and length.isdecimal()):
+        return text(HTTPStatus.BAD_REQUEST, "The length is not a number.")
+    if len(length) > 9 or int(length) > MOST_BODY_BYTES:
+        return text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large.")
+    if len(path) > MOST_PATH:
+        return text(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
+    if not path.startswith("/") or not path.isascii() or not path.isprintable():
+        return text(HTTPStatus.BAD_REQUEST, "The address cannot be read.")
+    return None

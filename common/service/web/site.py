@@ -1,0 +1,179 @@
+"""Which request reaches which page: the door in front, the pages behind it.
+
+Before a page is asked, the site checks
+
+- `Host`: only the names it is meant to be reached by, so that no foreign name can be pointed at it
+  (DNS rebinding);
+- the session cookie: HttpOnly, SameSite=Strict, one name per port, because ports share cookies;
+- of everything that changes something: `Origin` is the site itself, and the form carries the
+  session's own token.
+
+A client certificate opens a session by itself if its fingerprint is listed; the session then ends
+when the certificate is taken off the list or revoked.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from common.errors import InputError, ParleyError, PolicyError
+from common.service.log_limits import RateLimit
+from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.pages import Asset, filled, shared_assets
+from common.service.web.sessions import LIFE_S, Session, Sessions
+
+logger = logging.getLogger(__name__)
+logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
+
+Page = Callable[[Request, Session, Mapping[str, str]], Response]
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A page: its method, its path as a regular expression with named groups, and who makes it."""
+
+    method: str
+    path: str
+    page: Page
+
+
+class Site:
+    """An application for `WebServer`.
+
+    Args:
+        title: what the login page calls it.
+        hosts: the names it is reached by.
+        sessions: who is in.
+        routes: the pages behind the door.
+        assets: files that need no session, by path.
+        holder_of: the fingerprint of a client certificate that may come in, or None.
+        admits: whether the certificate of that fingerprint still may.
+    """
+
+    def __init__(
+        self,
+        *,
+        title: str,
+        hosts: Sequence[str],
+        sessions: Sessions,
+        routes: Sequence[Route],
+        assets: Mapping[str, Asset],
+        secure: bool = False,
+        holder_of: Callable[[bytes], str | None] = lambda certificate: None,
+        admits: Callable[[str], bool] = lambda fingerprint: False,
+    ) -> None:
+        self._title = title
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._sessions = sessions
+        self._routes = [(route, re.compile(route.path)) for route in routes]
+        self._assets = {**shared_assets(), **assets}
+        self._secure = secure
+        self._holder_of, self._admits = holder_of, admits
+        self._cookie = "parley"
+
+    def at_port(self, port: int) -> None:
+        """Name the cookie after the port, once it is known: browsers keep one jar per host."""
+        self._cookie = f"{'__Host-' if self._secure else ''}parley-{port}"
+
+    def alive(self, session: Session) -> bool:
+        """Whether somebody who was let in still is."""
+        found = self._sessions.find(session.key)
+        return found is not None and (not found.certificate or self._admits(found.certificate))
+
+    def __call__(self, request: Request) -> Response:
+        """Answer a request."""
+        try:
+            return self._answer(request)
+        except InputError as error:
+            return text(HTTPStatus.BAD_REQUEST, str(error))
+        except ParleyError as error:
+            return text(HTTPStatus.CONFLICT, str(error))
+
+    def _answer(self, request: Request) -> Response:
+        if _name_in(request.headers.get("host", "")) not in self._hosts:
+            logger.warning("a request for another host was refused")
+            return text(HTTPStatus.MISDIRECTED_REQUEST, "This site has another name.")
+        if request.method == "POST" and not self._from_here(request):
+            logger.warning("a form from another site was refused")
+            return text(HTTPStatus.FORBIDDEN, "This form is not from this site.")
+        if request.method == "GET" and request.path in self._assets:
+            return self._assets[request.path].response()
+        if request.path == "/login":
+            return self._log_in(request) if request.method == "POST" else self._login_page()
+        session = self._session(request)
+        if session is None:
+            return self._turn_away(request)
+        if request.method == "POST":
+            form = request.form()
+            if not session.vouches_for(form.get("csrf", "")):
+                logger.warning("a form without its token was refused")
+                return text(HTTPStatus.FORBIDDEN, "This form is out of date. Reload the page.")
+        if (request.method, request.path) == ("POST", "/logout"):
+            self._sessions.close(session)
+            return see_other("/login", self._set_cookie("", life_s=0))
+        return self._page(request, session)
+
+    def _page(self, request: Request, session: Session) -> Response:
+        known = False
+        for route, pattern in self._routes:
+            match = pattern.fullmatch(request.path)
+            if match and route.method == request.method:
+                return route.page(request, session, match.groupdict())
+            known = known or match is not None
+        if known:
+            return text(HTTPStatus.METHOD_NOT_ALLOWED, "Not in this way.")
+        return text(HTTPStatus.NOT_FOUND, "There is nothing here.")
+
+    def _session(self, request: Request) -> Session | None:
+        session = self._sessions.find(request.cookie(self._cookie))
+        if session is None or not self.alive(session):
+            return None
+        return session
+
+    def _turn_away(self, request: Request) -> Response:
+        if request.method != "GET" or request.path != "/":
+            return text(HTTPStatus.UNAUTHORIZED, "Log in first.")
+        holder = None if request.certificate is None else self._holder_of(request.certificate)
+        if holder is None:
+            return see_other("/login")
+        logger.info("a certificate opened a session: %s", holder)
+        return see_other("/", self._set_cookie(self._sessions.open(holder).key))
+
+    def _login_page(self, complaint: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+        shown = f'<p class="warning" role="alert">{html.escape(complaint)}</p>' if complaint else ""
+        page = filled("login.html", title=html.escape(self._title), complaint=shown)
+        return Response(status=status, body=page)
+
+    def _log_in(self, request: Request) -> Response:
+        try:
+            offered = request.form().get("token", "").strip()
+            session = self._sessions.login(offered, address=request.address)
+        except PolicyError as error:
+            return self._login_page(str(error), HTTPStatus.TOO_MANY_REQUESTS)
+        if session is None:
+            logger.warning("a wrong token was refused")
+            return self._login_page("That is not the token.", HTTPStatus.FORBIDDEN)
+        return see_other("/", self._set_cookie(session.key))
+
+    def _set_cookie(self, value: str, *, life_s: float = LIFE_S) -> tuple[str, str]:
+        manners = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if self._secure else "")
+        return "Set-Cookie", f"{self._cookie}={value}; Max-Age={life_s:.0f}; {manners}"
+
+    def _from_here(self, request: Request) -> bool:
+        scheme = "https" if self._secure else "http"
+        origin = request.headers.get("origin", "").lower()
+        fetched = request.headers.get("sec-fetch-site", "same-origin")
+        here = f"{scheme}://{request.headers.get('host', '').lower()}"
+        return origin == here and fetched == "same-origin"
+
+
+def _name_in(host: str) -> str:
+    """A `Host` header without its port: that may be another one behind a tunnel."""
+    match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::\d{1,5})?", host)
+    return "" if match is None else (match[1] or match[2]).lower()

@@ -1,0 +1,1 @@
+"""The protocol: the agreed document, its messages, steps, scripts, sums and accounting."""

@@ -1,0 +1,326 @@
+"""The study: everything the parties and the curator agree on before any row is touched.
+
+`study.toml` is the contract. An owner reads it, sees what it costs, and approves its digest; the
+digest is in every message. Each side derives the plan, the sensitivities and the noise scales from
+the study by itself, so nothing that matters can be asked for in any other way.
+
+    name = "regional health 2026"
+    method = "subn+"
+    epsilon = "0.8"
+
+    [[party]]
+    name = "north"
+    rows = 10000
+    identity = "<base64 of the party's public identity>"
+
+    [[attribute]]          # the schema, in the form of schema.toml
+    name = "age"
+    ...
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from common.crypto.identities.identity import Identity, PublicIdentity
+from common.crypto.paillier.keys import KEY_BITS
+from common.crypto.sums.plan import Aggregation, Noise
+from common.errors import InputError
+from common.privacy.budget import parse_epsilon
+from common.schema import Schema
+from common.schema.limits import (
+    MOST_NAME,
+    MOST_PARTIES,
+    MOST_ROWS,
+    check_most,
+    check_name,
+    parse_toml,
+)
+from common.study.signature import StudySignature
+from common.wording import many
+
+METHODS: Mapping[str, str] = {
+    "subn+": "few noisy sums, and one model",
+    "dp-subn": "a network, updated owner by owner",
+    "dp-ccbn": "a network, all candidates summed",
+    "independent": "each owner's own PrivBayes, stacked",
+    "floor": "every column by itself, to compare with",
+}
+"""The methods by name, each in a few words: what `--help` says of them."""
+PROFILES = ("sound", "paper")
+ENCODINGS = ("own", "binary")
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A party as the study knows it: its name, its public row count, its pinned identity."""
+
+    name: str
+    rows: int
+    identity: PublicIdentity
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot take part."""
+        try:
+            check_name(self.name, most=MOST_NAME)
+        except InputError as error:
+            raise InputError(f"party: {error}") from None
+        if type(self.rows) is not int or self.rows < 1:
+            raise InputError(
+                f"party {self.name!r}: rows must be a whole number of at least 1, "
+                f"not {self.rows!r:.100}"
+            )
+        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """The agreed document.
+
+    Attributes:
+        name: for people; the digest is what counts.
+        schema: the public domains.
+        members: the parties, in the order of the ring and of the cohorts.
+        method: how the synthetic table is made, one of `METHODS`.
+        epsilon: what each party's rows may cost, by the method's own account.
+        profile: `sound`: the epsilon printed is the epsilon delivered; `paper`: the paper's noise,
+            with its true cost printed and charged beside its claim.
+        noise: `distributed` or `one-share`.
+        aggregation: `paillier`, `masked`, or `clear` (experiments only, not private).
+        colluders: up to how many other parties may pool what they know, for distributed noise.
+        cohorts: in how many releases the structure update of `dp-subn` is made, sound profile.
+        key_bits: of the curator's Paillier key.
+        encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
+        output_rows: how many synthetic rows; as many as there are real ones when 0.
+        signature: of whoever stands for it; not part of the digest. A wrong one is refused.
+    """
+
+    name: str
+    schema: Schema
+    members: tuple[Member, ...]
+    epsilon: Fraction
+    method: str = "subn+"
+    profile: str = "sound"
+    noise: Noise = Noise.DISTRIBUTED
+    aggregation: Aggregation = Aggregation.PAILLIER
+    colluders: int = 1
+    cohorts: int = 1
+    key_bits: int = 2048
+    encoding: str = "own"
+    output_rows: int = 0
+    signature: StudySignature | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse contradictions, naming the key and what would do."""
+        _one_of("method", self.method, METHODS)
+        _one_of("profile", self.profile, PROFILES)
+        _one_of("encoding", self.encoding, ENCODINGS)
+        _one_of("key_bits", self.key_bits, KEY_BITS)
+        check_name(self.name, most=MOST_NAME)
+        if self.epsilon <= 0:
+            raise InputError(f"epsilon: must be above 0, not {self.epsilon}")
+        names = [member.name for member in self.members]
+        if not names or len(set(names)) != len(names):
+            raise InputError("party: a study has at least one party, and no name twice")
+        check_most("party: parties of a study", len(names), MOST_PARTIES)
+        check_most("party: rows of all parties together", self.rows, MOST_ROWS)
+        if len({member.identity.encoded for member in self.members}) != len(names):
+            raise InputError(
+                "party: two parties have the same identity; somebody in two places of the study "
+                "would know the noise of both"
+            )
+        if not 0 <= self.colluders < max(2, len(names)):
+            raise InputError(
+                f"colluders: {self.colluders} of {many(len(names), 'party')} cannot be "
+                f"tolerated; at most {len(names) - 1}"
+            )
+        if not 1 <= self.cohorts <= len(names):
+            raise InputError(f"cohorts: 1 to {len(names)} (the parties), not {self.cohorts}")
+        if self.output_rows < 0:
+            raise InputError(f"output_rows: at least 0, not {self.output_rows}")
+        check_most("output_rows", self.output_rows, MOST_ROWS)
+        self._check_noise()
+        if self.signature is not None:
+            self.signature.require(self.digest)
+
+    def _check_noise(self) -> None:
+        if self.noise is Noise.NONE:
+            raise InputError("noise: a study without noise is not private; it is not offered")
+        if self.noise is not Noise.ONE_SHARE:
+            return
+        if self.profile == "sound":
+            raise InputError(
+                "noise: one share of noise can be subtracted by the party that drew it, so it does "
+                'not protect from the other parties; use noise = "distributed", or '
+                'profile = "paper", whose statement says so'
+            )
+        if self.aggregation is Aggregation.MASKED:
+            raise InputError(
+                "noise: masked aggregation cannot hide whose share is used; "
+                'use noise = "distributed"'
+            )
+
+    def signed_by(self, identity: Identity) -> Study:
+        """The same study, with this identity's signature in place of any other."""
+        return replace(self, signature=StudySignature.make(self.digest, identity))
+
+    @property
+    def signer(self) -> str | None:
+        """The fingerprint of whoever signed it; None if nobody did."""
+        return None if self.signature is None else self.signature.identity.fingerprint
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows of all parties together."""
+        return sum(member.rows for member in self.members)
+
+    @property
+    def effective_colluders(self) -> int:
+        """A single party has nobody to collude with."""
+        return min(self.colluders, len(self.members) - 1)
+
+    def noise_shares(self, parties: int) -> Fraction:
+        """How many times the variance of one Laplace share a sum of so many parties carries."""
+        if self.noise is not Noise.DISTRIBUTED:
+            return Fraction(1)
+        return Fraction(parties, parties - min(self.colluders, parties - 1))
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The one byte string that stands for this study."""
+        document = {
+            "parley_study": _VERSION,
+            "name": self.name,
+            "schema": self.schema.digest(),
+            "members": [
+                [m.name, m.rows, base64.b64encode(m.identity.encoded).decode()]
+                for m in self.members
+            ],
+            "epsilon": str(self.epsilon),
+            "method": self.method,
+            "profile": self.profile,
+            "noise": self.noise.value,
+            "aggregation": self.aggregation.value,
+            "colluders": self.colluders,
+            "cohorts": self.cohorts,
+            "key_bits": self.key_bits,
+            "encoding": self.encoding,
+            "output_rows": self.output_rows,
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical bytes; in every message."""
+        return hashlib.sha256(self.canonical).digest()
+
+    def to_toml(self) -> str:
+        """The study as the text of a study.toml."""
+        lines = [
+            f"name = {json.dumps(self.name, ensure_ascii=False)}",
+            f'method = "{self.method}"',
+            f'epsilon = "{self.epsilon}"',
+            f'profile = "{self.profile}"',
+            f'noise = "{self.noise.value}"',
+            f'aggregation = "{self.aggregation.value}"',
+            f"colluders = {self.colluders}",
+            f"cohorts = {self.cohorts}",
+            f"key_bits = {self.key_bits}",
+            f'encoding = "{self.encoding}"',
+            f"output_rows = {self.output_rows}",
+        ]
+        for member in self.members:
+            encoded = base64.b64encode(member.identity.encoded).decode()
+            lines += [
+                "",
+                "[[party]]",
+                f"name = {json.dumps(member.name, ensure_ascii=False)}",
+                f"rows = {member.rows}",
+                f'identity = "{encoded}"  # {member.identity.fingerprint}',
+            ]
+        schema = Schema(self.schema.attributes)
+        text = "\n".join(lines) + "\n\n" + schema.to_toml()
+        return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
+
+    @classmethod
+    def load(cls, path: Path) -> Study:
+        """The study in a file; errors name the file, the key and what is wrong."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+        return cls.from_toml(text, where=str(path))
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str = "study") -> Study:
+        """The study in a text; `where` names it in errors."""
+        try:
+            # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
+            document = parse_toml(text, parse_float=Decimal)
+            return cls(**_fields(document, parse_toml(text).get("attribute")))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        except (ValueError, OverflowError):
+            raise InputError(f"{where}: a number is out of every range") from None
+
+
+def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
+    kinds: dict[str, type] = {
+        "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
+        "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
+    }  # fmt: skip
+    unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute", "signature"}
+    if unknown:
+        raise InputError(
+            f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
+        )
+    fields: dict[str, Any] = {}
+    for key, kind in kinds.items():
+        if key in document:
+            if type(document[key]) is not kind:
+                raise InputError(f"{key}: expected {kind.__name__}, got {document[key]!r}")
+            fields[key] = document[key]
+    for key in ("name", "epsilon", "party", "attribute"):
+        if key not in document:
+            raise InputError(f"{key} is missing")
+    for key, words in (("noise", Noise), ("aggregation", Aggregation)):
+        if key in fields:
+            _one_of(key, fields[key], tuple(word.value for word in words))
+            fields[key] = words(fields[key])
+    fields["epsilon"] = parse_epsilon(document["epsilon"])
+    if not isinstance(document["party"], list):
+        raise InputError("party: write one [[party]] for each")
+    check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
+    fields["members"] = tuple(_member(entry) for entry in document["party"])
+    fields["schema"] = Schema.from_document({"attribute": attributes})
+    if "signature" in document:
+        fields["signature"] = StudySignature.from_table(document["signature"])
+    return fields
+
+
+def _member(entry: object) -> Member:
+    if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
+        raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
+    if not isinstance(entry["name"], str):
+        raise InputError(f"party: a name is a text, not {entry['name']!r}")
+    try:
+        encoded = base64.b64decode(entry["identity"], validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise InputError(f"party {entry['name']!r}: identity is not base64") from None
+    return Member(name=entry["name"], rows=entry["rows"], identity=PublicIdentity(encoded))
+
+
+def _one_of(key: str, value: object, known: Collection[object]) -> None:
+    if value not in known:
+        raise InputError(f"{key}: {value!r} is not one of {', '.join(map(str, known))}")

@@ -1,0 +1,88 @@
+"""From a step of a study to the secure sum that answers it: the same on both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.paillier.keys import PublicKey
+from common.crypto.sums.plan import Aggregation, SumPlan
+from common.errors import RemoteProtocolError
+from common.study.document import Study
+from common.study.steps import ReplaceStep, SumStep, step_digest
+
+
+def sum_plan_of(
+    study: Study,
+    number: int,
+    step: SumStep | ReplaceStep,
+    public_key: PublicKey | None,
+    *,
+    history: bytes,
+) -> SumPlan:
+    """The secure sum of a step, derived from the study and what was published under it.
+
+    Args:
+        study: what everybody approved.
+        number: of the step; it is the sum's round, so no sum is ever run twice.
+        step: as the plan gives it.
+        public_key: the curator's, if the study aggregates under Paillier.
+        history: the digest of the transcript so far, as this side knows it.
+    """
+    context = step_digest(history, number, step)
+    masks = study.profile == "sound"
+    if isinstance(step, ReplaceStep):
+        return step.release.plan(
+            step.group,
+            study=study.digest,
+            round_=number,
+            context=context,
+            aggregation=study.aggregation,
+            public_key=public_key,
+            zero_sum_masks=masks,
+        )
+    rows = {member.name: member.rows for member in study.members}
+    return SumPlan(
+        study=study.digest,
+        round=number,
+        context=context,
+        parties=step.parties,
+        limits=tuple(step.request.limit(rows[name]) for name in step.parties),
+        cells=step.request.cells,
+        noise=study.noise,
+        noise_scale=step.scale,
+        colluders=min(study.colluders, len(step.parties) - 1),
+        aggregation=study.aggregation,
+        public_key=public_key,
+        zero_sum_masks=masks,
+    )
+
+
+def needs_key(study: Study) -> bool:
+    """Whether the curator must have a Paillier key for this study."""
+    return study.aggregation is Aggregation.PAILLIER
+
+
+def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
+    """A step's result as it is published."""
+    return result if isinstance(result, bytes) else result.astype("<i8").tobytes()
+
+
+def decode_total(plan: SumPlan, data: bytes) -> NDArray[np.int64]:
+    """The published result of a sum.
+
+    Raises:
+        RemoteProtocolError: it is not of the sum's length, or holds a value that no honest parties'
+            contributions can add up to. So no later step has to fear what it computes from it.
+    """
+    if len(data) != 8 * plan.cells:
+        raise RemoteProtocolError(
+            f"the result of step {plan.round} has {len(data)} bytes, expected {8 * plan.cells}"
+        )
+    total = np.frombuffer(data, dtype="<i8").astype(np.int64)
+    if int(total.min()) < -plan.total_bound or int(total.max()) > plan.total_bound:
+        raise RemoteProtocolError(
+            f"the result of step {plan.round} has a value outside +-{plan.total_bound}: it is no "
+            "sum of honest contributions"
+        )
+    return total

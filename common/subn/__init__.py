@@ -1,1 +1,0 @@
-"""DP-SUBN's decisions as pure functions."""

@@ -1,0 +1,144 @@
+"""A release: noisy counts of every cell, and range counts from them. It needs no data.
+
+    >>> release.count("age in 20..39 and sex = Female")          # doctest: +SKIP
+    RangeCount(value=1204.5, standard_deviation=31.2, low=1142.7, high=1266.3, confidence=0.95)
+
+Answers are unbiased and may be negative or broken; rounding them up to zero would bias every sum.
+Along a padded Haar axis, a range that reaches the last value is answered in the more accurate of
+two ways, so adjoining ranges there need not add up exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+from common.schema import Schema
+from common.schema.vocabulary import Vocabulary
+from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.decisions import Plan
+from common.wavelet.intervals import half_widths
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCount:
+    """An answer. Without exact noise moments (Privelet*) there is a value only.
+
+    Attributes:
+        value: the noisy count.
+        standard_deviation: of its noise, exactly.
+        low: lower end of the confidence interval.
+        high: upper end of the confidence interval.
+        confidence: the probability with which the interval holds the true count.
+    """
+
+    value: float
+    standard_deviation: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCounts:
+    """Many answers, one entry per query; see `RangeCount`."""
+
+    values: NDArray[np.float64]
+    standard_deviations: NDArray[np.float64] | None
+    low: NDArray[np.float64] | None
+    high: NDArray[np.float64] | None
+    confidence: float
+
+
+@dataclass(frozen=True)
+class RangeRelease:
+    """Noisy counts of every cell of a public domain.
+
+    Attributes:
+        schema: the public domain.
+        plan: the mechanism that made the counts: method, epsilon, transforms, noise scale.
+        cells: the noisy counts, in the plan's stored order and shape.
+        rows: the number of rows counted; public, since neighbouring tables have equally many.
+        private: False if the noise came from a seeded source, which protects nothing.
+    """
+
+    schema: Schema
+    plan: Plan
+    cells: NDArray[np.float64]
+    rows: int
+    private: bool
+
+    def __post_init__(self) -> None:
+        """Refuse cells that do not fit the plan."""
+        if self.cells.shape != self.plan.stored_shape or self.cells.dtype != np.float64:
+            raise LocalError(f"cells of shape {self.cells.shape} do not fit the plan")
+
+    def count(self, query: str, *, confidence: float = 0.95) -> RangeCount:
+        """How many rows satisfy a query.
+
+        Args:
+            query: like "age in 20..39 and sex = Female and country in Europe"; see
+                `common.schema.query`. An empty one counts all rows.
+            confidence: of the interval.
+
+        Raises:
+            InputError: naming the place in the query and what is allowed there.
+        """
+        many = self.counts([query], confidence=confidence)
+        return RangeCount(
+            float(many.values[0]),
+            None if many.standard_deviations is None else float(many.standard_deviations[0]),
+            None if many.low is None else float(many.low[0]),
+            None if many.high is None else float(many.high[0]),
+            confidence,
+        )
+
+    def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
+        """How many rows satisfy each query: `count` for many at once."""
+        return self.box_counts(self._vocabulary.compile(queries), confidence=confidence)
+
+    def box_counts(self, boxes: NDArray[np.intp], *, confidence: float = 0.95) -> RangeCounts:
+        """How many rows are in each box of positions.
+
+        Args:
+            boxes: shape (boxes, attributes, 2): first position and one past the last. Positions
+                are codes, or along a hierarchy the leaves from left to right, where only the leaves
+                below one node make a range.
+            confidence: of the intervals.
+        """
+        exact = self.plan.method != "privelet*"
+        reaches = [
+            axis.reach(boxes[:, number, 0], boxes[:, number, 1])
+            for number, axis in zip(self.plan.order, self.plan.stored_axes, strict=True)
+        ]
+        values = range_sums(self._sums, reaches)
+        if not exact:
+            return RangeCounts(values, None, None, None, confidence)
+        variances = self._noise.variances(reaches)
+        margin = half_widths(variances, self._noise.fourth_cumulants(reaches), confidence)
+        return RangeCounts(values, np.sqrt(variances), values - margin, values + margin, confidence)
+
+    def matrix(self) -> NDArray[np.float64]:
+        """The noisy counts indexed by the codes of the attributes, in the schema's order."""
+        values = self.cells[tuple(slice(0, axis.size) for axis in self.plan.stored_axes)]
+        values = values.transpose(np.argsort(self.plan.order))
+        for number, axis in enumerate(self.plan.axes):
+            values = np.take(values, np.argsort(axis.leaf_codes), axis=number)
+        return values
+
+    @cached_property
+    def _sums(self) -> NDArray[np.float64]:
+        return prefix_sums(self.cells)
+
+    @cached_property
+    def _noise(self) -> NoiseLaw:
+        return NoiseLaw(self.plan)
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.schema.attributes, [axis.leaf_codes for axis in self.plan.axes])

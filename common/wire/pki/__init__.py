@@ -1,0 +1,1 @@
+"""Certificates: who a peer is, and the files that say so."""

@@ -1,0 +1,201 @@
+"""A key, its certificate and the authority, as read from files and checked against each other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from common.crypto.identities.files import AskPassphrase, no_passphrase
+from common.errors import InputError
+from common.wire.pki import certificates
+from common.wire.pki.certificates import Role, Subject, expiry_warning
+
+logger = logging.getLogger(__name__)
+
+_LARGEST_FILE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What one side of a connection shows, and whom it trusts. The key is never printed."""
+
+    key_pem: bytes = field(repr=False)
+    chain_pem: bytes
+    authority_pem: bytes
+    certificate: x509.Certificate
+    authorities: Sequence[x509.Certificate]
+
+    def check(self, *, role: Role, at: datetime) -> Subject:
+        """Who we are, if the other side can be expected to agree.
+
+        Raises:
+            WireError: CERTIFICATE_UNTRUSTED or CERTIFICATE_EXPIRED.
+        """
+        return certificates.verify(self.certificate, self.authorities, role=role, at=at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialFiles:
+    """Where they are."""
+
+    key: Path
+    certificate: Path
+    authority: Path
+
+    @classmethod
+    def in_folder(cls, folder: Path, role: Role) -> CredentialFiles:
+        """By the names that `parley keys` gives them."""
+        return cls(
+            key=folder / f"{role}.key",
+            certificate=folder / f"{role}.pem",
+            authority=folder / "authority.pem",
+        )
+
+    def load(self) -> Credentials:
+        """Read all three.
+
+        Raises:
+            InputError: one cannot be read, or the key is not the certificate's, or not private.
+        """
+        key_pem = read_private(self.key)
+        chain_pem, authority_pem = read(self.certificate), read(self.authority)
+        chain = parse_certificates(chain_pem, where=self.certificate)
+        key = parse_key(key_pem, where=self.key)
+        if key.public_key() != chain[0].public_key():
+            raise InputError(
+                f"{self.key} is not the key of the certificate {self.certificate}; if a rotation "
+                "was interrupted, run `parley keys accept` again"
+            )
+        return Credentials(
+            key_pem=key_pem,
+            chain_pem=chain_pem,
+            authority_pem=authority_pem,
+            certificate=chain[0],
+            authorities=parse_certificates(authority_pem, where=self.authority),
+        )
+
+    def state(self) -> tuple[tuple[int, int, int], ...]:
+        """Changes whenever one of the files is replaced."""
+        return tuple(_state(path) for path in (self.key, self.certificate, self.authority))
+
+
+class ExpiryWatch:
+    """Warns in the log, once a day, from 30 days before a certificate ends.
+
+    A service runs for longer than that; whoever starts it has looked at the first day.
+
+    Args:
+        clock: the time.
+    """
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._looked = clock()
+
+    def look(self, files: CredentialFiles) -> None:
+        """Look at the certificate in use, if that was not done today."""
+        now = self._clock()
+        if abs(now - self._looked) < timedelta(days=1):
+            return
+        self._looked = now
+        try:
+            warning = expiry_warning(files.load().certificate, at=now)
+        except InputError as error:  # the one in use stays in use
+            warning = str(error)
+        if warning is not None:
+            logger.warning("%s", warning)
+
+
+def read(path: Path) -> bytes:
+    """A small file's bytes; InputError says why not."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > _LARGEST_FILE:
+        raise InputError(f"{path}: not a key or a certificate, it is larger than 1 MiB")
+    return data
+
+
+def read_private(path: Path) -> bytes:
+    """A private key's bytes; InputError if every user of the machine could have read it, too.
+
+    The file's group may read it: that is how containers hand secrets to a service.
+    """
+    data = read(path)
+    if path.stat().st_mode & 0o007:
+        raise InputError(
+            f"{path} is open to every user of this machine: chmod 600 {path}. If others could read "
+            "it, make a new key with `parley keys rotate`"
+        )
+    return data
+
+
+def parse_certificates(data: bytes, *, where: Path) -> list[x509.Certificate]:
+    """The certificates in a PEM file: at least one, the holder's first."""
+    try:
+        return x509.load_pem_x509_certificates(data)
+    except (ValueError, x509.InvalidVersion):
+        raise InputError(f"{where}: not a certificate in PEM form") from None
+
+
+def parse_request(data: bytes, *, where: Path) -> x509.CertificateSigningRequest:
+    """The request in a PEM file."""
+    try:
+        return x509.load_pem_x509_csr(data)
+    except (ValueError, x509.InvalidVersion):
+        raise InputError(f"{where}: not a certificate request in PEM form") from None
+
+
+def parse_key(
+    data: bytes, *, where: Path, passphrase: AskPassphrase = no_passphrase
+) -> ec.EllipticCurvePrivateKey:
+    """The private key in a PEM file."""
+    sealed = b"ENCRYPTED" in data
+    try:
+        password = passphrase().encode() if sealed else None
+        key = serialization.load_pem_private_key(data, password=password)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # Without the cause: nothing of a private key belongs into an error's trace.
+        wrong = "the passphrase is wrong, or it is damaged" if sealed else "not a PEM private key"
+        raise InputError(f"{where}: {wrong}") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise InputError(f"{where}: not an elliptic-curve key; make one with `parley keys init`")
+    return key
+
+
+def pem(item: x509.Certificate | x509.CertificateSigningRequest) -> bytes:
+    """A certificate or a request as a file holds it."""
+    return item.public_bytes(serialization.Encoding.PEM)
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey, *, passphrase: str | None = None) -> bytes:
+    """A private key as a file holds it; without a passphrase the file's mode is all there is."""
+    if passphrase == "":
+        raise InputError("an empty passphrase protects nothing")
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption()
+        if passphrase is None
+        else serialization.BestAvailableEncryption(passphrase.encode()),
+    )
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_mtime_ns, status.st_size, status.st_ino)

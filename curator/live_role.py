@@ -1,0 +1,65 @@
+"""A study's role with its randomness: begun, fed, and brought back by feeding it again."""
+
+from __future__ import annotations
+
+from common.crypto.paillier.keys import PrivateKey
+from common.errors import LocalError
+from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.study.document import Study
+from common.study.steps import Step
+from common.wire import codec
+from curator.context import Surroundings
+from curator.effects import Effect, Send
+from curator.role import CuratorRole
+
+
+class Work:
+    """A role with its streams of randomness and the steps it has opened."""
+
+    def __init__(self, study: Study, around: Surroundings, key: PrivateKey | None) -> None:
+        self._study, self._store = study, around.store
+        self._sources: dict[int, KeyedRandomSource] = {}
+        self.steps: dict[int, Step] = {}
+        self.role = CuratorRole(
+            study=study,
+            plan=around.make_plan(study),
+            private_key=key,
+            source_of=self._source_of,
+        )
+
+    @property
+    def drawn(self) -> int:
+        """How much randomness was used."""
+        return sum(source.drawn_bytes for source in self._sources.values())
+
+    def note_step(self) -> tuple[str, ...]:
+        """Remember the open step; who is waited for."""
+        step = self.role.current_step
+        if step is not None:
+            self.steps[self.role.step_number] = step
+        return self.role.waiting_for
+
+    def replay(self, sender: str, body: bytes, effects: tuple[str, ...]) -> None:
+        """Give the role a stored message again, and compare what it makes of it."""
+        again = self.role.receive(sender, codec.decode_to_curator(body))
+        if tuple(effect_name(effect) for effect in again) != effects:
+            raise LocalError(
+                f"a message of {sender!r} in study {self._study.name!r} has other effects than "
+                "when it came; go on with the version of this program that the study was begun with"
+            )
+        self.note_step()
+
+    def _source_of(self, step: int) -> RandomSource:
+        """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
+        if step not in self._sources:
+            self._sources[step] = KeyedRandomSource(
+                self._store.step_key(self._study.digest, step), private=self._store.private
+            )
+        return self._sources[step]
+
+
+def effect_name(effect: Effect) -> str:
+    """What a replay must come to again: the kind of an effect, not its bytes."""
+    if isinstance(effect, Send):
+        return f"send {type(effect.message).__name__} to {effect.to}"
+    return type(effect).__name__

@@ -1,0 +1,127 @@
+"""Studies from the curator operator's side: parties as a command line names them, and states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from common.crypto.identities.files import load_public_identity
+from common.errors import InputError
+from common.service.traffic import Phases
+from common.study.document import Member
+from curator.app import CuratorSettings, open_store
+from curator.store.records import Awaited, Record, StudyState
+from curator.store.store import Store
+
+MOST_REASON = 500
+_LOOK_EVERY_S = 0.2
+
+
+def member_of(written: str) -> Member:
+    """A party from NAME:ROWS:FILE, where the file is its identity.pub.
+
+    Raises:
+        InputError: naming what is wrong with it.
+    """
+    parts = written.split(":", 2)
+    if len(parts) != 3 or not parts[1].isdecimal():
+        raise InputError(f"--party {written!r}: expected NAME:ROWS:FILE, as north:10000:north.pub")
+    name, rows, path = parts
+    return Member(name=name, rows=int(rows), identity=load_public_identity(Path(path)))
+
+
+def records(settings: CuratorSettings) -> list[tuple[Record, tuple[str, ...]]]:
+    """Every study of a curator, oldest first, and who has not approved it yet."""
+    database, store = open_store(settings)
+    try:
+        return [(record, _waiting(store, record)) for record in store.records()]
+    finally:
+        database.close()
+
+
+def _waiting(store: Store, record: Record) -> tuple[str, ...]:
+    if record.state is not StudyState.WAITING:
+        return ()
+    approved = store.approvals(record.study)
+    return tuple(name for name in store.members(record.study) if name not in approved)
+
+
+def last_calls(settings: CuratorSettings, record: Record) -> dict[str, str]:
+    """When each party of a study that is not over called last; empty for one that never did."""
+    if record.state.over:
+        return {}
+    database, store = open_store(settings)
+    try:
+        calls = store.last_calls()
+        return {name: calls.get(name, "") for name in store.members(record.study)}
+    finally:
+        database.close()
+
+
+def awaited(settings: CuratorSettings, study: bytes) -> list[Awaited]:
+    """The parties that a running study waits for, and since when."""
+    database, store = open_store(settings)
+    try:
+        return store.awaited(study)
+    finally:
+        database.close()
+
+
+def phases_of(settings: CuratorSettings, study: bytes) -> Phases:
+    """What a study took so far."""
+    database, store = open_store(settings)
+    try:
+        return store.traffic.phases(study)
+    finally:
+        database.close()
+
+
+def abort(
+    settings: CuratorSettings,
+    record: Record,
+    reason: str,
+    *,
+    at: str,
+    wait_s: float,
+    sleep: Callable[[float], None],
+) -> Record:
+    """Ask the curator to end a study, and wait a while for it to do so; where it stands then.
+
+    The request is in the curator's file: one that runs finds it within a second, one that does not
+    ends the study when it is started.
+
+    Raises:
+        InputError: the study is over, or the reason cannot be sent.
+    """
+    if record.state.over:
+        raise InputError(f"study {record.name!r} is over: {record.state.value}")
+    if not 0 < len(reason) <= MOST_REASON or not reason.isprintable():
+        raise InputError(f"--reason: one line of up to {MOST_REASON} characters; parties read it")
+    database, store = open_store(settings)
+    try:
+        store.ask_to_abort(record.study, reason, at=at)
+        for _ in range(round(wait_s / _LOOK_EVERY_S)):
+            now = store.record(record.study)
+            if now.state.over:
+                return now
+            sleep(_LOOK_EVERY_S)
+        return store.record(record.study)
+    finally:
+        database.close()
+
+
+def find_record(settings: CuratorSettings, wanted: str) -> tuple[Record, tuple[str, ...]]:
+    """The one study of that name or digest.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    found = [
+        pair
+        for pair in records(settings)
+        if pair[0].name == wanted or pair[0].study.hex().startswith(wanted.lower())
+    ]
+    if len(found) != 1:
+        many = "more than one study" if found else "no study"
+        raise InputError(f"{many} here is {wanted!r}; see `parley curator study list`")
+    return found[0]

@@ -1,0 +1,90 @@
+"""The release of a deployed study: what the curator learnt, as the folder everybody may have."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+from common.crypto.identities.files import AskPassphrase, load_identity
+from common.methods.registry import account, statement_of
+from common.release import folder as release
+from common.release.columns import Columns
+from common.release.fitted_study import FittedStudy
+from common.release.signatures import Signer, SignerRole
+from common.release.writing import write_release
+from common.service.traffic import transcript_of
+from common.study.document import Study
+from common.wire.pki.certificates import Role, subject_of
+from common.wire.pki.keyring import Keyring
+from curator.context import Outcome
+
+logger = logging.getLogger(__name__)
+
+_MOST_NAME = 40
+
+
+def publish(
+    outcome: Outcome, releases: Path, *, file_format: str = "csv", signer: Signer | None = None
+) -> Path:
+    """Make the release of a study in a folder of its own; one that is there already is kept.
+
+    Args:
+        outcome: a study that has every result.
+        releases: where releases go.
+        file_format: of the synthetic rows, see `release.FORMATS`.
+        signer: the curator, if it has an identity to sign with.
+
+    Raises:
+        InputError: the folder cannot be written.
+        PolicyError: the steps cost a party more than the study says.
+    """
+    target = releases / folder_name(outcome.study)
+    if (target / release.STATEMENT).exists():  # the curator stopped just before it noted this
+        return target
+    fitted = fitted_study(outcome)
+    with release.new_folder(target, overwrite=False) as folder:
+        write_release(folder, fitted, file_format=file_format, signer=signer)
+    return target
+
+
+def curator_signer(keys: Path, passphrase: AskPassphrase) -> Signer | None:
+    """The curator as a signer of releases: the name in its certificate, the identity beside it."""
+    ring = Keyring(keys, Role.CURATOR)
+    if not ring.identity.exists():
+        logger.warning(
+            "releases will not be signed: %s is missing; make it with `parley keys identity "
+            "--folder %s`",
+            ring.identity,
+            keys,
+        )
+        return None
+    certificate = ring.certificate()
+    return Signer(
+        role=SignerRole.CURATOR,
+        name="curator" if certificate is None else subject_of(certificate).name,
+        identity=load_identity(ring.identity, passphrase=passphrase),
+    )
+
+
+def folder_name(study: Study) -> str:
+    """The study's name for people, and enough of its digest to tell it from all others."""
+    words = re.sub(r"\W+", "-", study.name).strip("-")[:_MOST_NAME]
+    return f"{words or 'study'}-{study.digest.hex()[:16]}"
+
+
+def fitted_study(outcome: Outcome) -> FittedStudy:
+    """What a study released, with its privacy statement."""
+    study = outcome.study
+    accountant = account(study, outcome.steps)
+    statement = statement_of(study, accountant, source_private=outcome.private)
+    return FittedStudy(
+        study=study,
+        schema=study.schema,
+        model=outcome.model,
+        steps=tuple(outcome.steps),
+        results=tuple(outcome.results),
+        privacy=statement.as_dict(),
+        columns=Columns.by_schema(study.schema),
+        transcript=transcript_of(study, outcome.traffic),
+    )

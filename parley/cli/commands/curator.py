@@ -1,0 +1,90 @@
+"""`parley curator`: run a consortium's coordinator. Its studies are in `curator_study`."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.files import replace
+from common.service.passphrase import asking
+from common.service.process import log_to, stopping_on_signals
+from curator import app as curator_app
+from curator.configuration import curator_settings
+from parley.cli.commands import curator_study, new_app
+from parley.cli.options import (
+    Config,
+    Format,
+    OutputFormat,
+    StopWithStdin,
+)
+from parley.cli.version import software
+
+app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
+app.add_typer(curator_study.app, name="study")
+
+
+@app.command()
+def serve(
+    *,
+    config: Config = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the state is kept.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="As `parley keys init` made it.")] = None,
+    releases: Annotated[Path | None, typer.Option(help="Where finished releases go.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(help="Address and port; port 0 takes a free one.")
+    ] = None,
+    metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    dashboard: Annotated[
+        bool | None, typer.Option(help="Serve a page for the operator, too.")
+    ] = None,
+    dashboard_listen: Annotated[
+        str | None,
+        typer.Option(help="Its address and port; TLS unless it is loopback. [127.0.0.1:7444]"),
+    ] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
+    format: OutputFormat = Format.CSV,  # noqa: A002
+    port_file: Annotated[
+        Path | None, typer.Option(help="Write the port here when calls are taken.")
+    ] = None,
+    stop_with_stdin: StopWithStdin = False,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, then finish the calls under way. Logs are JSON on stderr.
+
+    State survives a crash at any moment: start it again and the studies go on. One curator runs on
+    a folder at a time.
+    """
+    from curator.publisher import curator_signer, publish  # only who serves draws rows
+
+    flags = {
+        "folder": folder, "keys": keys, "releases": releases, "listen": listen,
+        "metrics": metrics, "log_level": log_level, "dashboard": dashboard,
+        "dashboard_listen": dashboard_listen,
+    }  # fmt: skip
+    settings = curator_settings(config, os.environ, flags).values
+    log_to(level=settings.log_level)
+    place = settings.releases.absolute()  # `study status` may be asked from another folder
+    signer = curator_signer(settings.keys, asking(settings.passphrase_file, {}))
+
+    def started(port: int) -> None:
+        if port_file is not None:
+            replace(port_file, f"{port}\n".encode())
+
+    with stopping_on_signals(with_stdin=stop_with_stdin) as stopping:
+        curator_app.serve(
+            settings,
+            publish=lambda outcome: publish(
+                outcome, place, file_format=format.value, signer=signer
+            ),
+            stopping=stopping,
+            clock=_now,
+            software=software(),
+            started=started,
+        )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,258 @@
+"""`parley curator study`: write a study down, offer it, see how it is getting on, end it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.crypto.identities.files import load_identity
+from common.crypto.identities.identity import Identity
+from common.errors import InputError
+from common.files import write_new
+from common.methods.registry import plan_of
+from common.study.document import Study
+from curator import app as curator_app
+from curator.configuration import curator_settings
+from curator.operations import abort as ask_to_abort
+from curator.operations import awaited, find_record, last_calls, member_of, phases_of, records
+from curator.store.records import Record
+from curator.waiting import in_words, waited
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.options import (
+    Aggregation,
+    AsJson,
+    Cohorts,
+    Colluders,
+    Config,
+    Encoding,
+    KeyBits,
+    Noise,
+    OutputRows,
+    OwnersEpsilon,
+    SchemaFile,
+    StudyMethod,
+    load_schema,
+)
+from parley.cli.passphrases import passphrase_in
+from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
+
+_ABORT_S = 5.0  # how long a running curator may take to end a study
+
+Signer = Annotated[
+    Path | None,
+    typer.Option(
+        help="The identity.key to sign with. [default: the curator's]", show_default=False
+    ),
+]
+Unsigned = Annotated[bool, typer.Option("--unsigned", help="Do not sign it.")]
+
+app = new_app("Studies: write one down, offer it, see how it is getting on, end it.")
+
+
+@app.command()
+def new(
+    *,
+    name: Annotated[str, typer.Option(help="What people call the study.")],
+    schema: SchemaFile,
+    epsilon: OwnersEpsilon,
+    party: Annotated[
+        list[str],
+        typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
+    ],
+    out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    method: StudyMethod = DEFAULT_METHOD,
+    profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
+    noise: Noise = None,
+    aggregation: Aggregation = "paillier",
+    colluders: Colluders = 1,
+    cohorts: Cohorts = 1,
+    key_bits: KeyBits = 2048,
+    encoding: Encoding = "own",
+    rows: OutputRows = None,
+    config: Config = None,
+    signer: Signer = None,
+    unsigned: Unsigned = False,
+    json: AsJson = False,
+) -> None:
+    """Write a study down: schema, budget, and who takes part with which identity and how many rows.
+
+    It is signed with the curator's identity (the settings say where its keys are) or with --signer,
+    so that owners know who proposes it. Send the file to every owner; they review it with `parley
+    party review`.
+    """
+    options = StudyOptions(
+        epsilon=epsilon,
+        name=name,
+        method=method,
+        profile=profile,
+        noise=noise,
+        aggregation=aggregation,
+        colluders=colluders,
+        cohorts=cohorts,
+        key_bits=key_bits,
+        encoding=encoding,
+        output_rows=rows,
+    )
+    study = options.study(load_schema(schema), [member_of(written) for written in party])
+    plan_of(study)  # refuses a study that could never be run
+    if not unsigned:
+        study = study.signed_by(_signing_identity(config, signer))
+    write_new(out, study.to_toml().encode())
+    console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
+    _tell_offered(study, out, as_json=json)
+
+
+@app.command()
+def add(
+    study: Annotated[Path, typer.Argument(help="The study.toml.")],
+    *,
+    config: Config = None,
+    signer: Signer = None,
+    unsigned: Unsigned = False,
+    json: AsJson = False,
+) -> None:
+    """Offer a study to its parties; a running curator takes it up by itself.
+
+    One that nobody signed is signed on the way, as in `study new`.
+    """
+    settings = curator_settings(config, os.environ).values
+    proposed = Study.load(study)
+    if proposed.signature is None and not unsigned:
+        proposed = proposed.signed_by(_signing_identity(config, signer))
+        console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
+    curator_app.propose(settings, proposed, clock=_now)
+    _tell_offered(proposed, study, as_json=json)
+
+
+@app.command(name="list")
+def list_studies(*, config: Config = None, json: AsJson = False) -> None:
+    """Every study of this curator, oldest first, and where it stands."""
+    known = records(curator_settings(config, os.environ).values)
+    if json:
+        console.result_json([_as_json(record) for record, _ in known])
+        return
+    for record, _ in known:
+        console.result(f"{record.study.hex()[:16]}  {_standing(record):<24} {record.name}")
+
+
+@app.command()
+def status(
+    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
+    *,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """How one study is getting on, and whom it waits for."""
+    settings = curator_settings(config, os.environ).values
+    record, waiting = find_record(settings, study)
+    phases = phases_of(settings, record.study)
+    calls = last_calls(settings, record)
+    waits = awaited(settings, record.study)
+    late = any(waited(each.since, _now()) > settings.step_deadline for each in waits)
+    if json:
+        took = {phase: traffic.as_json() for phase, traffic in phases.items()}
+        told = {
+            "not_approved_by": list(waiting), "last_calls": calls, "phases": took,
+            "waiting_for": [asdict(each) for each in waits], "overdue": late,
+        }  # fmt: skip
+        console.result_json(_as_json(record) | told)
+        return
+    console.result(f"study    {record.name}")
+    console.result(f"digest   {record.study.hex()}")
+    console.result(f"state    {_standing(record)}")
+    if waiting:
+        console.result(f"waits for the approval of {', '.join(waiting)}")
+    if waits:
+        console.result(f"waits for {in_words(waits, step=record.step)}")
+    if late:
+        console.result("overdue  ask the owners it waits for whether their nodes run")
+    for party, at in calls.items():  # a node that runs calls every few seconds
+        console.result(f"party    {party}: {f'last called {at}' if at else 'has not called yet'}")
+    if record.abort_asked and not record.state.over:
+        console.result(f"to end   {record.abort_asked} (when the curator runs)")
+    if record.cause:
+        console.result(f"cause    {record.cause}")
+    for phase, traffic in phases.items():
+        console.result(f"phase    {phase}: {traffic.text()}")
+    if record.place:
+        console.result(f"release  {record.place}")
+
+
+@app.command()
+def abort(
+    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why; the parties read it.")],
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """End a study without a release. What it has cost the owners' rows so far stays charged.
+
+    A running curator ends it as soon as it does not compute for it, and tells the parties; one that
+    is not running does so when it is started.
+    """
+    settings = curator_settings(config, os.environ).values
+    record, _ = find_record(settings, study)
+    at = _now().isoformat(timespec="seconds")
+    record = ask_to_abort(settings, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+    if not record.state.over:
+        console.warn("no curator runs on this state now, or it is busy: the study ends when it can")
+    if json:
+        console.result_json(_as_json(record))
+    else:
+        console.result(f"state    {_standing(record)}")
+
+
+def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
+    """Whoever proposes: the identity that was named, or else the curator's."""
+    passphrase_file = None
+    if signer is None:
+        try:
+            settings = curator_settings(config, os.environ).values
+        except InputError as error:
+            raise InputError(
+                f"who signs the study? Name the curator's settings (--config) or an identity.key "
+                f"(--signer); --unsigned leaves it unsigned ({error})"
+            ) from None
+        signer, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
+    return load_identity(signer, passphrase=passphrase_in(passphrase_file))
+
+
+def _tell_offered(study: Study, file: Path, *, as_json: bool) -> None:
+    if as_json:
+        told = {"study": study.digest.hex(), "name": study.name, "signer": study.signer}
+        console.result_json(told | {"file": str(file)})
+        return
+    console.result(f"digest {study.digest.hex()}")
+    console.result(f"signer {study.signer or 'nobody'}")
+
+
+def _standing(record: Record) -> str:
+    if record.unreadable:
+        return f"{record.state.value}, unreadable"
+    return f"{record.state.value}, {record.phase}" if record.phase else record.state.value
+
+
+def _as_json(record: Record) -> dict[str, object]:
+    return {
+        "study": record.study.hex(),
+        "name": record.name,
+        "state": record.state.value,
+        "steps_done": record.step,
+        "phase": record.phase,
+        "cause": record.cause,
+        "unreadable": record.unreadable,
+        "release": record.place,
+        "abort_asked": record.abort_asked,
+    }
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

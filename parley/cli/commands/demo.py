@@ -1,0 +1,123 @@
+"""`parley demo`: a whole consortium on this machine, on a made-up population."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from common.privacy.randomness import SeededRandomSource
+from common.release import folder as release
+from common.release.evaluation import evaluate
+from common.release.report.evaluation_page import evaluation_page
+from common.schema import Schema
+from common.schema.tables import read_table
+from common.wording import many
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.options import AsJson, StudyMethod
+from parley.simulation.consortium import Consortium
+from parley.simulation.partition import at_random
+from parley.simulation.population import demo_schema_toml, make_population
+from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
+
+app = new_app()
+_SEED = 2024  # of the made-up people, not of the noise
+_HOSPITALS = ("harbour hospital", "hill hospital", "market hospital")
+_OWNERS = ("north", "east", "south")  # as the documentation calls them
+_TIMEOUT_S = 900.0
+EVALUATION = "{}-evaluation.html"
+
+
+@app.command()
+def demo(
+    *,
+    out: Annotated[
+        Path, typer.Option(help="The folder; an earlier release there is replaced.")
+    ] = Path("demo-release"),
+    rows: Annotated[int, typer.Option(min=30, help="How many people to make up.")] = 30_000,
+    epsilon: Annotated[str, typer.Option(help="The privacy budget.")] = "1",
+    method: StudyMethod = DEFAULT_METHOD,
+    aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",
+    tables: Annotated[
+        Path | None,
+        typer.Option(help="Only write made-up tables of three owners, and their schema, here."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Three hospitals publish ONE synthetic table of the made-up people they each have some of.
+
+    A curator and three party nodes run as processes of their own on this machine, with real
+    certificates; all four sign the release. The comparison with the population is written beside it
+    only because nobody real is in it.
+    """
+    if tables is not None:
+        _write_tables(tables, rows, as_json=json)
+        return
+    release.check_target(out, overwrite=True)
+    started = time.monotonic()
+    schema = Schema.from_toml(demo_schema_toml())
+    people = make_population(rows, _SEED)
+    options = StudyOptions(
+        epsilon=epsilon, name="demonstration", method=method, aggregation=aggregation
+    )
+    console.note(f"{rows:,} made-up people, dealt out to {len(_HOSPITALS)} hospitals")
+    with release.new_folder(out, overwrite=True) as folder:
+        _run_study(people, schema, options, folder)
+        synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
+        with console.progress("comparing with the population"):
+            found = evaluate(people, synthetic, schema)
+    # Beside the release, not in it: a release is what the curator and the owners signed.
+    comparison = out.parent / EVALUATION.format(out.name)
+    release.write_file(comparison, evaluation_page(found))
+    privacy = release.read_json(out, release.STATEMENT)
+    if json:
+        console.result_json({"out": str(out), "privacy": privacy} | found.as_json())
+        return
+    console.result(
+        f"{len(_HOSPITALS)} owners, {rows:,} made-up people, epsilon "
+        f"{privacy['epsilon_delivered']}, {time.monotonic() - started:.0f} s"
+    )
+    for one in found.distances:
+        console.result(f"average distance of {one.order}-way marginals: {one.average:.4f}")
+    console.result(f"synthetic table: {out / release.table_name('csv')}")
+    console.result(f"report: {out / release.REPORT}")
+    console.result(f"comparison with the population: {comparison}")
+
+
+def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
+    """Something to try the other commands on, for who has no table at hand."""
+    people = make_population(rows, _SEED)
+    parts = at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
+    named = {"people": people, **dict(zip(_OWNERS, parts, strict=True))}
+    with release.new_folder(target, overwrite=False) as folder:
+        (folder / release.SCHEMA).write_text(demo_schema_toml(), encoding="utf-8")
+        for name, table in named.items():
+            table.to_csv(folder / f"{name}.csv", index=False)
+    if as_json:
+        console.result_json({"out": str(target), "rows": {n: len(t) for n, t in named.items()}})
+        return
+    console.result(f"schema of the made-up people: {target / release.SCHEMA}")
+    for name, table in named.items():
+        console.result(f"{many(len(table), 'row')}: {target / name}.csv")
+
+
+def _run_study(people: pd.DataFrame, schema: Schema, options: StudyOptions, folder: Path) -> None:
+    """The study's release in a folder; nothing else stays."""
+    with (
+        tempfile.TemporaryDirectory(prefix="parley-demo-") as scratch,
+        console.progress("study") as tell,
+        Consortium(Path(scratch), _dealt_out(people), schema, options) as consortium,
+    ):
+        place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
+        shutil.copytree(place, folder, dirs_exist_ok=True)
+
+
+def _dealt_out(people: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
+    return dict(zip(_HOSPITALS, parts.values(), strict=True))

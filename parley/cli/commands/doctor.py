@@ -1,0 +1,89 @@
+"""`parley doctor`: is a service ready for a study?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.errors import InputError
+from common.schema import Schema
+from common.study.document import Study
+from common.wire.pki.certificates import Role
+from curator.configuration import curator_settings
+from parley.checkup import Finding, examine_curator, examine_party
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.exit_codes import ExitCode
+from parley.cli.options import AsJson, Config
+from parley.cli.passphrases import passphrase_in
+from party.configuration import party_settings, source_settings
+
+app = new_app()
+
+
+@app.command()
+def doctor(
+    role: Annotated[Role, typer.Argument(help="Which service.")],
+    *,
+    config: Config = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(help="A study.toml: does it list us, and are our rows of its schema?"),
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="A schema.toml: are our rows of it?")] = None,
+    json: AsJson = False,
+) -> None:
+    """Check everything that can stop a study, before it does. A line per check.
+
+    Exit code 0: ready, though lines with `warn` are worth a look. 3: something is wrong, and its
+    line says what to do.
+    """
+    wanted = _wanted(study, schema)
+    if role is Role.CURATOR:
+        findings = examine_curator(curator_settings(config, os.environ).values, clock=_now)
+    else:
+        settings = party_settings(config, os.environ)
+        findings = examine_party(
+            settings.values,
+            lambda: source_settings(settings, config, os.environ),
+            wanted,
+            environment=os.environ,
+            clock=_now,
+            passphrase=passphrase_in(settings.values.passphrase_file),
+        )
+    found = []
+    for finding in findings:  # a line at a time: the last ones may wait for a network
+        found.append(finding)
+        if not json:
+            _print(finding)
+    ready = all(finding.ok for finding in found)
+    if json:
+        checks = [
+            {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words} for f in found
+        ]
+        console.result_json({"ready": ready, "checks": checks})
+    if not ready:
+        raise typer.Exit(ExitCode.INPUT)
+
+
+def _print(finding: Finding) -> None:
+    word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
+    console.result(f"{word:<5} {finding.check:<12} {finding.words}")
+    sys.stdout.flush()
+
+
+def _wanted(study: Path | None, schema: Path | None) -> Study | Schema | None:
+    if study is not None and schema is not None:
+        raise InputError("give --study or --schema, not both")
+    if study is not None:
+        return Study.load(study)
+    return None if schema is None else Schema.load(schema)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

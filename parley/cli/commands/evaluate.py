@@ -1,0 +1,94 @@
+"""`parley evaluate`: how close a synthetic table is to the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.release import folder as release
+from common.release.evaluation import MEANING, Evaluation
+from common.release.evaluation import evaluate as compare
+from common.release.number_comparison import far_off
+from common.release.report.evaluation_page import evaluation_page
+from common.schema import Schema
+from common.schema.tables import read_table
+from common.wording import many
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.options import AsJson, Overwrite, SchemaFile, delimiter_of
+from parley.loading import synthetic_table
+
+app = new_app()
+
+
+@app.command()
+def evaluate(
+    real: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
+    synthetic: Annotated[
+        Path, typer.Argument(help="The synthetic table, CSV or Parquet, or the release folder.")
+    ],
+    *,
+    schema: SchemaFile,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a report with pictures here. Not for publication.")
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the real table, as elsewhere. The synthetic one's is what its header has.",
+            show_default=False,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
+
+    The figures are computed from the real rows without noise. They are for the owner's eyes: do not
+    publish them with the release; a page is not written into a release folder.
+    """
+    if html is not None:
+        release.check_file(html, overwrite=overwrite)
+        release.check_private(html)
+    domains = Schema.load(schema)
+    if synthetic.is_dir():
+        synthetic = synthetic_table(synthetic)
+    with console.progress("evaluating") as report:
+        report(0.0, "reading the tables")
+        table = read_table(real, domains, delimiter=delimiter_of(delimiter))
+        made_up = read_table(synthetic, domains)
+        report(0.3, "comparing marginals and training classifiers")
+        found = compare(table, made_up, domains, target)
+    if html is not None:
+        release.write_file(html, evaluation_page(found))
+        console.note(f"report: {html}")
+    if json:
+        console.result_json(found.as_json())
+    else:
+        _print(found)
+    console.warn("NOT PRIVATE: computed from the real rows without noise. Do not publish this.")
+
+
+def _print(found: Evaluation) -> None:
+    console.result(
+        f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
+    )
+    console.result(MEANING)
+    for one in found.distances:
+        console.result(
+            f"{one.order}-way marginals: average distance {one.average:.4f}, worst {one.worst:.4f} "
+            f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
+        )
+    for column in far_off(found.numbers):
+        console.result(column.words())
+    for c in found.classifications:
+        console.result(
+            f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic rows, "
+            f"{c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying the majority"
+        )

@@ -1,0 +1,336 @@
+"""`parley party`: what a data owner runs, beside the rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from common.errors import InputError, ParleyError, PolicyError
+from common.files import write_new
+from common.privacy.randomness import OsRandomSource
+from common.release import folder as releases
+from common.service.process import log_to, stopping_on_signals
+from common.study.document import Study
+from common.wire.catalogue import WireError
+from common.wording import one_line
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.commands.countersign import countersign
+from parley.cli.commands.party_records import ledger, open_file, transcript
+from parley.cli.commands.party_ui import ui
+from parley.cli.options import AllowOtherVersion, AsJson, Config, StopWithStdin
+from parley.cli.passphrases import passphrase_in
+from parley.cli.version import software
+from party import app as party_app
+from party.app import PartySettings
+from party.client.connection import DONE, Connection, Summary
+from party.client.context import PartyContext
+from party.client.dialer import Dialer
+from party.configuration import party_settings, source_settings
+from party.journal import Journal, StudyRecord, StudyState
+from party.ledger import Ledger
+from party.owner import decisions
+from party.owner.approvals import Approvals
+from party.owner.review import Review
+from party.sources.settings import SourceSettings
+
+app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
+
+app.command()(countersign)
+app.command()(ledger)
+app.command()(transcript)
+app.command()(ui)
+
+_MOST_GB = 1_000_000
+StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
+
+
+@app.command()
+def join(
+    *,
+    config: Config = None,
+    curator: Annotated[str | None, typer.Option(help="Host and port of the curator.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
+    study: Annotated[
+        Path | None, typer.Option(help="A study.toml: take part in this study only.")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop when the studies there are have ended.")
+    ] = False,
+    stop_with_stdin: StopWithStdin = False,
+) -> None:
+    """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
+
+    Only dials out. State survives a crash at any moment. One node runs on a folder at a time. Logs
+    are JSON on stderr.
+    """
+    flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
+    settings = party_settings(config, os.environ, flags)
+    log_to(level=settings.values.log_level)
+    source = source_settings(settings, config, os.environ)
+    with (
+        stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
+        party_app.alone(settings.values),
+        _opened(settings.values, source) as house,
+        party_app.metrics(settings.values, house),
+    ):
+        endings = party_app.session_manager(
+            settings.values, house, environment=os.environ, stopping=stopping, software=software()
+        ).run(once=once, only=None if study is None else Study.load(study).digest)
+    if not once:
+        return
+    for digest, ending in endings.items():
+        if isinstance(ending, ParleyError):
+            raise ending
+        if ending not in (StudyState.FINISHED, None):
+            raise PolicyError(f"study {digest.hex()[:16]} ended without a release: {ending}")
+
+
+@app.command()
+def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> None:
+    """What a study costs, what it asks, and what would leave the building. Decides nothing."""
+    with _house(config) as house:
+        seen = _seen(house, study)
+    if json:
+        console.result_json(seen.as_json())
+    else:
+        console.result(seen.text().rstrip("\n"))
+
+
+@app.command()
+def approve(
+    study: StudyFile,
+    *,
+    config: Config = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Approve a study, after a review; the node then signs it and takes part."""
+    with _house(config) as house:
+        seen = _seen(house, study)
+        if not yes and not seen.reasons_against:
+            console.note(seen.text())
+            if not typer.confirm(
+                f"Spend epsilon {seen.cost} of every row of ours on it?", err=True
+            ):
+                raise InputError("not confirmed; nothing was decided")
+        decisions.approve(house.approvals, seen, at=house.now())
+    if json:
+        told = {"study": seen.digest, "decision": "approved", "epsilon": str(seen.cost)}
+        console.result_json(told)
+    else:
+        console.result(f"approved {seen.digest}")
+
+
+@app.command()
+def decline(
+    study: StudyFile,
+    *,
+    config: Config = None,
+    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Decline a study, or withdraw from one that was approved; for good.
+
+    The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
+    charged and nothing more leaves, and the study ends for everybody. What was charged before stays
+    charged. A study that is over cannot be withdrawn from.
+    """
+    digest = Study.load(study).digest
+    with open_file(_settings(config)) as file:
+        approvals, ledger = Approvals(file), Ledger(file)
+        journal = Journal(file, OsRandomSource())
+        earlier = approvals.decision(digest)
+        if not yes and earlier is not None and earlier.approved:
+            console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
+            if not typer.confirm("Withdraw from it?", err=True):
+                raise InputError("not confirmed; the approval stands")
+        at = _now().isoformat(timespec="seconds")
+        decisions.decline(
+            digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
+        )
+        charged = ledger.spent(digest.hex())
+        decided = approvals.decision(digest)
+    word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
+    if json:
+        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
+        console.result_json(told)
+        return
+    console.result(f"{word} {digest.hex()}")
+    if word == "withdrawn":
+        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")
+
+
+@app.command()
+def status(
+    *,
+    config: Config = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Every study we know of: what we decided, how it went; and what the curator invites us to."""
+    settings = _settings(config)
+    with _house(config) as house:
+        own = {record.study: record for record in house.journal.studies()}
+        invited = {} if offline else _invited(settings, house)
+        notes = house.notes.all()
+        lines: list[dict[str, Any]] = []
+        for study in dict.fromkeys([*own, *invited, *notes]):
+            decision = house.approvals.decision(study)
+            lines.append(
+                {
+                    "study": study.hex(),
+                    "name": _name(own.get(study) or invited.get(study)),
+                    "decision": decisions.in_words(decision),
+                    "here": own[study].state.value if study in own else "not begun",
+                    "at_the_curator": invited[study].state if study in invited else "not asked",
+                    "reason": own[study].reason if study in own else "",
+                    "node": notes.get(study, ""),
+                    "epsilon_spent": str(house.ledger.spent(study.hex())),
+                    "phases": {
+                        phase: traffic.as_json()
+                        for phase, traffic in house.journal.traffic.phases(study).items()
+                    },
+                }
+            )
+    if json:
+        console.result_json(lines)
+        return
+    for line in lines:
+        console.result(
+            f"{line['study'][:16]}  {one_line(line['name'])}: {line['decision']}; "
+            f"here {line['here']}; at the curator {line['at_the_curator']}; "
+            f"epsilon {line['epsilon_spent']} spent"
+        )
+        if line["reason"]:
+            console.result(f"{'':>18}{one_line(line['reason'])}")
+        if line["node"]:
+            console.result(f"{'':>18}our node: {one_line(line['node'])}")
+    if not lines:
+        console.result("no studies")
+
+
+@app.command()
+def fetch(
+    study: Annotated[str, typer.Argument(help="The first characters of its digest.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The study.toml to write; a .zip with --release.")],
+    release: Annotated[
+        bool, typer.Option("--release", help="Fetch the release of a study that is done.")
+    ] = False,
+    most_gb: Annotated[float, typer.Option(help="The largest release to take.")] = 4.0,
+    allow_other_version: AllowOtherVersion = False,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Ask the curator for a study that we are invited to, to review it; or for its release.
+
+    A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
+    it with `parley party countersign`.
+    """
+    if not 0 < most_gb <= _MOST_GB:  # which no NaN is
+        raise InputError(
+            f"--most-gb: {most_gb} is out of range. Give more than 0, at most {_MOST_GB}"
+        )
+    if release:
+        releases.check_new(out)
+    settings = _settings(config)
+    address = party_app.address_of(settings, environment=os.environ, software=software())
+    with _house(config) as house, Dialer(address, _now).dial() as connection:
+        invited = connection.enrol(house.name, house.identity.public.encoded)
+        found = [each for each in invited if each.study.hex().startswith(study.lower())]
+        if len(found) != 1:
+            raise InputError(f"{study!r} is not one study; see `parley party status`")
+        if release:
+            _fetch_release(
+                connection, found[0], out,
+                most_gb=most_gb, allow_other_version=allow_other_version, as_json=json,
+            )  # fmt: skip
+            return
+        document = connection.fetch_study(found[0].study)
+    fetched = Study.from_toml(document, where="the study")
+    if fetched.digest != found[0].study:
+        raise InputError("the curator sent another study than the one asked for")
+    write_new(out, document.encode())
+    if json:
+        told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
+        console.result_json(told | {"file": str(out)})
+    else:
+        console.result(f"digest {fetched.digest.hex()}")
+
+
+def _fetch_release(
+    connection: Connection,
+    study: Summary,
+    out: Path,
+    *,
+    most_gb: float,
+    allow_other_version: bool,
+    as_json: bool,
+) -> None:
+    from parley.cli.commands.verify import report  # slow to load: it derives a release again
+    from party.fetching import Limits, keep_release
+
+    if study.state != DONE:
+        raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
+    limits = Limits(int(most_gb * 1e9), allow_other_version=allow_other_version)
+    with console.progress("fetching and verifying") as tell:
+        pieces = connection.fetch_release(study.study)
+        kept = keep_release(pieces, study.study, out, limits, tell=tell)
+    if as_json:
+        console.result_json(kept.as_json())
+    else:
+        report(kept)
+
+
+def _name(known: StudyRecord | Summary | None) -> str:
+    return "(name not known here)" if known is None else known.name
+
+
+def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summary]:
+    address = party_app.address_of(settings, environment=os.environ, software=software())
+    try:
+        with Dialer(address, _now).dial() as connection:
+            summaries = connection.enrol(house.name, house.identity.public.encoded)
+    except WireError as error:
+        console.warn(f"the curator says nothing: {error}")
+        return {}
+    return {each.study: each for each in summaries}
+
+
+def _seen(house: PartyContext, study: Path) -> Review:
+    proposed = Study.load(study)
+    return house.review(proposed, house.open_source(proposed))
+
+
+def _settings(config: Path | None) -> PartySettings:
+    return party_settings(config, os.environ).values
+
+
+@contextmanager
+def _house(config: Path | None) -> Iterator[PartyContext]:
+    settings = party_settings(config, os.environ)
+    source = source_settings(settings, config, os.environ)
+    with _opened(settings.values, source) as house:
+        yield house
+
+
+def _opened(
+    settings: PartySettings, source: SourceSettings
+) -> AbstractContextManager[PartyContext]:
+    passphrase = passphrase_in(settings.passphrase_file)
+    return party_app.party_context(settings, source, clock=_now, passphrase=passphrase)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

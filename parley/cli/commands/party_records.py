@@ -1,0 +1,125 @@
+"""`parley party ledger` and `transcript`: what was spent, and every message that left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Annotated
+
+import typer
+
+from common.privacy.randomness import OsRandomSource
+from common.service.database import Database
+from common.wording import many
+from parley.cli import console
+from parley.cli.options import AsJson, Config
+from party.app import PartySettings
+from party.configuration import party_settings
+from party.journal import Journal
+from party.ledger import Ledger
+from party.owner.policy import Policy
+from party.owner.review import shown
+
+
+@contextmanager
+def open_file(settings: PartySettings) -> Iterator[Database]:
+    """Ledger, journal and decisions, which need no keys."""
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    database = Database(settings.folder / "party.db")
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def ledger(
+    *,
+    config: Config = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Recompute the chain; fails if it was changed.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """What was spent: on which study, for which release, when; and in total."""
+    settings = party_settings(config, os.environ).values
+    # An auditor may have a copy of the books alone.
+    policy = Policy.load(settings.policy) if settings.policy.is_file() else None
+    with open_file(settings) as file:
+        book = Ledger(file)
+        if verify:
+            book.verify()
+        entries, head, spent = book.entries(), book.head(), book.spent()
+    left = None if policy is None else max(Fraction(0), policy.epsilon_in_total - spent)
+    if json:
+        listed = [
+            {
+                "number": entry.number,
+                "study": entry.charge.study,
+                "study_name": entry.charge.study_name,
+                "step": entry.charge.step,
+                "mechanism": entry.charge.mechanism,
+                "epsilon": str(entry.charge.epsilon),
+                "charged_at": entry.charged_at,
+                "digest": entry.digest,
+            }
+            for entry in entries
+        ]
+        console.result_json(
+            {
+                "entries": listed,
+                "spent": str(spent),
+                "left": None if left is None else str(left),
+                "head": head,
+                "verified": verify,
+            }
+        )
+        return
+    for entry in entries:
+        charge = entry.charge
+        console.result(
+            f"{entry.number:>5}  {entry.charged_at}  {float(charge.epsilon):<10.4g} "
+            f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
+        )
+    console.result(
+        f"total  epsilon {shown(spent)} in {many(len(entries), 'entry')}"
+        + ("" if left is None else f"; {shown(left)} is left by our policy")
+    )
+    console.result(f"head   {head}{'  verified' if verify else ''}")
+
+
+def transcript(*, config: Config = None, json: AsJson = False) -> None:
+    """Every message that left the building, or may have left: when, to whom, how large."""
+    with open_file(party_settings(config, os.environ).values) as file:
+        journal = Journal(file, OsRandomSource())
+        departures = journal.transcript()
+        names = {each.study: each.study_name for each in departures}
+        took = {study: journal.traffic.phases(study) for study in names}
+    if json:
+        listed = [
+            {
+                "study": each.study.hex(),
+                "study_name": each.study_name,
+                "number": each.number,
+                "kind": each.kind,
+                "recipient": each.recipient,
+                "bytes": each.size,
+                "sha256": each.digest,
+                "released_at": each.released_at,
+                "acknowledged_at": each.acknowledged_at,
+            }
+            for each in departures
+        ]
+        console.result_json(listed)
+        return
+    for each in departures:
+        console.result(
+            f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
+            f"{each.kind} for {each.recipient}  {each.digest[:16]}"
+        )
+    for study, phases in took.items():
+        for phase, traffic in phases.items():
+            console.result(f"{names[study]}, {phase}: {traffic.text()}")
+    total = sum(each.size for each in departures)
+    console.result(f"total  {many(total, 'byte')} in {many(len(departures), 'message')}")

@@ -1,0 +1,116 @@
+"""`parley schema`: propose a schema from a table, or check one that somebody wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.release import folder as release
+from common.schema import Schema
+from common.schema.infer import infer as propose
+from common.schema.refusals import describe
+from common.schema.tables import read_table
+from common.wording import many
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.options import AsJson, Delimiter, Overwrite, delimiter_of
+
+LOUD = """\
+==============================================================================
+  NOT PRIVATE YET. The values and ranges in this schema were READ OFF THE DATA.
+  A schema is published with the release. Replace every value and range by
+  public knowledge (a code book, a range that holds for everybody) before you
+  share the schema or use it. No noise protects what stands in it.
+=============================================================================="""
+
+app = new_app("Propose a schema from a table, or check one.")
+
+
+@app.command()
+def infer(
+    data: Annotated[Path, typer.Argument(help="The table: CSV or Parquet.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the schema here instead of to standard output.")
+    ] = None,
+    delimiter: Delimiter = None,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Propose a schema for a table, for its owner to review.
+
+    The proposal is NOT private: its values and ranges were read off the data.
+    """
+    if out is not None:
+        release.check_file(out, overwrite=overwrite)
+    proposal = propose(read_table(data, delimiter=delimiter_of(delimiter)).data)
+    text = proposal.to_toml()
+    if out is not None:
+        release.write_file(out, text)
+    if json:
+        console.result_json(
+            {
+                "private": False,
+                "notes": list(proposal.notes),
+                "schema": text,
+                "out": None if out is None else str(out),
+            }
+        )
+    elif out is None:
+        console.result(text.rstrip("\n"))
+    console.warn(LOUD)
+    for note in proposal.notes:
+        console.note(f"* {note}")
+    if out is not None:
+        console.note(f"written: {out}; review it, then run `parley schema check {out} {data}`")
+
+
+@app.command()
+def check(
+    schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table that should fit it: CSV or Parquet.")
+    ] = None,
+    *,
+    delimiter: Delimiter = None,
+    json: AsJson = False,
+) -> None:
+    """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
+    domains = Schema.load(schema)
+    rows = None
+    if data is not None:
+        with console.progress("checking") as report:
+            report(0.1, f"reading {data.name}")
+            table = read_table(data, domains, delimiter=delimiter_of(delimiter))
+            report(0.6, "encoding")
+            rows = table.encode(domains).rows
+    if json:
+        console.result_json(_as_json(domains, rows))
+        return
+    for attribute in domains.attributes:
+        extras = [
+            word
+            for word, there in (("other", attribute.other), ("missing", attribute.missing))
+            if there
+        ]
+        tail = f" + {' + '.join(extras)}" if extras else ""
+        console.result(
+            f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, "
+            f"{describe(attribute)}{tail}"
+        )
+    console.result(f"digest {domains.digest()}")
+    if rows is not None:
+        console.result(f"{data}: fits the schema, {many(rows, 'row')}")
+
+
+def _as_json(domains: Schema, rows: int | None) -> dict[str, object]:
+    return {
+        "digest": domains.digest(),
+        "attributes": [
+            {"name": a.name, "kind": a.kind, "size": a.size, "labels": list(a.labels)}
+            for a in domains.attributes
+        ],
+        "rows": rows,
+    }

@@ -1,0 +1,250 @@
+"""`parley simulate`: a study of several owners on one machine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from json import dumps
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from common.errors import InputError
+from common.release import folder as release
+from common.release.signatures import Signer, SignerRole
+from common.release.single_owner import Table, source_of
+from common.release.writing import write_release
+from common.schema import Schema
+from common.schema.tables import TableFile, read_table
+from common.wording import many
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.options import (
+    Aggregation,
+    AsJson,
+    Cohorts,
+    Colluders,
+    Delimiter,
+    Encoding,
+    Format,
+    KeyBits,
+    Noise,
+    OutputFormat,
+    OutputRows,
+    Overwrite,
+    OwnersEpsilon,
+    ReleaseFolder,
+    SchemaFile,
+    Seed,
+    SignAs,
+    SignWith,
+    StudyMethod,
+    delimiter_of,
+    load_schema,
+    signer_of,
+)
+from parley.simulation.consortium import Consortium
+from parley.simulation.partition import at_random, by_column
+from parley.simulation.study import run_in_process
+from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
+
+app = new_app()
+TIMES = "{}-times.json"
+_DEFAULT_PARTIES = 3
+_TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
+
+
+class Transport(StrEnum):
+    """How the roles of a simulation reach each other."""
+
+    IN_PROCESS = "in-process"
+    GRPC = "grpc"
+
+
+@app.command(name="simulate")
+def simulate_study(
+    data: Annotated[
+        list[Path], typer.Argument(help="One table to be dealt out, or one table per owner.")
+    ],
+    *,
+    schema: SchemaFile,
+    epsilon: OwnersEpsilon,
+    out: ReleaseFolder,
+    parties: Annotated[
+        int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
+    ] = None,
+    partition_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Deal out by this column: one owner per value. Its counts are published."
+        ),
+    ] = None,
+    method: StudyMethod = DEFAULT_METHOD,
+    profile: Annotated[
+        str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
+    ] = "sound",
+    noise: Noise = None,
+    aggregation: Aggregation = "paillier",
+    colluders: Colluders = 1,
+    cohorts: Cohorts = 1,
+    key_bits: KeyBits = 2048,
+    encoding: Encoding = "own",
+    rows: OutputRows = None,
+    format: OutputFormat = Format.CSV,  # noqa: A002
+    seed: Seed = None,
+    transport: Annotated[
+        Transport, typer.Option(help="in-process, or grpc: a process per owner, certificates.")
+    ] = Transport.IN_PROCESS,
+    sign_with: SignWith = None,
+    sign_as: SignAs = "curator",
+    delimiter: Delimiter = None,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Run a study of several owners on this machine, with the roles and keys of a deployment.
+
+    The folder holds what `parley synthesize` writes, the study, results.bin (what was published
+    during it), and transcript.json: bytes and rounds by phase and party. Beside it, OUT-times.json
+    has the seconds too: they depend on the rows, so they are not for publication.
+    """
+    release.check_target(out, overwrite=overwrite)
+    if rows is not None and rows < 1:
+        raise InputError(f"--rows {rows}: ask for at least one row")
+    if transport is Transport.GRPC and seed is not None:
+        raise InputError("--seed is for simulations in one process: services never take a seed")
+    if transport is Transport.GRPC and sign_with is not None:
+        raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
+    signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
+    domains = load_schema(schema)
+    with console.progress("reading") as tell:
+        tell(0.0, data[0].name)
+        read = [read_table(path, domains, delimiter=delimiter_of(delimiter)) for path in data]
+        for table in read:
+            table.encode(domains)  # here an error can still name the file and the line
+    tables = _owners(data, read, parties, partition_by, seed)
+    options = StudyOptions(
+        epsilon=epsilon,
+        method=method,
+        profile=profile,
+        noise=noise,
+        aggregation=aggregation,
+        colluders=colluders,
+        cohorts=cohorts,
+        key_bits=key_bits,
+        encoding=encoding,
+        output_rows=rows,
+    )
+    with release.new_folder(out, overwrite=overwrite) as folder:
+        if transport is Transport.GRPC:
+            traffic = _over_grpc(tables, domains, options, folder, format)
+        else:
+            traffic = _in_process(tables, domains, options, folder, format, seed, signer)
+        files = sorted(file.name for file in folder.iterdir())
+    times = out.parent / TIMES.format(out.name)
+    release.write_file(times, dumps(traffic, indent=2) + "\n")
+    made = sum(table.data.num_rows for table in read) if rows is None else rows
+    _report(out, files, made, traffic, owners=len(tables), as_json=json)
+
+
+def _in_process(
+    tables: dict[str, Table],
+    schema: Schema,
+    options: StudyOptions,
+    folder: Path,
+    file_format: Format,
+    seed: int | None,
+    signer: Signer | None,
+) -> Mapping[str, object]:
+    with console.progress("study") as tell:
+        fitted = run_in_process(tables, schema, options, seed=seed, tell=tell)
+    if signer is not None:  # who signs the release as its curator stands for the study, too
+        fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
+    with console.progress("writing") as tell:
+        written = write_release(
+            folder, fitted, file_format=file_format.value, signer=signer, tell=tell
+        )
+    for caution in written.cautions:
+        console.warn(caution)
+    return fitted.transcript
+
+
+def _over_grpc(
+    tables: dict[str, Table],
+    schema: Schema,
+    options: StudyOptions,
+    folder: Path,
+    file_format: Format,
+) -> Mapping[str, object]:
+    with (
+        tempfile.TemporaryDirectory(prefix="parley-") as scratch,
+        console.progress("study") as tell,
+        Consortium(
+            Path(scratch), tables, schema, options, file_format=file_format.value
+        ) as consortium,
+    ):
+        place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
+        shutil.copytree(place, folder, dirs_exist_ok=True)
+        return consortium.transcript()
+
+
+def _owners(
+    paths: list[Path],
+    read: list[TableFile],
+    parties: int | None,
+    partition_by: str | None,
+    seed: int | None,
+) -> dict[str, Table]:
+    if len(read) > 1:
+        if parties is not None or partition_by is not None:
+            raise InputError("several tables are several owners: leave out --parties and the like")
+        names = [path.stem for path in paths]
+        if len(set(names)) < len(names):
+            names = [f"{name} {number}" for number, name in enumerate(names, start=1)]
+        return dict(zip(names, read, strict=True))
+    whole: pd.DataFrame = read[0].data.to_pandas()
+    if partition_by is not None:
+        if parties is not None:
+            raise InputError("give --parties or --partition-by, not both")
+        parts: dict[str, Table] = dict(by_column(whole, partition_by))
+        console.warn(
+            f"the owners of this release are the values of {partition_by!r}: which there are, and "
+            "how many rows each has, is in it without noise, as are owners' names and row counts "
+            "in every study"
+        )
+        return parts
+    number = _DEFAULT_PARTIES if parties is None else parties
+    return dict(at_random(whole, number, source_of(seed, "partition")))
+
+
+def _report(
+    out: Path,
+    files: list[str],
+    rows: int,
+    traffic: Mapping[str, object],
+    *,
+    owners: int,
+    as_json: bool,
+) -> None:
+    privacy = release.read_json(out, release.STATEMENT)
+    if not privacy["private"]:
+        console.warn(f"NOT PRIVATE: {privacy['not_private_because']}. Do not publish this.")
+    if as_json:
+        told = ("epsilon_requested", "epsilon_delivered", "parties", "private")
+        measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
+        console.result_json(
+            {"out": str(out), "files": files, "rows": rows}
+            | {key: privacy[key] for key in told}
+            | measured
+        )
+        return
+    console.result(
+        f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, epsilon "
+        f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "
+        f"{out / release.REPORT}"
+    )
+    console.result(f"seconds by phase, not for publication: {out.parent / TIMES.format(out.name)}")

@@ -1,0 +1,167 @@
+"""`parley synthesize`: a release folder from a table of one owner."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.errors import InputError
+from common.release import folder as release
+from common.release.signatures import SignerRole
+from common.release.writing import Fitted, Written, write_release
+from common.schema.tables import read_table
+from common.wording import many
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.options import (
+    AsJson,
+    Delimiter,
+    Format,
+    OutputFormat,
+    OutputRows,
+    Overwrite,
+    ReleaseFolder,
+    SchemaFile,
+    Seed,
+    SignAs,
+    SignWith,
+    delimiter_of,
+    load_schema,
+    one_of,
+    signer_of,
+)
+from parley.privbayes import PrivBayes
+from parley.privelet import Privelet
+
+app = new_app()
+
+
+class Method(StrEnum):
+    """What makes the release."""
+
+    PRIVBAYES = "privbayes"
+    PRIVELET = "privelet"
+
+
+_METHODS = {
+    Method.PRIVBAYES: "a network, for many columns",
+    Method.PRIVELET: "range counts, for few columns",
+}
+
+
+@app.command()
+def synthesize(
+    data: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
+    *,
+    schema: SchemaFile,
+    epsilon: Annotated[
+        str, typer.Option(help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.")
+    ],
+    out: ReleaseFolder,
+    method: Annotated[
+        Method,
+        one_of(_METHODS, default=Method.PRIVBAYES),
+    ] = Method.PRIVBAYES,
+    rows: OutputRows = None,
+    format: OutputFormat = Format.CSV,  # noqa: A002
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="privbayes: binary, gray, vanilla or hierarchical. [default: by schema]"),
+    ] = None,
+    score: Annotated[
+        str | None, typer.Option(help="privbayes: I, F or R. [default: F on bits, else R]")
+    ] = None,
+    beta: Annotated[str, typer.Option(help="privbayes: share of epsilon for the network.")] = "0.3",
+    theta: Annotated[str, typer.Option(help="privbayes: how useful tables must be.")] = "4",
+    max_parents: Annotated[
+        int | None, typer.Option(help="privbayes: the most parents of an attribute.")
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(help="privbayes: an edge that must be there: 'age->income'. Repeatable."),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None, typer.Option(help="privbayes: an edge that must not be. Repeatable.")
+    ] = None,
+    variant: Annotated[
+        str, typer.Option(help="privelet: basic, privelet, privelet+ or privelet*.")
+    ] = "privelet+",
+    seed: Seed = None,
+    sign_with: SignWith = None,
+    sign_as: SignAs = "owner",
+    delimiter: Delimiter = None,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Publish a synthetic table of one owner's rows under differential privacy.
+
+    The folder holds synthetic.csv (or .parquet), model.json, privacy.json, schema.toml, report.html
+    and, by method, network.svg or ranges.zip; manifest.json lists them for `parley verify`. All of
+    it may be published: it cost EPSILON in all.
+    """
+    release.check_target(out, overwrite=overwrite)
+    if rows is not None and rows < 1:
+        raise InputError(f"--rows {rows}: ask for at least one row")
+    signer = signer_of(sign_with, sign_as, SignerRole.OWNER)
+    maker: PrivBayes | Privelet
+    if method is Method.PRIVELET:
+        maker = Privelet(epsilon=epsilon, method=variant, seed=seed)
+    else:
+        maker = PrivBayes(
+            epsilon=epsilon,
+            encoding=encoding,
+            score=score,
+            beta=beta,
+            theta=theta,
+            max_parents=max_parents,
+            required=[_edge(words) for words in require or ()],
+            forbidden=[_edge(words) for words in forbid or ()],
+            seed=seed,
+        )
+    domains = load_schema(schema)
+    with console.progress("reading") as tell:
+        tell(0.0, data.name)
+        table = read_table(data, domains, delimiter=delimiter_of(delimiter))
+    # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
+    with release.new_folder(out, overwrite=overwrite) as folder:
+        with console.progress("learning") as tell:
+            fitted = maker.fit(table, domains, tell=tell)
+        with console.progress("writing") as tell:
+            written = write_release(
+                folder, fitted, rows=rows, file_format=format.value, signer=signer, tell=tell
+            )
+    _report(out, fitted, written, as_json=json)
+
+
+def _edge(words: str) -> tuple[str, str]:
+    parent, arrow, child = (part.strip() for part in words.partition("->"))
+    if not (parent and arrow and child):
+        raise InputError(f"{words!r} is not an edge; write it like 'age->income'")
+    return parent, child
+
+
+def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> None:
+    privacy = fitted.privacy
+    if not privacy["private"]:
+        console.warn("NOT PRIVATE: the random numbers came from --seed. Do not publish this.")
+    for caution in written.cautions:
+        console.warn(caution)
+    if as_json:
+        console.result_json(
+            {
+                "out": str(out),
+                "files": list(written.files),
+                "rows": written.rows,
+                "epsilon_requested": privacy["epsilon_requested"],
+                "epsilon_delivered": privacy["epsilon_delivered"],
+                "private": privacy["private"],
+            }
+        )
+        return
+    console.result(
+        f"{many(written.rows, 'synthetic row')}, epsilon {privacy['epsilon_delivered']:g}: "
+        f"{out / release.REPORT}"
+    )

@@ -1,0 +1,107 @@
+"""`parley verify`: is a release what its makers signed?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from common.release.spreadsheet import check_copy, write_safe_copy
+from common.release.verify import Verified, signer_text, verify
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.exit_codes import ExitCode
+from parley.cli.options import AllowOtherVersion, AsJson
+
+app = new_app()
+
+
+@app.command(name="verify")
+def verify_release(
+    release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
+    *,
+    signer: Annotated[
+        list[str] | None,
+        typer.Option(help="A fingerprint that must be among the signatures. Repeatable."),
+    ] = None,
+    all_parties: Annotated[
+        bool,
+        typer.Option(
+            "--all-parties", help="Every party must have countersigned, and the curator signed."
+        ),
+    ] = False,
+    unsigned: Annotated[
+        bool,
+        typer.Option(
+            "--unsigned", help="Accept a release without a signature of a known identity."
+        ),
+    ] = False,
+    allow_other_version: AllowOtherVersion = False,
+    bytes_only: Annotated[
+        bool,
+        typer.Option("--bytes-only", help="Hashes and signatures; not whether files agree."),
+    ] = False,
+    safe_for_spreadsheets: Annotated[
+        Path | None,
+        typer.Option(help="A CSV file to write: the table, with formulas as text."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Check every file of a release against its manifest, and the manifest's signatures.
+
+    Then whether the files agree: privacy statement and model are derived again from the study and
+    what was published during it, and the report is made again. Exit code 0, or 3 with the files at
+    fault, or 6 if another version of parley made the release, so that nothing can be derived.
+
+    An identity that study.toml names must have signed; of a release of one owner, its maker. A
+    signature says who vouches, not that you should trust them: compare the fingerprint with one
+    that you were told, or give it as --signer.
+    """
+    if safe_for_spreadsheets is not None:
+        check_copy(release, safe_for_spreadsheets)
+    with console.progress("verifying") as tell:
+        found = verify(
+            release,
+            signers=signer or (),
+            all_parties=all_parties,
+            unsigned=unsigned,
+            bytes_only=bytes_only,
+            tell=tell,
+        )
+    if json:
+        console.result_json(found.as_json())
+        if found.problems:
+            raise typer.Exit(ExitCode.INPUT)
+        if found.other_version is not None and not allow_other_version:
+            raise typer.Exit(ExitCode.OTHER_VERSION)
+    else:
+        found.require(allow_other_version=allow_other_version)
+        report(found)
+    if safe_for_spreadsheets is not None:
+        write_safe_copy(release, safe_for_spreadsheets)
+
+
+def report(found: Verified) -> None:
+    """What is known about a release without problems, for people."""
+    files = len(found.checked.manifest.files)
+    agree = ", and they agree with each other" if found.verified else ""
+    word = "verified" if found.verified or found.agreement is None else "NOT VERIFIED:"
+    console.result(f"{word} {found.where}: {files} files are what the manifest says{agree}")
+    for signature in found.signatures:
+        console.result(signer_text(signature))
+    if not found.signatures:
+        console.warn("it is not signed: files and manifest could have been changed alike")
+    for words in [*found.remarks, *(f"not checked: {each}" for each in found.not_checked)]:
+        console.warn(words)
+    if found.verified and found.agreement is not None:
+        _report_epsilon(found.agreement.privacy, derived=found.derived)
+
+
+def _report_epsilon(privacy: Mapping[str, Any], *, derived: bool) -> None:
+    if privacy.get("private") is False:
+        console.warn("NOT PRIVATE: the release says so itself; do not publish it")
+        return
+    source = "as it follows from the study" if derived else "as its maker states"
+    console.result(f"epsilon {privacy['epsilon_delivered']:g} for one row of one owner, {source}")

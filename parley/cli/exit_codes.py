@@ -1,0 +1,53 @@
+"""How `parley` ends: one table, for the command, its help, the reference and the tests."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from common.errors import (
+    LocalError,
+    OtherVersionError,
+    ParleyError,
+    PolicyError,
+    RemoteProtocolError,
+)
+from parley.cli import interrupts
+
+
+class ExitCode(IntEnum):
+    """What a script may rely on; `MEANINGS` says it in words."""
+
+    DONE = 0
+    DEFECT = 1
+    USAGE = 2
+    INPUT = 3
+    REFUSED = 4
+    PEER = 5
+    OTHER_VERSION = 6
+    INTERRUPTED = interrupts.EXIT_CODE
+    NOBODY_READS = 141
+
+
+MEANINGS: dict[ExitCode, str] = {
+    ExitCode.DONE: "done",
+    ExitCode.DEFECT: "a defect of parley, with a stack trace: please report it",
+    ExitCode.USAGE: "the command line was not understood",
+    ExitCode.INPUT: "the input cannot be used, or `doctor` found something wrong",
+    ExitCode.REFUSED: "refused by a budget or a policy",
+    ExitCode.PEER: "a peer cannot be reached, or broke the protocol",
+    ExitCode.OTHER_VERSION: "another version of parley made the release; it is not verified",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM); nothing is left half-written",
+    ExitCode.NOBODY_READS: "whatever read the output stopped reading, as `| head` does",
+}
+
+_FAMILIES: tuple[tuple[type[ParleyError], ExitCode], ...] = (
+    (PolicyError, ExitCode.REFUSED),
+    (RemoteProtocolError, ExitCode.PEER),
+    (OtherVersionError, ExitCode.OTHER_VERSION),
+    (LocalError, ExitCode.INPUT),
+)
+
+
+def exit_code_of(error: ParleyError) -> ExitCode:
+    """The code of the error's family; an error of no family is a defect."""
+    return next((code for family, code in _FAMILIES if isinstance(error, family)), ExitCode.DEFECT)

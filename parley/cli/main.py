@@ -1,0 +1,216 @@
+"""The `parley` command: thin subcommands, documented exit codes, no stack trace for a mistake.
+
+A subcommand is one line of `COMMANDS`, its name under a heading of `HEADINGS`, and one module with
+an `app`. Only the module of the command that was asked for is imported, so `parley --help` is
+quick. docs/reference/cli.md is made from here by `make docs`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from common.errors import ParleyError
+from parley.cli import console, interrupts
+from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
+
+COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one line of help)
+    "schema": ("parley.cli.commands.schema", "Propose a schema from a table, or check one."),
+    "synthesize": (
+        "parley.cli.commands.synthesize",
+        "Publish a synthetic table of one owner's rows.",
+    ),
+    "query": ("parley.cli.commands.query", "Ask a release how many rows satisfy a condition."),
+    "plan": ("parley.cli.commands.plan", "What a study would measure, cost and take, forecast."),
+    "simulate": ("parley.cli.commands.simulate", "A study of several owners on one machine."),
+    "evaluate": ("parley.cli.commands.evaluate", "Compare a synthetic table with the real one."),
+    "verify": ("parley.cli.commands.verify", "Is a release what its makers signed?"),
+    "bundle": ("parley.cli.commands.bundle", "A release folder in one .zip."),
+    "curator": ("parley.cli.commands.curator", "Run a consortium's coordinator; offer studies."),
+    "party": ("parley.cli.commands.party", "Run an owner's node; review and approve studies."),
+    "keys": ("parley.cli.commands.keys", "Keys and certificates of a consortium."),
+    "doctor": ("parley.cli.commands.doctor", "Is a service ready for a study?"),
+    "config": (
+        "parley.cli.commands.config",
+        "The settings of a service, and where each came from.",
+    ),
+    "demo": ("parley.cli.commands.demo", "A whole consortium on this machine, on made-up people."),
+}
+
+# In the order in which a newcomer meets them. A command that is under none comes last.
+HEADINGS: dict[str, tuple[str, ...]] = {
+    "To see it work": ("demo",),
+    "One owner": ("schema", "synthesize", "query", "evaluate"),
+    "Several owners, on one machine": ("plan", "simulate"),
+    "Several owners, each on their own": ("keys", "curator", "party", "doctor", "config"),
+    "A release that was handed on": ("verify", "bundle"),
+}
+_OTHERS = "Other commands"
+
+EXAMPLES = (
+    "parley demo",
+    "parley schema infer people.csv --out schema.toml",
+    "parley synthesize people.csv --schema schema.toml --epsilon 1 --out release",
+    "parley simulate north.csv east.csv --schema schema.toml --epsilon 1 --out study",
+    "parley query release 'age in 20..39 and sex = Female'",
+    "parley verify release.zip",
+    "parley party review study.toml --config party.toml",
+)
+
+
+def _epilog() -> str:
+    """Lines as they are: the mark in front keeps them from being joined into a paragraph."""
+    examples = ["Examples:", *(f"  {line}" for line in EXAMPLES)]
+    codes = ["Exit codes:", *(f"  {code:<4} {words}" for code, words in MEANINGS.items())]
+    return "\n\n".join("\b\n" + "\n".join(lines) for lines in (examples, codes))
+
+
+class LazyGroup(TyperGroup):
+    """The commands of `COMMANDS`: listed from the table, imported when run."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401  (typer's own settings)
+        super().__init__(**settings)
+        for name, (_, line) in COMMANDS.items():
+            self.add_command(TyperCommand(name=name, short_help=line))
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401  (typer has no public Context)
+        """Heading by heading."""
+        return [name for names in by_heading().values() for name in names]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """A section for every heading."""
+        for heading, names in by_heading().items():
+            with formatter.section(heading):
+                widest = max(map(len, COMMANDS))
+                formatter.write_dl([(name.ljust(widest), COMMANDS[name][1]) for name in names])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401
+        """The command itself in place of its line of help; from here on it may have to clean up."""
+        name, _, rest = super().resolve_command(ctx, args)
+        command = None if name is None else load_command(name)
+        interrupts.let_clean_up()
+        return name, command, rest
+
+
+def by_heading() -> dict[str, list[str]]:
+    """The commands there are, under their headings."""
+    found = {
+        heading: [name for name in names if name in COMMANDS] for heading, names in HEADINGS.items()
+    }
+    placed = {name for names in found.values() for name in names}
+    found[_OTHERS] = [name for name in COMMANDS if name not in placed]
+    return {heading: names for heading, names in found.items() if names}
+
+
+def load_command(name: str) -> Any:  # noqa: ANN401  (typer's command class is not public)
+    """The command (or group of commands) behind one line of the table."""
+    module, line = COMMANDS[name]
+    command = get_command(import_module(module).app)
+    command.name = name
+    command.short_help = line
+    return command
+
+
+app = typer.Typer(
+    name="parley",
+    cls=LazyGroup,
+    epilog=_epilog(),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  (the shape typer calls)
+    if wanted:
+        from importlib import metadata  # slow to load
+
+        try:
+            version = metadata.version("parley")
+        except metadata.PackageNotFoundError:
+            version = "(run from a checkout that is not installed)"
+        console.result(f"parley {version}")
+        raise typer.Exit
+
+
+@app.callback()
+def parley(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
+    ] = False,
+) -> None:
+    """K data owners publish ONE synthetic table under differential privacy, without showing rows.
+
+    Results go to standard output, everything else to standard error; with --json the result is for
+    scripts. A release is a folder; it is written whole or not at all. `parley COMMAND --help`
+    explains a command.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    command = get_command(app)
+    try:
+        # In this mode typer prints usage errors itself and says by SystemExit how it went.
+        command.main(args=None if arguments is None else list(arguments), prog_name="parley")
+    except SystemExit as leaving:
+        code = _code(leaving)
+        if code == ExitCode.INTERRUPTED:
+            console.fail(interrupts.WORDS)
+        return code
+    except ParleyError as error:
+        console.fail(str(error))
+        return exit_code_of(error)
+    except MemoryError:
+        console.fail("not enough memory: use fewer rows or attributes, or a smaller epsilon")
+        return ExitCode.INPUT
+    return ExitCode.DONE
+
+
+def _code(leaving: SystemExit) -> int:
+    """What typer left with; it has one number for three things that a script may want apart."""
+    if isinstance(leaving.__context__, typer.Abort):  # Ctrl-C or the end of input at a question
+        return ExitCode.INTERRUPTED
+    if isinstance(leaving.__context__, BrokenPipeError):
+        return ExitCode.NOBODY_READS
+    return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+
+
+def run() -> None:
+    """Run the command of this process's arguments, and end the process with its exit code."""
+    # gRPC has a log of its own, which would stand between the JSON lines of ours; errors reach us.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    try:
+        code = main()
+        interrupts.leave_at_once()
+    except KeyboardInterrupt:  # while it said how it went
+        interrupts.leave_at_once()
+        console.fail(interrupts.WORDS)
+        code = ExitCode.INTERRUPTED
+    sys.exit(_delivered(code))
+
+
+def _delivered(code: int) -> int:
+    """The exit code, once the result has reached its reader or is known not to."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = ExitCode.NOBODY_READS
+    except OSError as error:
+        console.fail(f"cannot write the result: {error.strerror}")
+        code = ExitCode.INPUT
+    else:
+        return code
+    # What is left in the buffer would be tried again, and complained about, as Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code

@@ -1,0 +1,1 @@
+"""What a study would give and cost, before it is spent."""

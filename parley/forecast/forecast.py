@@ -1,0 +1,263 @@
+"""What a study would measure, how well, and what it would take: before anything is spent.
+
+The study is run as it is, with its parties, steps and noise, but on stand-in rows and in the clear
+(`parley.forecast.trial`). What comes out says nothing about the owners' rows, and costs them nothing. It is
+as good a forecast as the stand-in is like them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from common.errors import InputError
+from common.schema import Codes
+from common.study.document import Study
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from parley.cli.console import Reporter, silent
+from parley.forecast.expected_noise import expected_noise
+from parley.forecast.expected_traffic import expected_traffic
+from parley.forecast.trial import Distances, Trial
+from parley.forecast.unit_costs import UnitCosts
+from parley.simulation.in_process import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseForecast:
+    """Steps of one phase that are alike.
+
+    Attributes:
+        phase: what they belong to.
+        steps: how many.
+        tables: of counts, in all of them.
+        cells: of those tables.
+        largest: cells of the largest table; None where tables are not asked for one by one.
+        widest: attributes of the widest one.
+        choices: mechanisms that parties run on their own rows.
+        sensitivity: of one step's whole vector, L1; None of a choice.
+        scale: of the noise; None of a choice.
+        epsilon: what all of them cost whom they cost most.
+        noise: expected absolute noise of a cell; None of a choice.
+    """
+
+    phase: str
+    steps: int
+    tables: int
+    cells: int
+    largest: int | None
+    widest: int | None
+    choices: int
+    sensitivity: Fraction | None
+    scale: Fraction | None
+    epsilon: Fraction
+    noise: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyForecast:
+    """What a party will send, receive and compute."""
+
+    sent: int
+    received: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpsilonForecast:
+    """One line of the table to choose from.
+
+    Attributes:
+        epsilon: that the study would be run with.
+        cost: what it would cost the party that pays most; more in the paper's profile.
+        phases: what would be measured.
+        distances: average total variation distance by order of the marginals.
+        floor: the same, of noisy one-way marginals alone.
+        parties: bytes and computing of each.
+        seconds: from the first step to the last, networks not counted.
+    """
+
+    epsilon: Fraction
+    cost: Fraction
+    phases: tuple[PhaseForecast, ...]
+    distances: Distances
+    floor: Distances
+    parties: Mapping[str, PartyForecast]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """A study on stand-in rows.
+
+    Attributes:
+        study: as proposed.
+        stand_in_rows: how many rows stood in for the owners'.
+        runs: how many runs a distance is the average of.
+        lines: by epsilon, in the order asked for.
+        without_noise: distances of the method at an epsilon that adds none.
+        floor_without_noise: distances of independent columns without noise.
+    """
+
+    study: Study
+    stand_in_rows: int
+    runs: int
+    lines: tuple[EpsilonForecast, ...]
+    without_noise: Distances
+    floor_without_noise: Distances
+
+
+def forecast(
+    study: Study,
+    stand_in: Codes,
+    epsilons: Sequence[Fraction],
+    *,
+    costs: UnitCosts,
+    runs: int,
+    seed: int,
+    tell: Reporter = silent,
+) -> Forecast:
+    """Try a study at several epsilons.
+
+    Args:
+        study: as proposed; of its parties only names and row counts are used.
+        stand_in: rows that nobody has to protect; as many as the study has, or fewer.
+        epsilons: to be tried.
+        costs: of the units that travel.
+        runs: for each epsilon.
+        seed: of the noise.
+        tell: told how far the work is.
+    """
+    if runs < 1:
+        raise InputError(f"--runs {runs}: at least 1")
+    trial = Trial(study, stand_in, seed)
+    lines = []
+    for number, epsilon in enumerate(epsilons):
+        tell(number / (len(epsilons) + 1), f"epsilon {float(epsilon):g}")
+        lines.append(_line(trial, epsilon, runs, costs))
+    tell(len(epsilons) / (len(epsilons) + 1), "without noise")
+    return Forecast(
+        study=study,
+        stand_in_rows=stand_in.rows,
+        runs=runs,
+        lines=tuple(lines),
+        without_noise=trial.without_noise(study.method),
+        floor_without_noise=trial.without_noise("floor"),
+    )
+
+
+def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> EpsilonForecast:
+    study = replace(trial.study, epsilon=epsilon, signature=None)  # nobody signed this one
+    made = [trial.run(study.method, epsilon, number) for number in range(runs)]
+    floors = [trial.run("floor", epsilon, number) for number in range(runs)]
+    steps = [_unscaled(step, trial.scaled(epsilon)) for step in made[0].steps]
+    spent = _spent(made[0].steps, trial.scaled(epsilon))
+    counting_s = min(_seconds(run) for run in made) * max(1.0, float(trial.ratio))
+    traffic = expected_traffic(study, steps, made[0].results, costs)
+    parties = {
+        member.name: PartyForecast(
+            sent=traffic.sent[member.name],
+            received=traffic.received[member.name],
+            seconds=costs.setup_s
+            + counting_s / (1 + len(study.members))  # every role derives the steps by itself
+            + costs.party_unit_s * traffic.units[member.name],
+        )
+        for member in study.members
+    }
+    busiest = max(traffic.units.values(), default=0)
+    return EpsilonForecast(
+        epsilon=epsilon,
+        cost=max(spent.values(), default=Fraction(0)),
+        phases=_phases(study, steps, trial.scaled(epsilon)),
+        distances=trial.distances(made),
+        floor=trial.distances(floors),
+        parties=parties,
+        seconds=max(party.seconds for party in parties.values()) + costs.curator_unit_s * busiest,
+    )
+
+
+def _unscaled(step: Step, scaled: Fraction) -> Step:
+    """A step of a trial with the noise that the owners' rows would get."""
+    return replace(step, scale=step.scale * scaled) if isinstance(step, SumStep) else step
+
+
+def _spent(steps: Sequence[Step], scaled: Fraction) -> dict[str, Fraction]:
+    spent: dict[str, Fraction] = {}
+    for step in steps:
+        for party, cost in step.costs.items():
+            spent[party] = spent.get(party, Fraction(0)) + cost / scaled
+    return spent
+
+
+def _seconds(run: Run) -> float:
+    return sum(traffic.seconds for traffic in run.traffic.values())
+
+
+def _phases(study: Study, steps: Sequence[Step], scaled: Fraction) -> tuple[PhaseForecast, ...]:
+    """Steps put together that belong to one phase and carry the same noise."""
+    alike: dict[tuple[str, Fraction | None], list[Step]] = {}
+    for step in steps:
+        alike.setdefault((step.phase, _scale(step, scaled)), []).append(step)
+    return tuple(_phase(study, group, scale, scaled) for (_, scale), group in alike.items())
+
+
+def _phase(
+    study: Study, steps: Sequence[Step], scale: Fraction | None, scaled: Fraction
+) -> PhaseForecast:
+    sizes = [_cells(step) for step in steps]
+    shapes = [shape for step in steps for shape in _shapes(step)]
+    first = steps[0]
+    # Sums were given the owners' noise already; costs of the other steps are still the trial's.
+    spent = [_spent([step], Fraction(1) if isinstance(step, SumStep) else scaled) for step in steps]
+    parties = {party for costs in spent for party in costs}
+    return PhaseForecast(
+        phase=first.phase,
+        steps=len(steps),
+        tables=sum(tables for tables, _ in sizes),
+        cells=sum(cells for _, cells in sizes),
+        largest=max((cells for cells, _ in shapes), default=None),
+        widest=max((width for _, width in shapes), default=None),
+        choices=sum(isinstance(step, ChoiceStep) for step in steps),
+        sensitivity=first.sensitivity if isinstance(first, SumStep) else _replaced(first),
+        scale=scale,
+        epsilon=max(
+            sum((costs.get(party, Fraction(0)) for costs in spent), Fraction(0))
+            for party in parties
+        ),
+        noise=None if scale is None else expected_noise(scale, _shares(study, first)),
+    )
+
+
+def _scale(step: Step, scaled: Fraction) -> Fraction | None:
+    if isinstance(step, SumStep):
+        return step.scale
+    return step.release.noise_scale * scaled if isinstance(step, ReplaceStep) else None
+
+
+def _shares(study: Study, step: Step) -> Fraction:
+    return study.noise_shares(len(step.parties)) if isinstance(step, SumStep) else Fraction(1)
+
+
+def _replaced(step: Step) -> Fraction | None:
+    """Two for every marginal of a release of noise replacement."""
+    return Fraction(2 * len(step.group.marginals)) if isinstance(step, ReplaceStep) else None
+
+
+def _cells(step: Step) -> tuple[int, int]:
+    """Tables and cells that a step asks for."""
+    if isinstance(step, SumStep):
+        return step.request.count, step.request.cells
+    if isinstance(step, ReplaceStep):
+        return len(step.group.marginals), step.group.cells
+    return 0, 0
+
+
+def _shapes(step: Step) -> list[tuple[int, int]]:
+    """Cells and attributes of every table, where tables are asked for one by one."""
+    if isinstance(step, SumStep) and isinstance(step.request, TableRequest):
+        request = step.request
+    elif isinstance(step, ReplaceStep):
+        request = TableRequest(tuple(step.group.marginals), step.sizes)
+    else:
+        return []
+    return list(zip(request.shape_cells, map(len, request.sets), strict=True))

@@ -1,0 +1,176 @@
+"""A forecast for people and for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from common.crypto.sums.plan import Aggregation
+from common.privacy.budget import shown
+from common.wording import many
+from parley.forecast.forecast import EpsilonForecast, Forecast, PhaseForecast
+from parley.forecast.trial import Distances
+
+_SECOND_UNITS = ((3600.0, "h"), (60.0, "min"))
+_BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
+    """What `parley plan` prints."""
+    study = found.study
+    yield (
+        f"Study {study.name!r}: {study.method}, "
+        f"{many(len(study.members), 'party')}, {many(study.rows, 'row')}, "
+        f"{many(len(study.schema.names), 'attribute')}, aggregation {study.aggregation.value}"
+    )
+    yield f"A forecast on {found.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
+    if found.stand_in_rows < study.rows:
+        yield "Fewer than the study has; their noise is as much smaller."
+    own = next(line for line in found.lines if line.epsilon == study.epsilon)
+    yield ""
+    yield f"What it measures at its own epsilon, {shown(own.epsilon):g}"
+    yield from _table(
+        ["phase", "steps", "tables", "cells", "size of a table", "sensitivity", "noise scale",
+         "noise per cell", "of the rows", "epsilon"],
+        [_phase_words(phase, study.rows) for phase in own.phases],
+    )  # fmt: skip
+    yield ""
+    yield (
+        f"Expected average distance of marginals (0 is perfect, 1 is disjoint; "
+        f"{many(found.runs, 'run')})"
+    )
+    yield from _table(
+        ["epsilon", "costs", *_headings(own.distances), *_headings(own.floor, "floor ")],
+        [
+            *(
+                [f"{shown(line.epsilon):g}", f"{shown(line.cost):g}",
+                 *_distance_words(line.distances), *_distance_words(line.floor)]
+                for line in found.lines
+            ),
+            ["no noise", "", *_distance_words(found.without_noise),
+             *_distance_words(found.floor_without_noise)],
+        ],
+    )  # fmt: skip
+    yield "floor: every column by itself, all of the epsilon spent on histograms."
+    yield ""
+    yield "What it takes of each party"
+    yield from _table(
+        ["party", "sends", "receives", "computes"],
+        [
+            [name, _bytes(party.sent), _bytes(party.received), _seconds(party.seconds)]
+            for name, party in own.parties.items()
+        ],
+    )
+    yield (
+        f"{_seconds(own.seconds)} from the first step to the last if all compute at once, without "
+        "the network. Times were measured on this machine, just now."
+    )
+    if study.aggregation is Aggregation.CLEAR:
+        yield "Aggregation clear is NOT PRIVATE: for experiments only."
+
+
+def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
+    """Plain values; exact fractions as texts beside numbers."""
+    return {
+        "study": found.study.digest.hex(),
+        "rows": found.study.rows,
+        "stand_in": stand_in,
+        "stand_in_rows": found.stand_in_rows,
+        "forecast_is_of": "the stand-in, not the owners' rows",
+        "runs": found.runs,
+        "times_are": "measured on this machine by a small secure sum and the run on the stand-in",
+        "epsilons": [_line_json(line, found.study.rows) for line in found.lines],
+        "without_noise": _distance_json(found.without_noise),
+        "floor_without_noise": _distance_json(found.floor_without_noise),
+    }
+
+
+def _line_json(line: EpsilonForecast, rows: int) -> dict[str, object]:
+    return {
+        "epsilon": shown(line.epsilon),
+        "epsilon_exact": str(line.epsilon),
+        "cost": shown(line.cost),
+        **_distance_json(line.distances),
+        **{f"floor_{key}": value for key, value in _distance_json(line.floor).items()},
+        "seconds": line.seconds,
+        "phases": [_phase_json(phase, rows) for phase in line.phases],
+        "parties": {
+            name: {
+                "bytes_sent": party.sent,
+                "bytes_received": party.received,
+                "seconds": party.seconds,
+            }
+            for name, party in line.parties.items()
+        },
+    }
+
+
+def _phase_json(phase: PhaseForecast, rows: int) -> dict[str, object]:
+    return {
+        "phase": phase.phase,
+        "steps": phase.steps,
+        "tables": phase.tables,
+        "cells": phase.cells,
+        "largest_table_cells": phase.largest,
+        "largest_table_attributes": phase.widest,
+        "choices": phase.choices,
+        "sensitivity": None if phase.sensitivity is None else str(phase.sensitivity),
+        "noise_scale": None if phase.scale is None else str(phase.scale),
+        "noise_per_cell": phase.noise,
+        "noise_per_cell_of_rows": None if phase.noise is None else phase.noise / rows,
+        "epsilon": str(phase.epsilon),
+    }
+
+
+def _distance_json(distances: Distances) -> dict[str, float]:
+    return {f"tvd_{order}": distance for order, distance in distances.items()}
+
+
+def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
+    size = ""
+    if phase.largest is not None:
+        size = f"up to {many(phase.largest, 'cell')}, {phase.widest} wide"
+    elif phase.tables:
+        each = round(phase.cells / phase.tables)
+        size = "one count" if each == 1 else f"about {each:,} cells"
+    noise = ["", "", "", ""]
+    if phase.sensitivity is not None and phase.scale is not None and phase.noise is not None:
+        noise = [
+            f"{float(phase.sensitivity):g}", f"{float(phase.scale):,.4g}", f"{phase.noise:,.3g}",
+            f"{phase.noise / rows:.2%}",
+        ]  # fmt: skip
+    tables = f"{phase.tables:,}" if phase.tables else many(phase.choices, "choice")
+    return [
+        phase.phase, str(phase.steps), tables, f"{phase.cells:,}", size, *noise,
+        f"{shown(phase.epsilon):.4g}",
+    ]  # fmt: skip
+
+
+def _headings(distances: Distances, before: str = "") -> list[str]:
+    return [f"{before}{order}-way" for order in distances]
+
+
+def _distance_words(distances: Distances) -> list[str]:
+    return [f"{distance:.4f}" for distance in distances.values()]
+
+
+def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns in line: the first to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
+    for line in (headings, *lines):
+        first, *rest = line
+        cells = [first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])]
+        yield "  " + "  ".join(cells).rstrip()
+
+
+def _bytes(count: int) -> str:
+    for size, unit in _BYTE_UNITS:
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count} B"
+
+
+def _seconds(seconds: float) -> str:
+    for size, unit in _SECOND_UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

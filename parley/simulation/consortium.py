@@ -1,0 +1,275 @@
+"""A whole consortium on one machine: a curator and its parties as processes of their own.
+
+Keys, certificates, settings files and rows are written below one folder, every process is started
+with the command a deployment uses, and they meet on loopback over mTLS:
+
+    with Consortium(folder, tables, schema, options) as consortium:
+        release = consortium.run(timeout_s=600, tell=tell)
+
+Processes are ended by their own process ids when the block ends, however it ends. Each also has the
+reading end of a pipe from this one as its standard input, and stops when that ends: so nobody is
+left behind even where this process is killed and no block ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow.parquet
+
+from common.crypto.identities.files import load_identity
+from common.errors import LocalError
+from common.methods.registry import plan_of
+from common.release.single_owner import Table, as_arrow
+from common.schema import Schema
+from common.service.traffic import transcript_of
+from common.study.document import Member, Study
+from common.wire.pki.credentials import read
+from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from curator.app import CuratorSettings, open_store, propose
+from curator.configuration import curator_settings
+from curator.operations import phases_of
+from curator.store.records import Record, StudyState
+from parley.cli.console import Reporter, silent
+from parley.simulation.study_options import StudyOptions
+from party.configuration import party_settings
+from party.countersigning import countersign
+
+HOST = "127.0.0.1"
+_CURATOR = "curator"
+_LOOK_EVERY_S = 0.1
+_STARTS_S = 120.0
+_ENDS_S = 60.0
+_TAIL_LINES = 12
+_OURS = ("PARLEY_", "HTTPS_PROXY", "https_proxy")  # of the user's own services, not of these
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A process and where it logs."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+class Consortium:
+    """Everybody's files, and the processes that run on them.
+
+    Args:
+        folder: exists and is empty; everything is written here.
+        tables: the owners' rows by their names.
+        schema: the public domains.
+        options: of the study.
+        file_format: of the synthetic rows.
+
+    Raises:
+        InputError: the study contradicts itself, or a table is not of the schema.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        tables: Mapping[str, Table],
+        schema: Schema,
+        options: StudyOptions,
+        *,
+        file_format: str = "csv",
+    ) -> None:
+        self._folder = folder.absolute()
+        self._file_format = file_format
+        self._children: dict[str, _Child] = {}
+        ring = init_curator(
+            self._folder / _CURATOR / "keys", _CURATOR, (HOST,), now=_now(), external=False
+        )
+        self._curator = self._add_curator()
+        self._parties: dict[str, Path] = {}
+        members = [self._add_party(name, table, ring) for name, table in tables.items()]
+        signer = load_identity(ring.identity)
+        self.study = options.study(schema, members).signed_by(signer)
+        plan_of(self.study)  # refuses a study that could never be run
+        for home in self._parties.values():
+            (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
+        propose(self._curator, self.study, clock=_now)
+
+    def _add_curator(self) -> CuratorSettings:
+        file = self._folder / _CURATOR / "curator.toml"
+        file.write_text(
+            f'folder = "state"\nkeys = "keys"\nreleases = "releases"\nlisten = "{HOST}:0"\n',
+            encoding="utf-8",
+        )
+        return curator_settings(file, {}).values
+
+    def _add_party(self, name: str, table: Table, ring: Keyring) -> Member:
+        home = self._parties[name] = self._folder / f"party-{len(self._parties) + 1}"
+        own = init_party(home / "keys", name)
+        _, path = ring.approve(own.read_request(), days=CERTIFICATE_DAYS, now=_now())
+        own.trust(read(ring.files.authority), where=ring.files.authority)
+        own.accept(read(path), where=path, now=_now())
+        rows = as_arrow(table)
+        pyarrow.parquet.write_table(rows, home / "rows.parquet")
+        (home / "party.toml").write_text(
+            'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\n'
+            "first_wait_s = 0.1\nlongest_wait_s = 1.0\nlook_again_s = 0.2\nattempts = 100\n"
+            '[source]\nkind = "parquet"\npath = "rows.parquet"\n',
+            encoding="utf-8",
+        )
+        return Member(name=name, rows=rows.num_rows, identity=load_identity(own.identity).public)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for child in self._children.values():
+            with suppress(ProcessLookupError):
+                child.process.terminate()
+        for child in self._children.values():
+            try:
+                child.process.wait(_ENDS_S)
+            except subprocess.TimeoutExpired:
+                child.process.kill()
+                child.process.wait()
+            if child.process.stdin is not None:
+                child.process.stdin.close()
+
+    def run(self, *, timeout_s: float, tell: Reporter = silent) -> Path:
+        """Run the study to its end; where its release is, signed by everybody.
+
+        Raises:
+            LocalError: a process ended, the study was refused or failed, or it takes too long; with
+                the last lines of that process's log.
+        """
+        deadline = time.monotonic() + timeout_s
+        tell(0.0, "starting the curator")
+        port = self._start_curator(min(deadline, time.monotonic() + _STARTS_S))
+        tell(0.0, "starting the parties")
+        flags = {"curator": f"{HOST}:{port}"}
+        for name, home in self._parties.items():
+            words = ["party", "join", "--once", "--curator", flags["curator"]]
+            self._start(name, home, [*words, "--config", str(home / "party.toml")])
+        place = self._watch(deadline, tell)
+        for name, home in self._parties.items():
+            self._wait_for_end(name)
+            tell(0.99, f"{name} countersigns the release")
+            countersign(place, party_settings(home / "party.toml", {}, flags).values)
+        return place
+
+    def transcript(self) -> dict[str, object]:
+        """Bytes, rounds and seconds by phase and party, as the curator counted them."""
+        return transcript_of(self.study, phases_of(self._curator, self.study.digest))
+
+    def _start_curator(self, deadline: float) -> int:
+        home = self._folder / _CURATOR
+        file = home / "port"
+        words = ["curator", "serve", "--config", str(home / "curator.toml")]
+        words += ["--port-file", str(file), "--format", self._file_format]
+        self._start(_CURATOR, home, words)
+        while not file.exists():
+            self._check_alive()
+            if time.monotonic() > deadline:
+                raise self._failure(_CURATOR, "the curator did not start in time")
+            time.sleep(_LOOK_EVERY_S)
+        return int(file.read_text(encoding="ascii"))
+
+    def _start(self, name: str, home: Path, words: list[str]) -> None:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
+        # The same code as ours, wherever that was imported from, and nothing of the user's folder.
+        root = str(Path(__file__).resolve().parents[1])
+        earlier = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([root, *([earlier] if earlier else [])])
+        log = home / "log.jsonl"
+        with log.open("ab") as stream:
+            process = subprocess.Popen(  # noqa: S603  (our own command, no shell)
+                [sys.executable, "-P", "-m", "parley", *words, "--stop-with-stdin"],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=stream,
+                stderr=stream,
+            )
+        self._children[name] = _Child(process, log)
+
+    def _watch(self, deadline: float, tell: Reporter) -> Path:
+        """Until the study is over; where its release is."""
+        database, store = open_store(self._curator)
+        try:
+            while True:
+                ended = {
+                    n for n, child in self._children.items() if child.process.poll() is not None
+                }
+                record = store.record(self.study.digest)
+                if record.state is StudyState.DONE:
+                    return Path(record.place)
+                if record.state.over or record.cause:
+                    raise self._failure(self._culprit(), f"{record.state.value}: {record.cause}")
+                if ended:
+                    name = sorted(ended)[0]
+                    raise self._failure(name, f"{name!r} stopped before the study was over")
+                if time.monotonic() > deadline:
+                    raise self._failure(_CURATOR, f"the study takes too long: {_doing(record)}")
+                tell(record.step / (record.step + 3), _doing(record))
+                time.sleep(_LOOK_EVERY_S)
+        finally:
+            database.close()
+
+    def _check_alive(self) -> None:
+        for name, child in self._children.items():
+            if child.process.poll() is not None:
+                raise self._failure(name, f"{name!r} stopped")
+
+    def _culprit(self) -> str:
+        """Who to ask why: a party that gave up, or else the curator."""
+        for name in self._parties:
+            with suppress(subprocess.TimeoutExpired):
+                if self._children[name].process.wait(1.0) != 0:
+                    return name
+        return _CURATOR
+
+    def _wait_for_end(self, name: str) -> None:
+        try:
+            code = self._children[name].process.wait(_ENDS_S)
+        except subprocess.TimeoutExpired:
+            raise self._failure(name, f"{name!r} does not stop after the study") from None
+        if code != 0:
+            raise self._failure(name, f"{name!r} ended with exit code {code}")
+
+    def _failure(self, name: str, what: str) -> LocalError:
+        lines = self._children[name].log.read_text(encoding="utf-8", errors="replace").splitlines()
+        tail = "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])
+        return LocalError(f"{what}\nthe end of the log of {name!r}:\n{tail}")
+
+
+def _doing(record: Record) -> str:
+    return f"{record.phase or record.state.value}: step {record.step}"
+
+
+def _policy(study: Study) -> str:
+    """Whoever starts a simulation has approved its study, for everybody in it."""
+    # The paper's profile costs a party its epsilon again in every later party's release.
+    most = study.epsilon * (1 + len(study.members) if study.profile == "paper" else 1)
+    return (
+        f'[budget]\nepsilon_per_study = "{most}"\nepsilon_in_total = "{most}"\n'
+        f"[study]\nmin_parties = 1\nmin_colluders = 0\nmin_key_bits = {study.key_bits}\n"
+        f"methods = {json.dumps([study.method])}\nprofiles = {json.dumps([study.profile])}\n"
+        f"aggregations = {json.dumps([study.aggregation.value])}\n"
+        f"signers = {json.dumps([study.signer])}\n"
+        "[approval]\nautomatic = true\n"
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,198 @@
+"""A whole study in one process: K parties and the curator, on the real roles and cryptography.
+
+`run_study` is the shortest complete description of a study: the curator's role and every party's
+role, with a queue in each direction where a deployment has a network.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.identities.identity import Identity
+from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.crypto.paillier.keys import Blinder, PublicKey, generate_key_pair
+from common.errors import RemoteProtocolError
+from common.marginals import count
+from common.privacy.randomness import RandomSource
+from common.schema.codes import Codes
+from common.service.traffic import SETTING_UP, PhaseTraffic
+from common.study.document import Study
+from common.study.messages import ToCurator, ToParty, message_bytes
+from common.study.steps import Model, Plan, Step
+from common.study.sums import needs_key
+from curator.effects import Effect as CuratorEffect
+from curator.effects import Fail
+from curator.effects import Send as SendToParty
+from curator.role import CuratorRole
+from parley.cli.console import Reporter, silent
+from party.effects import ChargeBudget
+from party.role import PartyRole
+
+
+@dataclass(frozen=True, slots=True)
+class RowsInMemory:
+    """A party's rows as a step may see them."""
+
+    table: Codes
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.table.rows
+
+    def count(self, sets: Sequence[tuple[int, ...]]) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set."""
+        return count(self.table, sets)
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return self.table
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished study: what was learnt, every step with its result, every charge, what it took."""
+
+    model: Model
+    steps: tuple[Step, ...]
+    results: tuple[bytes, ...]
+    charges: Mapping[str, tuple[ChargeBudget, ...]]
+    traffic: Mapping[str, PhaseTraffic]
+
+
+def run_study(
+    study: Study,
+    make_plan: Callable[[Study], Plan],
+    tables: Mapping[str, Codes],
+    identities: Mapping[str, Identity],
+    *,
+    source: RandomSource,
+    report: Reporter = silent,
+) -> Run:
+    """Run every role in this process until the curator can make the release.
+
+    Args:
+        study: what everybody approved.
+        make_plan: makes a copy of the study's plan; each role has its own.
+        tables: for each party its rows.
+        identities: for each party its keys, as pinned in the study.
+        source: everybody's randomness; in a deployment each has its own.
+        report: told about progress.
+
+    Raises:
+        RemoteProtocolError: the study failed; the message says why.
+    """
+    curator = _curator(study, make_plan, source)
+    parties = _parties(study, make_plan, tables, identities, source)
+    return run_roles(curator, parties, report=report)
+
+
+def run_roles(
+    curator: CuratorRole, parties: Mapping[str, PartyRole], *, report: Reporter = silent
+) -> Run:
+    """Carry messages between these roles until the curator can make the release.
+
+    Raises:
+        RemoteProtocolError: the study failed; the message says why.
+    """
+    log = _Log(report)
+    charges: dict[str, list[ChargeBudget]] = {name: [] for name in parties}
+    to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
+    to_curator: deque[tuple[str, ToCurator]] = deque()
+    while to_parties or to_curator:
+        phase = log.enter(curator.current_step)
+        if to_parties:
+            name, request = to_parties.popleft()
+            phase.received[name] += message_bytes(request)
+            for effect in parties[name].receive(request):
+                if isinstance(effect, ChargeBudget):
+                    charges[name].append(effect)
+                else:
+                    to_curator.append((name, effect.message))
+        else:
+            name, answer = to_curator.popleft()
+            phase.sent[name] += message_bytes(answer)
+            to_parties.extend(_sent(curator.receive(name, answer)))
+    log.enter(None)
+    spent = {name: tuple(made) for name, made in charges.items()}
+    return Run(curator.model(), tuple(log.steps), curator.results, spent, log.traffic)
+
+
+def _curator(study: Study, make_plan: Callable[[Study], Plan], source: RandomSource) -> CuratorRole:
+    key = generate_key_pair(study.key_bits, source) if needs_key(study) else None
+    return CuratorRole(
+        study=study, plan=make_plan(study), private_key=key, source_of=lambda _: source
+    )
+
+
+def _parties(
+    study: Study,
+    make_plan: Callable[[Study], Plan],
+    tables: Mapping[str, Codes],
+    identities: Mapping[str, Identity],
+    source: RandomSource,
+) -> dict[str, PartyRole]:
+    blinder_of = _one_blinder_per_key()
+    return {
+        name: PartyRole(
+            study=study,
+            plan=make_plan(study),
+            name=name,
+            identity=identities[name],
+            data=RowsInMemory(table),
+            source_of=lambda _: source,
+            blinder_of=blinder_of,
+        )
+        for name, table in tables.items()
+    }
+
+
+def _sent(effects: Iterable[CuratorEffect]) -> Iterable[tuple[str, ToParty]]:
+    for effect in effects:
+        if isinstance(effect, Fail):
+            raise RemoteProtocolError(f"the study failed: {effect.reason}")
+        if isinstance(effect, SendToParty):
+            yield effect.to, effect.message
+
+
+def _one_blinder_per_key() -> Callable[[PublicKey, RandomSource], Blinder]:
+    """The parties of a simulation share a process, so they share a table for fast blinding."""
+    made: dict[bytes, Blinder] = {}
+
+    def blinder_of(key: PublicKey, source: RandomSource) -> Blinder:
+        if key.digest not in made:
+            made[key.digest] = FixedBaseBlinder(key, source)
+        return made[key.digest]
+
+    return blinder_of
+
+
+class _Log:
+    """Books steps, time and bytes on the phase that is being worked on."""
+
+    def __init__(self, report: Reporter) -> None:
+        self._report = report
+        self.steps: list[Step] = []
+        self.traffic: dict[str, PhaseTraffic] = {SETTING_UP: PhaseTraffic()}
+        self._phase = SETTING_UP
+        self._since = time.perf_counter()
+
+    def enter(self, step: Step | None) -> PhaseTraffic:
+        now = time.perf_counter()
+        self.traffic[self._phase].seconds += now - self._since
+        self._since = now
+        if step is None:
+            self._phase = SETTING_UP
+        elif not self.steps or step.name != self.steps[-1].name:
+            self.steps.append(step)
+            self._phase = step.phase
+            self.traffic.setdefault(step.phase, PhaseTraffic()).rounds += 1
+            done = len(self.steps)
+            self._report(done / (done + 3), step.phase)  # how many will come is not known
+        return self.traffic[self._phase]

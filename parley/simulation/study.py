@@ -1,0 +1,119 @@
+"""`parley.simulate`: several owners' tables in, one synthetic table out, on one machine.
+
+    >>> fitted = parley.simulate([north, east, south], "schema.toml", epsilon=0.8)
+    >>> fitted.sample(1000)
+    >>> fitted.privacy["parties"]
+
+It runs the roles and the cryptography of a deployment. With aggregation="clear" sums are added up
+in the clear, which is faster and NOT PRIVATE, and the privacy statement says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from common.crypto.identities.identity import Identity
+from common.errors import InputError
+from common.methods.registry import account, plan_of, statement_of
+from common.release.fitted_study import FittedStudy
+from common.release.single_owner import Table, as_schema, encode, source_of
+from common.schema import Codes, Schema
+from common.service.traffic import transcript_of
+from common.study.document import Member
+from parley.cli.console import Reporter, silent
+from parley.simulation.in_process import run_study
+from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
+
+
+def simulate(
+    tables: Sequence[Table] | Mapping[str, Table],
+    schema: Schema | Path | str,
+    *,
+    epsilon: str | Fraction | int | float,
+    method: str = DEFAULT_METHOD,
+    profile: str = "sound",
+    noise: str | None = None,
+    aggregation: str = "paillier",
+    colluders: int = 1,
+    cohorts: int = 1,
+    key_bits: int = 2048,
+    encoding: str = "own",
+    seed: int | None = None,
+    tell: Reporter = silent,
+) -> FittedStudy:
+    """Run a study of several owners in this process.
+
+    Args:
+        tables: one per owner, by name or in order.
+        schema: the public domains, or the file that holds them.
+        epsilon: what each owner's rows may cost.
+        method: "subn+", "dp-subn", "dp-ccbn", "independent" or "floor".
+        profile: "sound" or "paper".
+        noise: "distributed" or "one-share"; by default what the profile calls for.
+        aggregation: "paillier", "masked" or "clear" (NOT PRIVATE).
+        colluders: up to how many other owners may pool what they know.
+        cohorts: in how many releases dp-subn updates its structure.
+        key_bits: of the curator's Paillier key.
+        encoding: "own" domains, or "binary" as in the paper.
+        seed: makes the run repeatable and NOT PRIVATE: for experiments only.
+        tell: told how far the work is.
+    """
+    options = StudyOptions(
+        epsilon=epsilon,
+        method=method,
+        profile=profile,
+        noise=noise,
+        aggregation=aggregation,
+        colluders=colluders,
+        cohorts=cohorts,
+        key_bits=key_bits,
+        encoding=encoding,
+    )
+    return run_in_process(tables, schema, options, seed=seed, tell=tell)
+
+
+def run_in_process(
+    tables: Sequence[Table] | Mapping[str, Table],
+    schema: Schema | Path | str,
+    options: StudyOptions,
+    *,
+    seed: int | None,
+    tell: Reporter = silent,
+) -> FittedStudy:
+    """`simulate`, with the choices put together."""
+    domains = as_schema(schema)
+    named = tables if isinstance(tables, Mapping) else _named(tables)
+    if not named:
+        raise InputError("a study needs the table of at least one owner")
+    encoded = {name: encode(table, domains) for name, table in named.items()}
+    codes = {name: pair[0] for name, pair in encoded.items()}
+    source = source_of(seed, "study")
+    identities = {name: Identity.generate(source) for name in codes}
+    study = options.study(domains, _members(codes, identities))
+    run = run_study(study, plan_of, codes, identities, source=source, report=tell)
+    statement = statement_of(study, account(study, run.steps), source_private=source.private)
+    columns = next(iter(encoded.values()))[1]
+    return FittedStudy(
+        study=study,
+        schema=domains,
+        model=run.model,
+        steps=run.steps,
+        results=run.results,
+        privacy=statement.as_dict(),
+        columns=columns,
+        transcript=transcript_of(study, run.traffic),
+        seed=seed,
+    )
+
+
+def _named(tables: Sequence[Table]) -> dict[str, Table]:
+    return {f"party {number}": table for number, table in enumerate(tables, start=1)}
+
+
+def _members(codes: Mapping[str, Codes], identities: Mapping[str, Identity]) -> tuple[Member, ...]:
+    return tuple(
+        Member(name=name, rows=table.rows, identity=identities[name].public)
+        for name, table in codes.items()
+    )

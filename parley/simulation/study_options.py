@@ -1,0 +1,78 @@
+"""What may be chosen about a study, in the words of the command line and of the Python API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from common.crypto.sums.plan import Aggregation, Noise
+from common.errors import InputError
+from common.privacy.budget import parse_epsilon
+from common.schema import Schema
+from common.study.document import Member, Study
+
+DEFAULT_METHOD = "subn+"
+
+_Word = TypeVar("_Word", Noise, Aggregation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOptions:
+    """A study without its schema and its parties; see `common.study.document.Study` for the meanings.
+
+    Attributes:
+        epsilon: what each owner's rows may cost.
+        noise: "distributed" or "one-share"; None for what the profile calls for.
+        output_rows: how many synthetic rows; None for as many as there are real ones.
+    """
+
+    epsilon: str | Fraction | int | float
+    name: str = "simulation"
+    method: str = DEFAULT_METHOD
+    profile: str = "sound"
+    noise: str | None = None
+    aggregation: str = "paillier"
+    colluders: int = 1
+    cohorts: int = 1
+    key_bits: int = 2048
+    encoding: str = "own"
+    output_rows: int | None = None
+
+    def study(self, schema: Schema, members: Sequence[Member]) -> Study:
+        """The study of these parties.
+
+        Raises:
+            InputError: the choices contradict each other.
+        """
+        return Study(
+            name=self.name,
+            schema=schema,
+            members=tuple(members),
+            epsilon=parse_epsilon(self.epsilon),
+            method=self.method,
+            profile=self.profile,
+            noise=_noise(self.noise, self.profile),
+            aggregation=_word(Aggregation, "aggregation", self.aggregation),
+            colluders=self.colluders,
+            cohorts=self.cohorts,
+            key_bits=self.key_bits,
+            encoding=self.encoding,
+            output_rows=0 if self.output_rows is None else self.output_rows,
+        )
+
+
+def _noise(written: str | None, profile: str) -> Noise:
+    if written is None:
+        return Noise.ONE_SHARE if profile == "paper" else Noise.DISTRIBUTED
+    return _word(Noise, "noise", written)
+
+
+def _word(kind: type[_Word], key: str, written: str) -> _Word:
+    try:
+        return kind(written)
+    except ValueError:
+        raise InputError(
+            f"{key}: {written!r} is not one of {', '.join(word.value for word in kind)}"
+        ) from None

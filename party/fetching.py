@@ -1,0 +1,69 @@
+"""A release fetched from the curator: written whole and verified, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from common.errors import InputError
+from common.release import folder as release
+from common.release.verify import Verified, verify
+from parley.cli.console import Reporter, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an owner takes of the curator.
+
+    Attributes:
+        most_bytes: a larger release is not taken.
+        allow_other_version: one that another version of parley made is; it is not derived again.
+    """
+
+    most_bytes: int
+    allow_other_version: bool = False
+
+
+def keep_release(
+    pieces: Iterable[bytes],
+    study: bytes,
+    target: Path,
+    limits: Limits,
+    *,
+    tell: Reporter = silent,
+) -> Verified:
+    """Write what the curator sends, if it is a release of that study to rely on.
+
+    Nobody's word is needed for its digest: its manifest has the digest of every file, its
+    signatures are of the manifest, and its model follows from the study and the results.
+
+    Args:
+        pieces: of the .zip, as they come.
+        study: the digest of the study that was asked for.
+        target: the .zip to write; nothing is there if this fails.
+        limits: what is taken at all.
+        tell: told how far the verification is.
+
+    Raises:
+        InputError: it is too large, is not to be relied on, or is of another study.
+        OtherVersionError: another version of parley made it.
+    """
+    with release.new_file(target) as scratch:
+        size = 0
+        with scratch.open("wb") as stream:
+            for piece in pieces:
+                size += len(piece)
+                if size > limits.most_bytes:
+                    raise InputError(
+                        f"the release has more than {limits.most_bytes:,} bytes; raise --most-gb "
+                        "if you have room for it. Nothing was kept"
+                    )
+                stream.write(piece)
+        # Who sends it is known, and the owner's own books decide about the countersignature.
+        read = verify(scratch, unsigned=True, tell=tell)
+        found = replace(read, where=f"{target}, as the curator sent it,")
+        found.require(allow_other_version=limits.allow_other_version)
+        if found.checked.manifest.study != study.hex():
+            raise InputError("the curator sent the release of another study; nothing was kept")
+    return replace(found, where=str(target))

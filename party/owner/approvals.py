@@ -1,0 +1,109 @@
+"""What this owner decided about studies: in the party's file, so that it holds after a restart.
+
+An owner decides with `parley party approve` or `decline`, or the policy decides for the owner if it
+says so. The running node looks here; it never approves by itself. A no may follow a yes: the owner
+withdraws. A no is for good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from common.errors import PolicyError
+from common.service.database import Database
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS decision (
+    study BLOB PRIMARY KEY,
+    approved INTEGER NOT NULL,
+    epsilon TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    decided_by TEXT NOT NULL,
+    decided_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS withdrawal (
+    study BLOB PRIMARY KEY REFERENCES decision (study),
+    reason TEXT NOT NULL,
+    withdrawn_at TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What an owner decided about a study.
+
+    Attributes:
+        approved: yes or no; no, once it is withdrawn.
+        epsilon: what was approved: the study may not cost our rows more, whatever it asks.
+        reason: of a no, for the owner's own records; nobody else is told.
+        decided_by: the owner, or the owner's policy.
+        decided_at: when.
+        withdrawn_at: when the owner took a yes back; None if that never happened.
+    """
+
+    approved: bool
+    epsilon: Fraction
+    reason: str
+    decided_by: str
+    decided_at: str
+    withdrawn_at: str | None = None
+
+
+class Approvals:
+    """The decisions in a party's file."""
+
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_TABLES)
+
+    def decision(self, study: bytes) -> Decision | None:
+        """What was decided about a study; None if nothing was yet."""
+        rows = self._file.rows(
+            "SELECT approved AND withdrawn_at IS NULL, epsilon, "
+            "COALESCE(withdrawal.reason, decision.reason), decided_by, decided_at, withdrawn_at "
+            "FROM decision LEFT JOIN withdrawal USING (study) WHERE study = ?",
+            (study,),
+        )
+        if not rows:
+            return None
+        approved, epsilon, reason, decided_by, decided_at, withdrawn_at = rows[0]
+        return Decision(
+            approved=bool(approved),
+            epsilon=Fraction(epsilon),
+            reason=reason,
+            decided_by=decided_by,
+            decided_at=decided_at,
+            withdrawn_at=withdrawn_at,
+        )
+
+    def decide(self, study: bytes, decision: Decision) -> None:
+        """Decide; the same again is harmless, and a no after a yes withdraws it.
+
+        Raises:
+            PolicyError: a yes after a no.
+        """
+        with self._file.transaction():
+            earlier = self.decision(study)
+            if earlier is not None and decision.approved and not earlier.approved:
+                word, at = "declined", earlier.decided_at
+                if earlier.withdrawn_at is not None:
+                    word, at = "withdrawn", earlier.withdrawn_at
+                raise PolicyError(
+                    f"study {study.hex()[:16]} was {word} on {at}; a no that may have been sent is "
+                    "not taken back. Ask for a new study"
+                )
+            if earlier is not None and earlier.approved and not decision.approved:
+                self._file.write(
+                    "INSERT INTO withdrawal VALUES (?, ?, ?)",
+                    (study, decision.reason, decision.decided_at),
+                )
+            if earlier is None:
+                self._file.write(
+                    "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        study, int(decision.approved), str(decision.epsilon), decision.reason,
+                        decision.decided_by, decision.decided_at,
+                    ),
+                )  # fmt: skip

@@ -1,0 +1,97 @@
+"""An owner's yes or no, made the same way wherever it is said: command line or page."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from common.errors import PolicyError
+from party.journal import Journal, StudyState
+from party.ledger import Ledger
+from party.owner.approvals import Approvals, Decision
+from party.owner.review import Review, shown
+
+
+def approve(approvals: Approvals, seen: Review, *, at: str) -> None:
+    """Approve a study as it was reviewed, at the cost that was shown.
+
+    Raises:
+        PolicyError: the owner's policy refuses it, or it was declined before.
+    """
+    if seen.reasons_against:
+        listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
+        raise PolicyError(f"our policy refuses this study:\n{listed}")
+    decision = Decision(
+        approved=True, epsilon=seen.cost, reason="", decided_by="owner", decided_at=at
+    )
+    approvals.decide(bytes.fromhex(seen.digest), decision)
+
+
+def decline(
+    study: bytes,
+    *,
+    approvals: Approvals,
+    journal: Journal,
+    ledger: Ledger,
+    reason: str,
+    at: str,
+) -> None:
+    """Decline a study, for good; one that was approved is withdrawn from.
+
+    Once this returns nothing more is charged: the node looks for it in the transaction in which it
+    charges, and a charge that was earlier is in the ledger by now.
+
+    Args:
+        study: its digest.
+        approvals: where it is written.
+        journal: how far the study is; in one file with the approvals and the ledger.
+        ledger: what it cost so far.
+        reason: for the owner's own records; nobody is told.
+        at: the time.
+
+    Raises:
+        PolicyError: it was approved before, and is over.
+    """
+    decision = Decision(
+        approved=False, epsilon=Fraction(0), reason=reason, decided_by="owner", decided_at=at
+    )
+    with journal.transaction():
+        earlier = approvals.decision(study)
+        if earlier is not None and earlier.approved:
+            withdrawal_means(study, journal=journal, ledger=ledger)  # raises if it is over
+        approvals.decide(study, decision)
+
+
+def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
+    """What comes of withdrawing from a study that was approved, for the owner.
+
+    Raises:
+        PolicyError: the study is over: there is nothing to withdraw from.
+    """
+    charged = ledger.spent(study.hex())
+    record = journal.record(study)
+    if record is not None and record.state is not StudyState.RUNNING:
+        raise PolicyError(
+            f"study {record.name!r} is over for us ({record.state.value}), with epsilon "
+            f"{shown(charged)} charged: there is nothing to withdraw from, and what has left is "
+            "not taken back"
+        )
+    cost = (
+        f"Epsilon {shown(charged)} was charged for what has left, and stays charged: that is not "
+        "taken back. Nothing more leaves."
+        if charged
+        else "Nothing was charged."
+    )
+    return (
+        f"{cost} The study ends for everybody when our node tells the curator; they learn that we "
+        "withdrew, and not why."
+    )
+
+
+def in_words(decision: Decision | None) -> str:
+    """What was decided, for people."""
+    if decision is None:
+        return "not decided"
+    withdrawn = decision.withdrawn_at
+    word = "approved" if decision.approved or withdrawn else "declined"
+    told = f"{word} by the {decision.decided_by} on {decision.decided_at}"
+    return f"{told}, withdrawn on {withdrawn}" if withdrawn else told

@@ -1,0 +1,368 @@
+"""What this owner takes part in: a file of limits that no study and no curator can talk around.
+
+The policy is checked before a study is approved, against the study itself and against what this
+party knows: its rows, its ledger, who signed, who runs the curator. Everything outside is refused,
+with every reason at once. `SAMPLE` is a policy with all keys, explained.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from common.crypto.identities.identity import PublicIdentity
+from common.crypto.paillier.keys import KEY_BITS
+from common.crypto.sums.plan import Aggregation
+from common.errors import InputError, PolicyError
+from common.privacy.budget import parse_epsilon
+from common.study.document import METHODS, PROFILES, Study
+from common.wording import many
+from party.ledger import Caps
+
+_DIGEST = re.compile("[0-9a-f]{16,64}")
+
+SAMPLE = """\
+# What this owner takes part in. Everything outside is refused.
+
+[budget]                        # required
+epsilon_per_study = "1"         # the most that one study may cost a row of ours
+epsilon_in_total = "4"          # the most that all studies together may cost it, for ever
+forgotten = []                  # digests of studies that a restored ledger lacks; see operations
+
+[study]
+min_parties = 3                 # in the study and in every sum that our rows are in: of two
+                                # parties, each learns the other's noisy data
+min_colluders = 1               # other parties that the noise must withstand; 0 trusts every one
+min_key_bits = 3072             # of the curator's Paillier key
+methods = ["subn+", "dp-subn"]
+profiles = ["sound"]            # "paper" charges more than it claims
+aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
+signers = []                    # fingerprints of who may sign studies; [] is anybody, or nobody
+curators = []                   # fingerprints of curators' authorities; [] is anybody
+
+[data]
+min_rows = 1000                 # fewer rows are mostly noise
+max_rows = 5_000_000
+not_before = 2024-01-01         # refuse when our data is older than this
+not_after = 2030-12-31          # or newer
+
+[approval]
+automatic = false               # true: what this policy allows is approved without asking; needs
+                                # signers, who vouch for it that the parties are real
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What a study is checked against besides the policy.
+
+    Attributes:
+        party: this party's name in the study.
+        identity: our keys, as studies have to pin them.
+        fewest_owners: in a sum that our rows are in, by the rehearsed plan; None without sums.
+        rows: how many rows our source has.
+        data_as_of: the date of our data, where it is known.
+        cost: what the study's plan charges our rows, in all.
+        spent_in_total: epsilon in the ledger, on other studies.
+        signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
+        curator: fingerprint of the authority that certified the curator. Verified by the caller.
+    """
+
+    party: str
+    identity: PublicIdentity
+    fewest_owners: int | None
+    rows: int
+    data_as_of: dt.date | None
+    cost: Fraction
+    spent_in_total: Fraction
+    signer: str | None
+    curator: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """An owner's limits; the defaults are for keys that the file leaves out."""
+
+    epsilon_per_study: Fraction
+    epsilon_in_total: Fraction
+    forgotten: tuple[str, ...] = ()  # beginnings of digests, in hexadecimal
+    min_parties: int = 2
+    min_colluders: int = 1
+    min_key_bits: int = 2048
+    methods: tuple[str, ...] = tuple(METHODS)
+    profiles: tuple[str, ...] = ("sound",)
+    aggregations: tuple[str, ...] = (Aggregation.PAILLIER.value, Aggregation.MASKED.value)
+    signers: tuple[str, ...] = ()
+    curators: tuple[str, ...] = ()
+    min_rows: int = 1
+    max_rows: int | None = None
+    not_before: dt.date | None = None
+    not_after: dt.date | None = None
+    automatic: bool = False  # approve what this policy allows without asking
+
+    @property
+    def caps(self) -> Caps:
+        """What the ledger enforces at every charge, whatever was approved."""
+        return Caps(per_study=self.epsilon_per_study, in_total=self.epsilon_in_total)
+
+    def writes_off(self, study: bytes) -> bool:
+        """Whether the owner knows that our ledger lacks what this study cost."""
+        return any(study.hex().startswith(digest) for digest in self.forgotten)
+
+    @classmethod
+    def load(cls, path: Path) -> Policy:
+        """The policy in a file; errors name the file, the key and what would do."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+        return cls.from_toml(text, where=str(path))
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str = "policy") -> Policy:
+        """The policy in a text; `where` names it in errors."""
+        try:
+            document = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{where}: not TOML: {error}") from None
+        try:
+            policy = cls(**dict(_parsed(document)))
+            policy._check_automatic()
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        return policy
+
+    def _check_automatic(self) -> None:
+        """Refuse to approve by itself what anybody proposes."""
+        if self.automatic and not self.signers:
+            raise InputError(
+                "approval.automatic: needs study.signers. Whoever proposes a study names its "
+                "parties; those that he made up have no rows, and he takes their noise off again. "
+                "Name whose studies are approved without anybody looking at who takes part"
+            )
+
+    def check(self, study: Study, circumstances: Circumstances) -> None:
+        """Allow the study, or say everything that stands against it.
+
+        Raises:
+            PolicyError: listing every reason.
+        """
+        reasons = self.reasons_against(study, circumstances)
+        if reasons:
+            listed = "\n".join(f"- {reason}" for reason in reasons)
+            raise PolicyError(f"study {study.name!r} is refused by this owner's policy:\n{listed}")
+
+    def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
+        """Every reason not to take part; empty if there is none."""
+        return [
+            *self._against_cost(circumstances),
+            *self._against_study(study),
+            *self._against_sums(study, circumstances.fewest_owners),
+            *_against_our_place(study, circumstances.party, circumstances.identity),
+            *self._against_people(circumstances.signer, circumstances.curator),
+            *self._against_data(study, circumstances),
+        ]
+
+    def reasons_at_sight(
+        self, study: Study, *, party: str, identity: PublicIdentity, curator: str | None
+    ) -> list[str]:
+        """The reasons that are known before a row is read, and before the plan is rehearsed."""
+        return [
+            *self._against_study(study),
+            *_against_our_place(study, party, identity),
+            *self._against_people(study.signer, curator),
+        ]
+
+    def _against_cost(self, circumstances: Circumstances) -> Iterator[str]:
+        cost, spent = circumstances.cost, circumstances.spent_in_total
+        if cost > self.epsilon_per_study:
+            yield (
+                f"it costs epsilon {cost}, and one study may cost {self.epsilon_per_study} "
+                "(epsilon_per_study)"
+            )
+        if spent + cost > self.epsilon_in_total:
+            yield (
+                f"it costs epsilon {cost}, {spent} is spent already, and all studies together may "
+                f"cost {self.epsilon_in_total} (epsilon_in_total)"
+            )
+
+    def _against_study(self, study: Study) -> Iterator[str]:
+        parties = len(study.members)
+        if parties < self.min_parties:
+            yield (
+                f"it has {many(parties, 'party')}, at least {self.min_parties} are needed "
+                "(min_parties)"
+            )
+        if study.profile == "sound" and study.colluders < min(self.min_colluders, parties - 1):
+            yield (
+                f"its noise withstands {study.colluders} of the other parties, at least "
+                f"{self.min_colluders} are needed (min_colluders)"
+            )
+        encrypted = study.aggregation is Aggregation.PAILLIER
+        if encrypted and study.key_bits < self.min_key_bits:
+            yield (
+                f"its key has {study.key_bits} bits, at least {self.min_key_bits} are needed "
+                "(min_key_bits)"
+            )
+        for key, value, allowed in (
+            ("methods", study.method, self.methods),
+            ("profiles", study.profile, self.profiles),
+            ("aggregations", study.aggregation.value, self.aggregations),
+        ):
+            if value not in allowed:
+                yield f"{value!r} is not among the {key} allowed here: {', '.join(allowed)}"
+
+    def _against_sums(self, study: Study, fewest: int | None) -> Iterator[str]:
+        if fewest is not None and fewest < min(self.min_parties, len(study.members)):
+            yield (
+                f"it adds up our rows with those of {many(fewest - 1, 'other party')} in a sum, at "
+                f"least {many(self.min_parties, 'party')} are needed in each (min_parties)"
+            )
+
+    def least_known(self, authorities: Sequence[str]) -> str:
+        """Of several authorities whose curators TLS takes, one that `curators` leaves out.
+
+        Which of them certified the curator is not known here, so the policy must allow them all.
+        """
+        known = set(map(_plain, self.curators))
+        return next((each for each in authorities if _plain(each) not in known), authorities[0])
+
+    def _against_people(self, signer: str | None, curator: str | None) -> Iterator[str]:
+        for key, who, fingerprint, allowed in (
+            ("signers", "who signed the study", signer, self.signers),
+            ("curators", "the curator", curator, self.curators),
+        ):
+            if allowed and (fingerprint is None or _plain(fingerprint) not in map(_plain, allowed)):
+                yield f"{who} ({fingerprint or 'nobody known'}) is not among the {key} allowed here"
+
+    def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
+        declared = {member.name: member.rows for member in study.members}.get(circumstances.party)
+        rows, as_of = circumstances.rows, circumstances.data_as_of
+        if declared is not None and declared != rows:
+            yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
+        if rows < self.min_rows:
+            yield f"we have {many(rows, 'row')}, at least {self.min_rows:,} are needed (min_rows)"
+        if self.max_rows is not None and rows > self.max_rows:
+            yield f"we have {many(rows, 'row')}, at most {self.max_rows:,} may take part (max_rows)"
+        if as_of is None and (self.not_before is not None or self.not_after is not None):
+            yield "the date of our data is not known; give as_of in the source's settings"
+        if as_of is not None and self.not_before is not None and as_of < self.not_before:
+            yield f"our data is of {as_of}, older than {self.not_before} (not_before)"
+        if as_of is not None and self.not_after is not None and as_of > self.not_after:
+            yield f"our data is of {as_of}, newer than {self.not_after} (not_after)"
+
+
+def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> Iterator[str]:
+    pinned = {member.name: member.identity for member in study.members}.get(party)
+    if pinned is None:
+        yield f"it has no party called {party!r}"
+    elif pinned.encoded != identity.encoded:
+        yield (
+            f"it pins another identity for {party!r}: {pinned.fingerprint}, and ours is "
+            f"{identity.fingerprint}. Send its proposer our identity.pub"
+        )
+
+
+def _plain(fingerprint: str) -> str:
+    """A fingerprint as people may type it: in groups or not, in capitals or not."""
+    return "".join(letter for letter in fingerprint.upper() if letter.isalnum())
+
+
+def _number(least: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if type(value) is not int or value < least:
+            raise InputError(f"expected a whole number of at least {least}, got {value!r}")
+        return value
+
+    return parse
+
+
+def _words(known: tuple[str, ...] | None) -> Callable[[object], tuple[str, ...]]:
+    def parse(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise InputError(f"expected a list of texts, got {value!r}")
+        unknown = [] if known is None else [word for word in value if word not in known]
+        if unknown and known is not None:
+            raise InputError(f"{unknown[0]!r} is not one of {', '.join(known)}")
+        if known is not None and not value:
+            raise InputError("the list is empty, so that every study would be refused")
+        return tuple(value)
+
+    return parse
+
+
+def _digests(value: object) -> tuple[str, ...]:
+    listed = tuple(word.lower() for word in _words(None)(value))
+    for digest in listed:
+        if not _DIGEST.fullmatch(digest):
+            raise InputError(f"expected at least 16 digits of a study's digest, got {digest!r}")
+    return listed
+
+
+def _key_bits(value: object) -> int:
+    if value not in KEY_BITS or type(value) is not int:
+        raise InputError(f"expected one of {', '.join(map(str, KEY_BITS))}, got {value!r}")
+    return value
+
+
+def _yes_or_no(value: object) -> bool:
+    if type(value) is not bool:
+        raise InputError(f"expected true or false, without quotes, got {value!r}")
+    return value
+
+
+def _date(value: object) -> dt.date:
+    if type(value) is not dt.date:
+        raise InputError(f"expected a date like 2026-01-31, without quotes, got {value!r}")
+    return value
+
+
+_PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+    "budget": {
+        "epsilon_per_study": parse_epsilon,
+        "epsilon_in_total": parse_epsilon,
+        "forgotten": _digests,
+    },
+    "study": {
+        "min_parties": _number(1),
+        "min_colluders": _number(0),
+        "min_key_bits": _key_bits,
+        "methods": _words(tuple(METHODS)),
+        "profiles": _words(PROFILES),
+        "aggregations": _words(tuple(each.value for each in Aggregation)),
+        "signers": _words(None),
+        "curators": _words(None),
+    },
+    "data": {
+        "min_rows": _number(1),
+        "max_rows": _number(1),
+        "not_before": _date,
+        "not_after": _date,
+    },
+    "approval": {"automatic": _yes_or_no},
+}
+
+
+def _parsed(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for section, table in document.items():
+        if section not in _PARSERS or not isinstance(table, dict):
+            raise InputError(f"unknown section {section!r}; known: {', '.join(_PARSERS)}")
+        for key, value in table.items():
+            parser = _PARSERS[section].get(key)
+            if parser is None:
+                known = ", ".join(_PARSERS[section])
+                raise InputError(f"unknown key {section}.{key}; known there: {known}")
+            try:
+                yield key, parser(value)
+            except InputError as error:
+                raise InputError(f"{section}.{key}: {error}") from None
+    for key in ("epsilon_per_study", "epsilon_in_total"):
+        if key not in document.get("budget", {}):
+            raise InputError(f"budget.{key} is missing; no budget is unlimited")

@@ -1,0 +1,317 @@
+"""What an owner sees before approving a study: what it costs, what it asks, what leaves the house.
+
+A pure function of the study, the policy, the circumstances and the plan's steps. Nothing in it
+comes from the curator: the steps are those that this party derives by itself. The figures are of
+the study; none of them depends on the rows, so a review may be shown to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from common.crypto.sums.plan import Aggregation
+from common.privacy.statement import Protection
+from common.schema.formulas import formula_warning
+from common.schema.refusals import describe
+from common.study.document import Study
+from common.study.protections import protections_of
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from common.wording import many
+from party.owner.policy import Circumstances, Policy
+
+_TRAVELS = {
+    Aggregation.PAILLIER: "encrypted under the curator's key and added up on the way, so that the "
+    "curator decrypts {} and nothing else",
+    Aggregation.MASKED: "under masks that cancel in a sum, so that the curator sees {} and nothing "
+    "else",
+    Aggregation.CLEAR: "IN THE CLEAR, each party's by itself",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """A step as it concerns this party.
+
+    Attributes:
+        phase: what it belongs to.
+        epsilon: what it costs our rows.
+        tables: how many tables of counts it asks of us.
+        cells: how many integers they are, together.
+        choices: how many outcomes of mechanisms on our own rows it asks of us.
+        owners: whose rows are in a sum that ours come into, ours included; 0 if they do not. Of
+            several steps, the fewest.
+    """
+
+    phase: str
+    epsilon: Fraction
+    tables: int = 0
+    cells: int = 0
+    choices: int = 0
+    owners: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A study through one owner's eyes.
+
+    Attributes:
+        study: its name.
+        digest: what an approval signs, in hexadecimal.
+        party: whose eyes.
+        signer: fingerprint of who signed it; None if nobody did.
+        claimed: the epsilon that the study's method is run with.
+        cost: what it charges our rows.
+        spent: what other studies charged before.
+        left: what the policy leaves for later studies, when this one is done.
+        about: what is published in the end, and about which columns of ours.
+        members: who takes part, with how many rows and which identity.
+        phases: the steps, put together phase by phase.
+        leaves: what leaves the building.
+        protections: who learns what.
+        limits: what the epsilon does not promise, and until when we can stop.
+        reasons_against: what the policy says against it; empty if it allows it.
+    """
+
+    study: str
+    digest: str
+    party: str
+    signer: str | None
+    claimed: Fraction
+    cost: Fraction
+    spent: Fraction
+    left: Fraction
+    about: tuple[str, ...]
+    members: tuple[str, ...]
+    phases: tuple[PlannedStep, ...]
+    leaves: tuple[str, ...]
+    protections: tuple[Protection, ...]
+    limits: tuple[str, ...]
+    reasons_against: tuple[str, ...]
+
+    def as_json(self) -> Mapping[str, object]:
+        """Plain values; epsilons as exact fractions in text."""
+        document = asdict(self)
+        for key in ("claimed", "cost", "spent", "left"):
+            document[key] = str(document[key])
+        for phase in document["phases"]:
+            phase["epsilon"] = str(phase["epsilon"])
+        for protection in document["protections"]:
+            if protection["epsilon"] is not None:
+                protection["epsilon"] = str(protection["epsilon"])
+        return document
+
+    def text(self) -> str:
+        """For people."""
+        lines = [
+            f"Study {self.study!r}, as {self.party!r} sees it",
+            f"  digest {self.digest}",
+            f"  signed by {self.signer}" if self.signer else "  signed by nobody",
+            "",
+            "What it costs",
+            f"  epsilon {shown(self.cost)} for each of our rows"
+            + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
+            "  what is published is at most exp(epsilon) times likelier with one row than another",
+            f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
+            "",
+            "What it is about",
+            *(f"  {line}" for line in self.about),
+            "",
+            "Who takes part",
+            *(f"  {line}" for line in self.members),
+            "",
+            "What it asks",
+            *(f"  {_phase_text(phase)}" for phase in self.phases),
+            "",
+            "What leaves the building",
+            *(f"  {line}" for line in self.leaves),
+            "",
+            "Who is protected from whom",
+            *(f"  {_protection_text(each)}" for each in self.protections),
+            "",
+            "What is not promised",
+            *(f"  {line}" for line in self.limits),
+            "",
+        ]
+        if self.reasons_against:
+            lines += ["Our policy REFUSES it", *(f"  {reason}" for reason in self.reasons_against)]
+        else:
+            lines += ["Our policy allows it"]
+        return "\n".join(lines) + "\n"
+
+
+def review(
+    study: Study, policy: Policy, circumstances: Circumstances, steps: Sequence[PlannedStep]
+) -> Review:
+    """A study, for its owner to approve or not.
+
+    Args:
+        study: as proposed.
+        policy: the owner's.
+        circumstances: the owner's, with the cost that `steps` add up to.
+        steps: what the study asks of this party.
+    """
+    phases = _by_phase(steps)
+    return Review(
+        study=study.name,
+        digest=study.digest.hex(),
+        party=circumstances.party,
+        signer=circumstances.signer,
+        claimed=study.epsilon,
+        cost=circumstances.cost,
+        spent=circumstances.spent_in_total,
+        left=policy.epsilon_in_total - circumstances.spent_in_total - circumstances.cost,
+        about=tuple(_about(study)),
+        members=tuple(_members(study, circumstances.party)),
+        phases=phases,
+        leaves=tuple(_leaves(study, phases)),
+        protections=tuple(protections_of(study, circumstances.cost)),
+        limits=tuple(_limits(policy, circumstances)),
+        reasons_against=tuple(policy.reasons_against(study, circumstances)),
+    )
+
+
+def planned(step: Step, party: str) -> PlannedStep:
+    """A step of the plan as it concerns a party."""
+    epsilon = step.costs.get(party, Fraction(0))
+    if party not in step.parties:
+        return PlannedStep(phase=step.phase, epsilon=epsilon)
+    match step:
+        case SumStep():
+            request = step.request
+            return PlannedStep(
+                phase=step.phase,
+                epsilon=epsilon,
+                tables=request.count,
+                cells=request.cells,
+                owners=len(step.parties),
+            )
+        case ReplaceStep():
+            request = TableRequest(tuple(step.group.marginals), step.sizes)
+            return PlannedStep(
+                phase=step.phase,
+                epsilon=epsilon,
+                tables=len(step.group.marginals),
+                cells=request.cells,
+                # The holder of older shares adds noise only: what comes in is one party's rows.
+                owners=1 if party == step.release.party else 0,
+            )
+        case ChoiceStep():
+            return PlannedStep(phase=step.phase, epsilon=epsilon, choices=1)
+
+
+def _by_phase(steps: Sequence[PlannedStep]) -> tuple[PlannedStep, ...]:
+    phases: dict[str, PlannedStep] = {}
+    for step in steps:
+        sofar = phases.get(step.phase, PlannedStep(phase=step.phase, epsilon=Fraction(0)))
+        phases[step.phase] = PlannedStep(
+            phase=step.phase,
+            epsilon=sofar.epsilon + step.epsilon,
+            tables=sofar.tables + step.tables,
+            cells=sofar.cells + step.cells,
+            choices=sofar.choices + step.choices,
+            owners=fewest_owners((sofar, step)) or 0,
+        )
+    return tuple(phases.values())
+
+
+def fewest_owners(steps: Iterable[PlannedStep]) -> int | None:
+    """How many owners' rows are in the smallest sum that ours are in; None if they are in none."""
+    return min((step.owners for step in steps if step.owners), default=None)
+
+
+def _about(study: Study) -> list[str]:
+    rows = study.output_rows or sum(member.rows for member in study.members)
+    columns = study.schema.attributes
+    method = f"method {study.method}, profile {study.profile}"
+    formulas = formula_warning(study.schema)
+    return [
+        f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
+        f"it reads {many(len(columns), 'column')} of ours, and no other:",
+        *(f"{column.name}: {describe(column)}" for column in columns),
+        *([] if formulas is None else [formulas]),
+    ]
+
+
+def _members(study: Study, us: str) -> list[str]:
+    return [
+        f"{member.name}{' (us)' if member.name == us else ''}: {many(member.rows, 'row')}, "
+        f"identity {member.identity.fingerprint}"
+        for member in study.members
+    ]
+
+
+def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
+    tables, cells = sum(p.tables for p in phases), sum(p.cells for p in phases)
+    choices = sum(p.choices for p in phases)
+    lines = []
+    if tables:
+        lines.append(
+            f"{many(tables, 'table')} of counts ({many(cells, 'integer')}) with noise in them, "
+            f"{_TRAVELS[study.aggregation].format(_sums(study, fewest_owners(phases)))}"
+        )
+    if choices:
+        lines.append(
+            f"{many(choices, 'choice')} made by a differentially private mechanism on our rows "
+            "alone, published as they are"
+        )
+    lines.append("our number of rows, which the study makes public, and when we answer")
+    lines.append("never: a row, an exact count, our budget, or the reason of a refusal")
+    return lines
+
+
+def _sums(study: Study, fewest: int | None) -> str:
+    """What the curator learns of what is added up."""
+    parties = len(study.members)
+    if fewest is None or fewest == parties:
+        return "the sum of all parties"
+    if fewest == 1:
+        return "sums, SOME OF THEM OF OUR ROWS ALONE,"
+    return f"sums, the smallest of them of {fewest} of the {parties} parties,"
+
+
+def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
+    """What an owner who signs for the people in the table has to know besides."""
+    cost, spent = circumstances.cost, circumstances.spent_in_total
+    unknown = (
+        "that we know who signed it: our policy names no signers, so compare the fingerprint with "
+        "the one that its operator tells you"
+    )
+    return [
+        (
+            "a person with two rows, both ours or one of another owner, pays twice: epsilon "
+            f"{shown(2 * cost)}; with k rows k times as much"
+        ),
+        (
+            f"studies add up: a row that was in all of ours will have paid {shown(spent + cost)}, "
+            "and what was published of it without Parley comes on top"
+        ),
+        "what is true of a group is true of its members: no epsilon hides that",
+        (
+            "what is charged stays charged: we can withdraw until the study is over, and nothing "
+            "more leaves then; what is published cannot be called back"
+        ),
+        *([] if policy.signers else [unknown]),
+    ]
+
+
+def _phase_text(phase: PlannedStep) -> str:
+    parts = [f"epsilon {shown(phase.epsilon)}"]
+    if phase.tables:
+        parts.append(f"{many(phase.tables, 'table')} of {many(phase.cells, 'cell')} in all")
+    if phase.choices:
+        parts.append(f"{many(phase.choices, 'choice')} of our own")
+    return f"{phase.phase}: {', '.join(parts)}"
+
+
+def _protection_text(protection: Protection) -> str:
+    word = "NOT PROTECTED from" if protection.epsilon is None else "protected from"
+    return f"{word} {protection.against}: {protection.assumes}"
+
+
+def shown(epsilon: Fraction) -> str:
+    """A fraction, and about what it is when that is not plain."""
+    if epsilon.denominator == 1:
+        return str(epsilon)
+    return f"{epsilon} (about {float(epsilon):.4g})"
