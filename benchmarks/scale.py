@@ -31,10 +31,11 @@ from rich.table import Table
 from benchmarks.counting import DOMAINS, skewed_codes
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
+from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.streaming import write_stream
 from common.schema import Schema
 from common.schema.arrow_decoder import decode_to_arrow
-from parley.privbayes import FittedPrivBayes, PrivBayes
+from parley.privbayes import PrivBayes
 from party.sources.files import ParquetReader
 from party.sources.source import TableSource
 

@@ -31,8 +31,8 @@ from common.methods.dp_subn.families import frontier_limit, network_limit
 from common.methods.registry import plan_of
 from common.methods.variables import Variables
 from common.privacy.randomness import OsRandomSource
-from common.service.traffic import transcript_of
 from common.study.document import Study
+from common.study.transcript import transcript_of
 from parley.simulation.in_process import run_study
 
 PARTIES = 3

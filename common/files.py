@@ -1,4 +1,4 @@
-"""Small files written whole or not at all, and on disk when the call returns; so are folders."""
+"""Small files: written whole or not at all, on disk when the call returns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from common.errors import InputError
+
+_LARGEST_FILE = 1 << 20
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -83,3 +85,29 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read(path: Path) -> bytes:
+    """A small file's bytes; InputError says why not."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > _LARGEST_FILE:
+        raise InputError(f"{path}: not a key or a certificate, it is larger than 1 MiB")
+    return data
+
+
+def read_private(path: Path) -> bytes:
+    """A private key's bytes; InputError if every user of the machine could have read it, too.
+
+    The file's group may read it: that is how containers hand secrets to a service.
+    """
+    data = read(path)
+    if path.stat().st_mode & 0o007:
+        raise InputError(
+            f"{path} is open to every user of this machine: chmod 600 {path}. If others could read "
+            "it, make a new key with `parley keys rotate`"
+        )
+    return data

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.service.traffic import Phases
 from common.study.document import Study
 from common.study.steps import Model, Plan, Step
+from common.study.transcript import Phases
 from curator.presence import Presence
 from curator.store.store import Store
 

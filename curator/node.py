@@ -30,6 +30,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from cryptography.exceptions import InvalidSignature
+
 from common.crypto.paillier.keys import generate_key_pair
 from common.errors import ParleyError, RemoteProtocolError
 from common.privacy.randomness import KeyedRandomSource
@@ -188,7 +190,10 @@ class StudyNode:
             WireError: APPROVAL_INVALID, or STUDY_CLOSED.
         """
         identity = next(m.identity for m in self.study.members if m.name == party)
-        approval.require(study=self.digest, party=party, signature=signature, identity=identity)
+        try:
+            approval.require(study=self.digest, party=party, signature=signature, identity=identity)
+        except InvalidSignature:
+            raise WireError(ErrorCode.APPROVAL_INVALID, f"party {party!r}") from None
         with self._lock:
             state = self.record.state
             if state in (StudyState.REFUSED, StudyState.FAILED):

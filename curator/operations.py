@@ -7,8 +7,8 @@ from pathlib import Path
 
 from common.crypto.identities.files import load_public_identity
 from common.errors import InputError
-from common.service.traffic import Phases
 from common.study.document import Member
+from common.study.transcript import Phases
 from curator.app import CuratorSettings, open_store
 from curator.store.records import Awaited, Record, StudyState
 from curator.store.store import Store

@@ -13,8 +13,8 @@ from common.release.columns import Columns
 from common.release.fitted_study import FittedStudy
 from common.release.signatures import Signer, SignerRole
 from common.release.writing import write_release
-from common.service.traffic import transcript_of
 from common.study.document import Study
+from common.study.transcript import transcript_of
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.keyring import Keyring
 from curator.context import Outcome

@@ -30,10 +30,10 @@ from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
 from common.wire.catalogue import CATALOGUE  # noqa: E402
 from curator import app as curator_app  # noqa: E402
-from parley.cli import main as cli
+from parley.cli import main as cli  # noqa: E402
 from parley.cli.exit_codes import MEANINGS  # noqa: E402
 from party import app as party_app  # noqa: E402
-from party.owner import policy
+from party.owner import policy  # noqa: E402
 from party.sources import settings as source_settings  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"

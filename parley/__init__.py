@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 
     from common.errors import ParleyError
     from common.release.evaluation import evaluate
+    from common.release.fitted_privbayes import FittedPrivBayes
+    from common.release.fitted_privelet import FittedPrivelet
     from common.release.fitted_study import FittedStudy
     from common.schema import Schema
     from parley.loading import load
-    from parley.privbayes import FittedPrivBayes, PrivBayes
-    from parley.privelet import FittedPrivelet, Privelet
+    from parley.privbayes import PrivBayes
+    from parley.privelet import Privelet
     from parley.simulation.study import simulate
 
 _HOMES = {
-    "FittedPrivBayes": "parley.privbayes",
-    "FittedPrivelet": "parley.privelet",
+    "FittedPrivBayes": "common.release.fitted_privbayes",
+    "FittedPrivelet": "common.release.fitted_privelet",
     "FittedStudy": "common.release.fitted_study",
     "ParleyError": "common.errors",
     "PrivBayes": "parley.privbayes",

@@ -7,12 +7,13 @@ import zipfile
 from pathlib import Path
 
 from common.errors import InputError
+from common.release.fitted import FORMAT
+from common.release.fitted_privbayes import METHOD, FittedPrivBayes
+from common.release.fitted_privelet import FittedPrivelet
 from common.release.folder import FORMATS, MODEL, RANGES, SCHEMA, STATEMENT, read_json, table_name
 from common.release.released_rows import ReleasedRows
 from common.schema import Schema
 from common.schema.tables import read_table
-from parley.privbayes import FORMAT, METHOD, FittedPrivBayes
-from parley.privelet import FittedPrivelet
 
 
 def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet | ReleasedRows:

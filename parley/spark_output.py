@@ -1,8 +1,8 @@
 """Synthetic rows drawn by a Spark cluster: one folder of Parquet files, written by its executors.
 
-A partition makes some of the blocks that `common.release.streaming` makes in threads. With a seed the rows
-are the same rows, in the same order of files; without one every block has the operating system's
-generator of the machine it is drawn on.
+A partition makes some of the blocks that `common.release.streaming` makes in threads. With a seed
+the rows are the same rows, in the same order of files; without one every block has the operating
+system's generator of the machine it is drawn on.
 
     >>> write_on_spark(start_session("spark://host:7077"), "hdfs://name/synthetic", fitted, 10**10)
 """

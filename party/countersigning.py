@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from common.crypto.identities.files import load_identity
+from common.crypto.identities.files import AskPassphrase, load_identity
 from common.crypto.identities.identity import Identity
 from common.errors import InputError, PolicyError
 from common.privacy.randomness import OsRandomSource
 from common.release.bundling import add_signature
+from common.release.progress import Reporter, silent
 from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
-from parley.cli.console import Reporter, silent
-from parley.cli.passphrases import passphrase_in
 from party.app import PartySettings
 from party.journal import Journal
 from party.ledger import Ledger
@@ -22,16 +21,20 @@ from party.own_record import reasons_against
 from party.owner.approvals import Approvals
 
 
-def countersign(release: Path, settings: PartySettings, *, tell: Reporter = silent) -> Signature:
+def countersign(
+    release: Path,
+    settings: PartySettings,
+    *,
+    passphrase: AskPassphrase,
+    tell: Reporter = silent,
+) -> Signature:
     """Add a party's signature to a release folder or .zip; again is harmless.
 
     Raises:
         InputError: the release is not to be relied on, or is of a single owner.
         PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
     """
-    identity = load_identity(
-        settings.keys / "identity.key", passphrase=passphrase_in(settings.passphrase_file)
-    )
+    identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
     found = verify(release, unsigned=True, tell=tell)  # our own books say whether it is ours
     found.require(allow_other_version=True)
     study = found.agreement.study if found.agreement is not None else None

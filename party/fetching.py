@@ -8,8 +8,8 @@ from pathlib import Path
 
 from common.errors import InputError
 from common.release import folder as release
+from common.release.progress import Reporter, silent
 from common.release.verify import Verified, verify
-from parley.cli.console import Reporter, silent
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from common.methods.registry import plan_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
-from common.service.traffic import SETTING_UP, PhaseTraffic
+from common.study.transcript import SETTING_UP, PhaseTraffic
 from common.wire.pki.keyring import init_curator, init_party
 from curator.context import Outcome
 from party.journal import Journal

@@ -9,9 +9,9 @@ from common.errors import InputError
 from common.release import folder as release
 from common.release.archive import zip_pieces
 from common.release.contents import Contents, FolderContents, open_release
+from common.release.progress import Reporter, silent
 from common.release.signatures import FOLDER, Signature
 from common.release.verify import verify_contents
-from parley.cli.console import Reporter, silent
 
 
 def bundle(folder: Path, target: Path, *, tell: Reporter = silent) -> None:

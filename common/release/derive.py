@@ -32,8 +32,11 @@ from common.release.checking import Checked, Kind, Problem
 from common.release.columns import KINDS, Columns
 from common.release.consistency import Agreement, other_version
 from common.release.contents import Contents, read_whole
+from common.release.fitted_privbayes import FittedPrivBayes
+from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
 from common.release.manifest import strict_json
+from common.release.progress import Reporter, silent
 from common.release.released_table import ReleasedTable, read_released_table
 from common.release.reproduction import check_transcript, differing_pages, read_ranges
 from common.release.results import RESULTS, read_results
@@ -44,9 +47,6 @@ from common.study.document import Study
 from common.study.steps import ChoiceStep, Model, Step
 from common.study.sums import decode_total, sum_plan_of
 from common.wording import many
-from parley.cli.console import Reporter, silent
-from parley.privbayes import FittedPrivBayes
-from parley.privelet import FittedPrivelet
 
 _MOST_TEXT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at

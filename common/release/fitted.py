@@ -12,6 +12,8 @@ from common.release.columns import Columns
 from common.release.single_owner import source_of
 from common.schema import Codes, Schema
 
+FORMAT = "parley model 1"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedModel(ABC):

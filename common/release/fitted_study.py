@@ -11,7 +11,7 @@ import numpy as np
 from common.marginals import count
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
-from common.release.fitted import FittedModel
+from common.release.fitted import FORMAT, FittedModel
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
 from common.release.report.released import NetworkDrawing, mutual_information
@@ -19,7 +19,6 @@ from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
 from common.study.document import Study
 from common.study.steps import Model, Step
-from parley.privbayes import FORMAT
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (

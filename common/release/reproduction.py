@@ -21,13 +21,13 @@ from common.errors import InputError
 from common.release import folder as release
 from common.release.checking import Checked
 from common.release.contents import Contents
+from common.release.fitted_privelet import FittedPrivelet
 from common.release.manifest import sha256_of
 from common.release.released_table import ReleasedTable
 from common.release.writing import Fitted, pages_of
-from common.service.traffic import SETTING_UP, PhaseTraffic, transcript_of, without_times
 from common.study.document import Study
 from common.study.steps import Step
-from parley.privelet import FittedPrivelet
+from common.study.transcript import SETTING_UP, PhaseTraffic, transcript_of, without_times
 
 
 def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> list[str]:

@@ -14,9 +14,9 @@ from common.privacy.accountant import Accountant, Release
 from common.privacy.randomness import OsRandomSource, RandomSource, SeededRandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
 from common.release.columns import Columns
+from common.release.progress import Reporter, silent
 from common.schema import Codes, Schema
 from common.schema.tables import TableFile
-from parley.cli.console import Reporter, silent
 
 OWNER = "owner"
 

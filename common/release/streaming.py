@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from common.marginals.threads import map_in_threads, worker_count
 from common.release.fitted import FittedModel
+from common.release.progress import Reporter, silent
 from common.release.single_owner import source_of
 from common.release.table_files import CsvFile, ParquetFile
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.codes import concatenate
 from common.wording import many
-from parley.cli.console import Reporter, silent
 
 BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
 KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here

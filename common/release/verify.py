@@ -17,9 +17,9 @@ from common.release.checking import Checked, Kind, Problem, check_bytes
 from common.release.consistency import Agreement, name_problems, other_version
 from common.release.contents import Contents, open_release
 from common.release.folder import STUDY
+from common.release.progress import Reporter, silent
 from common.release.signatures import FOLDER, Signature, SignerRole
 from common.study.document import Study
-from parley.cli.console import Reporter, silent
 
 _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "

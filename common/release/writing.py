@@ -11,7 +11,10 @@ import numpy as np
 
 from common.release import folder as release
 from common.release.finishing import finish
+from common.release.fitted_privbayes import FittedPrivBayes
+from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
+from common.release.progress import Reporter, silent
 from common.release.report.floor_check import floor_forecast
 from common.release.report.network_picture import draw_network
 from common.release.report.page import Section, table, warning
@@ -32,11 +35,8 @@ from common.release.signatures import Signer
 from common.release.streaming import KEPT_ROWS, write_stream
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
-from common.service.traffic import without_times
+from common.study.transcript import without_times
 from common.wording import many
-from parley.cli.console import Reporter, silent
-from parley.privbayes import FittedPrivBayes
-from parley.privelet import FittedPrivelet
 
 Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
 

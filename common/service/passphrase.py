@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase
 from common.errors import InputError
-from common.wire.pki.credentials import read_private
+from common.files import read_private
 
 VARIABLE = "PARLEY_PASSPHRASE"
 

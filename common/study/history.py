@@ -3,8 +3,8 @@
 A curator could tell each party another story: another key, another result, another party's choice.
 Each of them would then follow its own plan, and the sum of their answers would be nothing that
 anybody approved. So the hash of all that was told is in the digest of the next step, which is in
-the keys, masks and envelopes of that step's sum (`common.study.sums.sum_plan_of`): parties that were
-told different things cannot finish a sum together, and nothing is learnt from the attempt.
+the keys, masks and envelopes of that step's sum (`common.study.sums.sum_plan_of`): parties that
+were told different things cannot finish a sum together, and nothing is learnt from the attempt.
 """
 
 from __future__ import annotations

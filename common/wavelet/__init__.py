@@ -1,11 +1,10 @@
 """Privelet: range counts under differential privacy by wavelet transforms.
 
-`privelet` turns rows into a `RangeRelease`, which answers questions and can be saved and loaded.
+`privelet` turns rows into a `RangeRelease`, which answers questions.
 
 [Xiao11] Xiao, Wang, Gehrke: Differential Privacy via Wavelet Transforms, IEEE TKDE 23(8).
 """
 
-from common.release.range_file import load, save
 from common.wavelet.decisions import Plan
 from common.wavelet.noisy_matrix import RangeCount, RangeCounts, RangeRelease
 from common.wavelet.pipeline import plan_privelet, privelet
@@ -15,8 +14,6 @@ __all__ = [
     "RangeCount",
     "RangeCounts",
     "RangeRelease",
-    "load",
     "plan_privelet",
     "privelet",
-    "save",
 ]

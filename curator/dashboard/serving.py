@@ -19,13 +19,13 @@ from pathlib import Path
 from cryptography import x509
 
 from common.errors import InputError
+from common.files import read
 from common.service.web.server import WebServer
 from common.service.web.sessions import Sessions, token_in
 from common.service.web.site import LOOPBACK, Site
 from common.wire.catalogue import WireError
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, subject_of
-from common.wire.pki.credentials import read
 from common.wire.pki.peers import Revocations, parse_revocations
 from curator.dashboard.site import Dashboard, Service
 from curator.dashboard.tls import BrowserTls

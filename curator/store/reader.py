@@ -36,7 +36,7 @@ class PartyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBytes:
-    """Bytes of one party in one step: what it sent, and what it was sent; see `common.service.traffic`."""
+    """Bytes of one party in one step: what it sent, and what it was sent."""
 
     party: str
     step: int

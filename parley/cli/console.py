@@ -12,25 +12,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 
+from common.release.progress import Reporter
 from common.wording import harmless
 
 _messages = Console(stderr=True, highlight=False, soft_wrap=True)
 _PATIENCE_S = 2.0
-
-
-class Reporter(Protocol):
-    """Told how far a long job is: `fraction` in 0..1 and what is being done, as "stage: detail"."""
-
-    def __call__(self, fraction: float, doing: str) -> None:
-        """Take note."""
-
-
-def silent(fraction: float, doing: str) -> None:
-    """A reporter that nobody listens to."""
 
 
 def result(words: str) -> None:

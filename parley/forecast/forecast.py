@@ -1,8 +1,8 @@
 """What a study would measure, how well, and what it would take: before anything is spent.
 
 The study is run as it is, with its parties, steps and noise, but on stand-in rows and in the clear
-(`parley.forecast.trial`). What comes out says nothing about the owners' rows, and costs them nothing. It is
-as good a forecast as the stand-in is like them.
+(`parley.forecast.trial`). What comes out says nothing about the owners' rows, and costs them
+nothing. It is as good a forecast as the stand-in is like them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.errors import InputError
+from common.release.progress import Reporter, silent
 from common.schema import Codes
 from common.study.document import Study
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
-from parley.cli.console import Reporter, silent
 from parley.forecast.expected_noise import expected_noise
 from parley.forecast.expected_traffic import expected_traffic
 from parley.forecast.trial import Distances, Trial

@@ -28,20 +28,20 @@ from typing import Self
 
 import pyarrow.parquet
 
-from common.crypto.identities.files import load_identity
+from common.crypto.identities.files import load_identity, no_passphrase
 from common.errors import LocalError
+from common.files import read
 from common.methods.registry import plan_of
+from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
 from common.schema import Schema
-from common.service.traffic import transcript_of
 from common.study.document import Member, Study
-from common.wire.pki.credentials import read
+from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from curator.app import CuratorSettings, open_store, propose
 from curator.configuration import curator_settings
 from curator.operations import phases_of
 from curator.store.records import Record, StudyState
-from parley.cli.console import Reporter, silent
 from parley.simulation.study_options import StudyOptions
 from party.configuration import party_settings
 from party.countersigning import countersign
@@ -166,7 +166,8 @@ class Consortium:
         for name, home in self._parties.items():
             self._wait_for_end(name)
             tell(0.99, f"{name} countersigns the release")
-            countersign(place, party_settings(home / "party.toml", {}, flags).values)
+            settings = party_settings(home / "party.toml", {}, flags).values
+            countersign(place, settings, passphrase=no_passphrase)
         return place
 
     def transcript(self) -> dict[str, object]:

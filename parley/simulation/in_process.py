@@ -20,17 +20,17 @@ from common.crypto.paillier.keys import Blinder, PublicKey, generate_key_pair
 from common.errors import RemoteProtocolError
 from common.marginals import count
 from common.privacy.randomness import RandomSource
+from common.release.progress import Reporter, silent
 from common.schema.codes import Codes
-from common.service.traffic import SETTING_UP, PhaseTraffic
 from common.study.document import Study
 from common.study.messages import ToCurator, ToParty, message_bytes
 from common.study.steps import Model, Plan, Step
 from common.study.sums import needs_key
+from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.effects import Effect as CuratorEffect
 from curator.effects import Fail
 from curator.effects import Send as SendToParty
 from curator.role import CuratorRole
-from parley.cli.console import Reporter, silent
 from party.effects import ChargeBudget
 from party.role import PartyRole
 

@@ -26,7 +26,8 @@ HOUSING = ("Owner", "Mortgage", "Tenant", "With family")
 
 def demo_schema_toml() -> str:
     """The public schema of the population, as the text of a schema.toml."""
-    return resources.files("parley").joinpath("population.schema.toml").read_text("utf-8")
+    schema = resources.files("parley.simulation").joinpath("population.schema.toml")
+    return schema.read_text("utf-8")
 
 
 def make_population(rows: int, seed: int) -> pd.DataFrame:

@@ -18,11 +18,11 @@ from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.methods.registry import account, plan_of, statement_of
 from common.release.fitted_study import FittedStudy
+from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode, source_of
 from common.schema import Codes, Schema
-from common.service.traffic import transcript_of
 from common.study.document import Member
-from parley.cli.console import Reporter, silent
+from common.study.transcript import transcript_of
 from parley.simulation.in_process import run_study
 from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 

@@ -20,7 +20,7 @@ _Word = TypeVar("_Word", Noise, Aggregation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions:
-    """A study without its schema and its parties; see `common.study.document.Study` for the meanings.
+    """A study without its schema and its parties; see `common.study.document.Study`.
 
     Attributes:
         epsilon: what each owner's rows may cost.

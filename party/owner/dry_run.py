@@ -2,11 +2,11 @@
 
 The plan is run once without any rows: tables full of zeros in place of sums, and any outcome that a
 party's choice can have. What it takes does not grow with the rows that a study says its parties
-have, and no step may ask for more than `common.schema.limits` allows. So an owner sees the steps before
-approving them, and nothing depends on the real rows. Which tables a later step asks for depends on
-what the earlier ones find; how many, and at what noise, hardly does. Where the cost itself depends
-on it, in the paper's noise replacement, the most that it can be is shown: what is approved is then
-enough.
+have, and no step may ask for more than `common.schema.limits` allows. So an owner sees the steps
+before approving them, and nothing depends on the real rows. Which tables a later step asks for
+depends on what the earlier ones find; how many, and at what noise, hardly does. Where the cost
+itself depends on it, in the paper's noise replacement, the most that it can be is shown: what is
+approved is then enough.
 """
 
 from __future__ import annotations

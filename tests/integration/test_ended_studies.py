@@ -12,9 +12,9 @@ import pytest
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
-from common.service.traffic import SETTING_UP
 from common.study import approval
 from common.study.document import Study
+from common.study.transcript import SETTING_UP
 from curator.presence import ONLINE_FOR
 from curator.store.records import StudyState as CuratorState
 from curator.store.records import Word

@@ -1,9 +1,9 @@
 """Paillier's cryptosystem on phe and gmpy2: keys, ciphertexts, and what can be done with them.
 
 A ciphertext of m is (1 + n)^m * f mod n^2, where f is a secret n-th residue, the *blinding factor*
-(`common.crypto.paillier.blinding` makes them). Plaintexts are integers modulo n. `encrypt` takes any integer
-modulo n; `decrypt` answers with the representative in -n/2 .. n/2, so a signed value of absolute
-value below 2^(plaintext_bits - 1) comes back as it was. Ciphertexts are `gmpy2.mpz`.
+(`common.crypto.paillier.blinding` makes them). Plaintexts are integers modulo n. `encrypt` takes
+any integer modulo n; `decrypt` answers with the representative in -n/2 .. n/2, so a signed value of
+absolute value below 2^(plaintext_bits - 1) comes back as it was. Ciphertexts are `gmpy2.mpz`.
 
 Rules:
 - A ciphertext from outside enters through `PublicKey.ciphertexts_from_bytes`, which checks it.

@@ -1,7 +1,8 @@
 """Secret primes for Paillier: Lim-Lee primes, p = 2ab + 1 with a and b large primes.
 
-Why not any prime (which is what phe draws): blinding with a fixed base (`common.crypto.paillier.blinding`)
-needs a modulus whose squares form ONE cyclic group without small subgroups. Let n = pq with
+Why not any prime (which is what phe draws): blinding with a fixed base
+(`common.crypto.paillier.blinding`) needs a modulus whose squares form ONE cyclic group without
+small subgroups. Let n = pq with
 
     p - 1 = 2ab,  q - 1 = 2cd,  and a, b, c, d distinct primes of about a quarter of n's bits.
 

@@ -87,7 +87,8 @@ class Budget:
         margins: epsilon of the blocks; 0 if there are none.
         correlations: epsilon of the views, or of the agreement of halves if there are no views.
         pairs: epsilon of the pairs in full detail.
-        forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a mixture.
+        forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a
+            mixture.
     """
 
     blocks: tuple[Attributes, ...]

@@ -89,7 +89,8 @@ def forest_model(
         rows: how many rows the tables count.
         found: how far pairs are from independence.
         tables: noisy tables of the same pairs, the lower attribute first.
-        price: of a departure from independence, as `common.methods.subn_plus.joined.joint_margin` has it.
+        price: of a departure from independence, as `common.methods.subn_plus.joined.joint_margin`
+            has it.
     """
     edges = spanning_forest({pair: own for pair, own in found.items() if own.clear})
     parents = _rooted(edges, len(margins))

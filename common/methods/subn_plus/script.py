@@ -4,15 +4,16 @@
     2. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
        counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
        Where the noise allows no more than two groups, how often pairs agree (`.agreements`).
-    3. Pairs. The few that are seen to depend strongly (`common.methods.subn_plus.dependence`), in full detail.
+    3. Pairs. The few that are seen to depend strongly (`common.methods.subn_plus.dependence`), in
+    full detail.
        If there are none, the margins once more.
 
-The model is a mixture (`common.methods.subn_plus.latent`) in which the chosen pairs are single columns
-(`common.methods.subn_plus.joined`).
+The model is a mixture (`common.methods.subn_plus.latent`) in which the chosen pairs are single
+columns (`common.methods.subn_plus.joined`).
 
 Where every domain is small there is nothing to group, and the views are all that is asked. Wide
-tables get a forest of pairs instead of a mixture (`common.methods.subn_plus.forest`): margins, the agreement of
-halves, and tables of the pairs that a forest may be made of.
+tables get a forest of pairs instead of a mixture (`common.methods.subn_plus.forest`): margins, the
+agreement of halves, and tables of the pairs that a forest may be made of.
 
 Where correlations would show little but noise, the margins get everything, and the model is
 independent blocks: no worse than independent columns, because it has better margins than histograms

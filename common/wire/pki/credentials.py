@@ -15,12 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.crypto.identities.files import AskPassphrase, no_passphrase
 from common.errors import InputError
+from common.files import read, read_private
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject, expiry_warning
 
 logger = logging.getLogger(__name__)
-
-_LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,32 +111,6 @@ class ExpiryWatch:
             warning = str(error)
         if warning is not None:
             logger.warning("%s", warning)
-
-
-def read(path: Path) -> bytes:
-    """A small file's bytes; InputError says why not."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > _LARGEST_FILE:
-        raise InputError(f"{path}: not a key or a certificate, it is larger than 1 MiB")
-    return data
-
-
-def read_private(path: Path) -> bytes:
-    """A private key's bytes; InputError if every user of the machine could have read it, too.
-
-    The file's group may read it: that is how containers hand secrets to a service.
-    """
-    data = read(path)
-    if path.stat().st_mode & 0o007:
-        raise InputError(
-            f"{path} is open to every user of this machine: chmod 600 {path}. If others could read "
-            "it, make a new key with `parley keys rotate`"
-        )
-    return data
 
 
 def parse_certificates(data: bytes, *, where: Path) -> list[x509.Certificate]:

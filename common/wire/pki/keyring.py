@@ -38,7 +38,7 @@ from common.crypto.identities.files import (
 )
 from common.crypto.identities.identity import Identity, PublicIdentity
 from common.errors import InputError
-from common.files import flush, replace, write_new
+from common.files import flush, read, read_private, replace, write_new
 from common.privacy.randomness import OsRandomSource
 from common.wire.catalogue import WireError
 from common.wire.pki import certificates, peers
@@ -50,8 +50,6 @@ from common.wire.pki.credentials import (
     parse_key,
     parse_request,
     pem,
-    read,
-    read_private,
 )
 
 AUTHORITY_DAYS = 3650

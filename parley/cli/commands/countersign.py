@@ -10,6 +10,7 @@ import typer
 
 from parley.cli import console
 from parley.cli.options import AsJson, Config
+from parley.cli.passphrases import passphrase_in
 from party.configuration import party_settings
 
 
@@ -28,7 +29,9 @@ def countersign(
 
     settings = party_settings(config, os.environ).values
     with console.progress("verifying") as tell:
-        signature = countersigning.countersign(release, settings, tell=tell)
+        signature = countersigning.countersign(
+            release, settings, passphrase=passphrase_in(settings.passphrase_file), tell=tell
+        )
     if json:
         console.result_json({"release": str(release)} | signer_json(signature))
         return

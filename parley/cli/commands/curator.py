@@ -12,6 +12,7 @@ import typer
 from common.files import replace
 from common.service.passphrase import asking
 from common.service.process import log_to, stopping_on_signals
+from common.service.version import software
 from curator import app as curator_app
 from curator.configuration import curator_settings
 from parley.cli.commands import curator_study, new_app
@@ -21,7 +22,6 @@ from parley.cli.options import (
     OutputFormat,
     StopWithStdin,
 )
-from parley.cli.version import software
 
 app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
 app.add_typer(curator_study.app, name="study")

@@ -12,15 +12,17 @@ import typer
 
 from common.errors import InputError
 from common.schema import Schema
+from common.service.checks import Finding
 from common.study.document import Study
 from common.wire.pki.certificates import Role
+from curator.checks import examine_curator
 from curator.configuration import curator_settings
-from parley.checkup import Finding, examine_curator, examine_party
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
 from parley.cli.options import AsJson, Config
 from parley.cli.passphrases import passphrase_in
+from party.checks import examine_party
 from party.configuration import party_settings, source_settings
 
 app = new_app()

@@ -12,10 +12,10 @@ from cryptography import x509
 
 from common.crypto.identities.files import load_public_identity
 from common.errors import InputError
-from common.files import whole_folder, write_new
+from common.files import read, whole_folder, write_new
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role
-from common.wire.pki.credentials import parse_certificates, parse_request, read
+from common.wire.pki.credentials import parse_certificates, parse_request
 from common.wire.pki.keyring import (
     CERTIFICATE_DAYS,
     Keyring,

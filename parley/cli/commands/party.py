@@ -16,6 +16,7 @@ from common.files import write_new
 from common.privacy.randomness import OsRandomSource
 from common.release import folder as releases
 from common.service.process import log_to, stopping_on_signals
+from common.service.version import software
 from common.study.document import Study
 from common.wire.catalogue import WireError
 from common.wording import one_line
@@ -26,7 +27,6 @@ from parley.cli.commands.party_records import ledger, open_file, transcript
 from parley.cli.commands.party_ui import ui
 from parley.cli.options import AllowOtherVersion, AsJson, Config, StopWithStdin
 from parley.cli.passphrases import passphrase_in
-from parley.cli.version import software
 from party import app as party_app
 from party.app import PartySettings
 from party.client.connection import DONE, Connection, Summary

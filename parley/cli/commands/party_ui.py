@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from common.service.process import log_to, stopping_on_signals
+from common.service.version import software
 from common.study.document import Study
 from parley.cli import console
 from parley.cli.options import Config
 from parley.cli.passphrases import passphrase_in
-from parley.cli.version import software
 from party import app as party_app
 from party.client.dialer import Dialer
 from party.configuration import party_settings, source_settings

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from common.errors import InputError
+from common.release.fitted_privbayes import FittedPrivBayes
+from common.release.fitted_privelet import FittedPrivelet
 from common.release.model_count import ModelCount
 from common.release.released_rows import ReleasedRows
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
 from parley.loading import load
-from parley.privbayes import FittedPrivBayes
-from parley.privelet import FittedPrivelet
 
 app = new_app()
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from parley.checkup import Finding
+from common.service.checks import Finding
 from tests.place import HUB, NORTH, Place, spend
 
 pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")

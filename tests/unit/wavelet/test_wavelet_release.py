@@ -11,8 +11,9 @@ from common.errors import InputError, LocalError, PolicyError
 from common.privacy.accountant import Accountant
 from common.privacy.laplace import discrete_laplace_variance
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.release.range_file import load, save
 from common.schema import Codes, Schema
-from common.wavelet import load, plan_privelet, privelet, save
+from common.wavelet import plan_privelet, privelet
 
 SCHEMA = Schema.from_toml(
     """

@@ -1,13 +1,10 @@
-"""Is a service ready for a study? One finding for every thing that can stop one.
+"""Is a party's node ready for a study? One finding for every thing that can stop one.
 
-A check never raises: what it would raise is what it has to say. Nothing here needs a study to be
-under way, and nothing changes but that the curator learns that we called.
+Nothing changes by it, but that the curator learns that we called.
 """
 
 from __future__ import annotations
 
-import shutil
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,19 +12,17 @@ from functools import partial
 from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity, load_public_identity
-from common.errors import InputError, ParleyError
+from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
+from common.service import checks
+from common.service.checks import Concern, Finding, certificate, disk, found
 from common.service.database import Database
-from common.service.process import most_open_files
+from common.service.version import software
 from common.study.document import Member, Study
-from common.wire.pki import peers
-from common.wire.pki.certificates import Role, expiry_warning, subject_of
-from common.wire.pki.credentials import CredentialFiles, Credentials, read
+from common.wire.pki.certificates import Role, subject_of
+from common.wire.pki.credentials import CredentialFiles
 from common.wording import many
-from curator.app import CuratorSettings, open_store
-from curator.operations import records
-from parley.cli.version import software
 from party import app as party_app
 from party.app import PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting
@@ -38,31 +33,8 @@ from party.ledger import Ledger
 from party.owner.policy import Policy
 from party.sources.settings import SourceSettings
 
-_LEAST_FREE_BYTES = 1 << 30
-_FEW_OPEN_FILES = 4096
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _CLOCKS_OFF_S = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What one check found.
-
-    Attributes:
-        check: what was looked at.
-        ok: whether a study can be run.
-        words: what was found, and what to do about it.
-        warning: whether somebody should look at it all the same.
-    """
-
-    check: str
-    ok: bool
-    words: str
-    warning: bool = False
-
-
-class _Concern(Exception):  # not an error: the check passed
-    """Nothing that stops a study, and yet not as it should be."""
 
 
 def examine_party(
@@ -86,64 +58,29 @@ def examine_party(
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     books = settings.folder / "party.db"
-    yield _found("version", _version)
-    yield _found("clock", lambda: _clock(files, books, clock()))
-    yield _found("certificate", lambda: _certificate(files, Role.PARTY, clock()))
-    yield _found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
-    yield _found("policy", lambda: _policy(settings.policy))
-    yield _found("disk", lambda: _disk(settings.folder))
-    yield _found("ledger", lambda: _ledger(books))
-    yield _found("data source", lambda: _rows(source, wanted, files, books))
+    yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
+    yield found("clock", lambda: _clock(files, books, clock()))
+    yield found("certificate", lambda: certificate(files, Role.PARTY, clock()))
+    yield found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
+    yield found("policy", lambda: _policy(settings.policy))
+    yield found("disk", lambda: disk(settings.folder))
+    yield found("ledger", lambda: _ledger(books))
+    yield found("data source", lambda: _rows(source, wanted, files, books))
     if isinstance(wanted, Study):
-        yield _found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
+        yield found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
     yield from _at_the_curator(settings, source, wanted, environment, clock)
-
-
-def examine_curator(
-    settings: CuratorSettings, *, clock: Callable[[], datetime]
-) -> Iterator[Finding]:
-    """Everything a curator needs."""
-    files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
-    yield _found("version", _version)
-    yield _found("clock", lambda: _clock(files, None, clock()))
-    yield _found("certificate", lambda: _certificate(files, Role.CURATOR, clock()))
-    yield _found("revocations", lambda: _revocations(settings.keys / "revoked.txt"))
-    yield _found("disk", lambda: _disk(settings.folder))
-    yield _found("releases", lambda: _disk(settings.releases))
-    yield _found("state", lambda: _studies(settings))
-    yield _found("parties", lambda: _parties(settings))
-    yield _found("address", lambda: _address(settings.listen))
-    yield _found("open files", _open_files)
-
-
-def _found(check: str, look: Callable[[], str]) -> Finding:
-    try:
-        return Finding(check=check, ok=True, words=look())
-    except _Concern as concern:
-        return Finding(check=check, ok=True, words=str(concern), warning=True)
-    except ParleyError as error:
-        return Finding(check=check, ok=False, words=" ".join(str(error).split()))
-
-
-def _version() -> str:
-    return f"{software()}, protocol {PROTOCOL}"
 
 
 def _clock(files: CredentialFiles, ledger: Path | None, now: datetime) -> str:
     """It cannot be before things that have happened; the curator's clock is looked at later."""
-    authority = files.load().authorities[0]
-    if now < authority.not_valid_before_utc:
-        raise InputError(
-            f"it is {now:%Y-%m-%d %H:%M} here, before the consortium's authority was made "
-            f"({authority.not_valid_before_utc:%Y-%m-%d %H:%M}): set the clock"
-        )
+    words = checks.clock(files, now)
     newest = _newest_charge(ledger)
     if newest is not None and now + _CLOCKS_DIFFER < newest:
         raise InputError(
             f"it is {now:%Y-%m-%d %H:%M} here, before the newest entry of the ledger "
             f"({newest:%Y-%m-%d %H:%M}): set the clock"
         )
-    return f"{now:%Y-%m-%d %H:%M} UTC"
+    return words
 
 
 def _newest_charge(file: Path | None) -> datetime | None:
@@ -157,17 +94,6 @@ def _newest_charge(file: Path | None) -> datetime | None:
     return datetime.fromisoformat(entries[-1].charged_at) if entries else None
 
 
-def _certificate(files: CredentialFiles, role: Role, now: datetime) -> str:
-    credentials: Credentials = files.load()
-    credentials.check(role=role, at=now)
-    certificate = credentials.certificate
-    warning = expiry_warning(certificate, at=now)
-    if warning is not None:
-        raise _Concern(warning)
-    until = f"until {certificate.not_valid_after_utc:%Y-%m-%d}"
-    return f"{subject_of(certificate).name!r}, {until}"
-
-
 def _identity(path: Path, passphrase: AskPassphrase) -> str:
     return load_identity(path, passphrase=passphrase).public.fingerprint
 
@@ -175,32 +101,6 @@ def _identity(path: Path, passphrase: AskPassphrase) -> str:
 def _policy(path: Path) -> str:
     policy = Policy.load(path)
     return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total"
-
-
-def _open_files() -> str:
-    """Every connection needs one, those of strangers too; the curator raises its own soft limit."""
-    most = most_open_files()
-    if most < _FEW_OPEN_FILES:
-        raise _Concern(
-            f"at most {most:,} files and connections: so many callers without a certificate keep "
-            "parties out. Set LimitNOFILE=65536 in the unit, or `ulimit -Hn 65536`"
-        )
-    return f"up to {most:,} files and connections"
-
-
-def _disk(folder: Path) -> str:
-    """Room, and that we may write; the folder is made if it is missing, as the service would."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".doctor"
-        probe.write_bytes(b"\0")
-        probe.unlink()
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
-    if free < _LEAST_FREE_BYTES:
-        raise InputError(f"{folder}: only {free / 1e9:.1f} GB free; make room for at least 1 GB")
-    return f"{folder}: {free / 1e9:.0f} GB free"
 
 
 def _ledger(file: Path) -> str:
@@ -279,15 +179,15 @@ def _at_the_curator(
 ) -> Iterator[Finding]:
     """What only the curator can tell; nothing more is said of one that does not answer."""
     met: list[_Meeting] = []
-    yield _found("curator", lambda: _reached(settings, environment, clock, met))
+    yield found("curator", lambda: _reached(settings, environment, clock, met))
     for meeting in met:
-        yield _found("clocks", meeting.clocks)
-        yield _found("versions", meeting.versions)
-        yield _found("memory", partial(_memory, settings, meeting.greeting))
+        yield found("clocks", meeting.clocks)
+        yield found("versions", meeting.versions)
+        yield found("memory", partial(_memory, settings, meeting.greeting))
         if wanted is None:
             for study in meeting.studies:
                 books = settings.folder / "party.db"
-                yield _found("invitation", partial(_fits, source, study, meeting.files, books))
+                yield found("invitation", partial(_fits, source, study, meeting.files, books))
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,13 +205,13 @@ class _Meeting:
         words = f"the curator's is {abs(offset):.1f} s {'ahead' if offset > 0 else 'behind'}"
         words += f", within {self.took_s / 2:.1f} s"
         if abs(offset) > _CLOCKS_OFF_S + self.took_s / 2:
-            raise _Concern(f"{words}: set one of the two; certificates and records go by them")
+            raise Concern(f"{words}: set one of the two; certificates and records go by them")
         return words
 
     def versions(self) -> str:
         there = self.greeting.software
         if there != software():
-            raise _Concern(f"{there} at the curator, {software()} here: use one version")
+            raise Concern(f"{there} at the curator, {software()} here: use one version")
         return f"{there} on both sides"
 
 
@@ -353,45 +253,3 @@ def _fits(
     source: Callable[[], SourceSettings], study: Study, files: CredentialFiles, books: Path
 ) -> str:
     return f"{study.name!r}: {_rows(source, study, files, books)}"
-
-
-def _revocations(path: Path) -> str:
-    listed = peers.parse_revocations(read(path).decode(errors="replace"), path)
-    return f"{many(len(listed), 'certificate')} revoked"
-
-
-def _studies(settings: CuratorSettings) -> str:
-    database, _ = open_store(settings)
-    try:
-        database.check()
-    finally:
-        database.close()
-    return many(len(records(settings)), "study")
-
-
-def _parties(settings: CuratorSettings) -> str:
-    """Who called, with which version: another than ours may speak another protocol."""
-    database, store = open_store(settings)
-    try:
-        seen = store.parties()
-    finally:
-        database.close()
-    other = [f"{name!r} runs {version}" for name, version in seen.items() if version != software()]
-    if other:
-        raise _Concern(f"{', '.join(other)}; we run {software()}: use one version")
-    return f"{len(seen)} have called, all with {software()}" if seen else "nobody has called yet"
-
-
-def _address(listen: str) -> str:
-    """Whether the port can be had; one that is taken is most likely taken by the curator itself."""
-    host, _, port = listen.rpartition(":")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), int(port)))
-        except (OSError, ValueError, OverflowError) as error:
-            raise InputError(
-                f"{listen}: cannot be listened on ({error}); is a curator running there already?"
-            ) from error
-    return f"{listen} is free"

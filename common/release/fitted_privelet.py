@@ -1,0 +1,119 @@
+"""What Privelet releases: a noisy count of every cell, answers from them, and rows."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.consistency import project
+from common.errors import InputError
+from common.privacy.randomness import RandomSource, uniforms
+from common.release import folder as release
+from common.release import range_file
+from common.release.columns import Columns
+from common.release.fitted import FORMAT, FittedModel
+from common.schema import Codes
+from common.wavelet import RangeCount, RangeCounts, RangeRelease
+from common.wording import many
+
+METHOD = "privelet"
+_ABOUT = "parley.json"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedPrivelet(FittedModel):
+    """A range release; see `FittedModel` for what is not here.
+
+    Attributes:
+        ranges: the noisy counts, and answers from them.
+    """
+
+    ranges: RangeRelease
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows that were counted."""
+        return self.ranges.rows
+
+    def count(self, query: str, *, confidence: float = 0.95) -> RangeCount:
+        """How many rows satisfy a query, with the exact deviation of the noise."""
+        return self.ranges.count(query, confidence=confidence)
+
+    def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
+        """How many rows satisfy each of many queries."""
+        return self.ranges.counts(queries, confidence=confidence)
+
+    @cached_property
+    def _ladder(self) -> NDArray[np.float64]:
+        """Running sums of the nearest table that has no negative cell and the right total."""
+        return np.cumsum(project(self.ranges.matrix(), total=self.rows))
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Independent draws from the noisy counts, made non-negative."""
+        if rows < 0:
+            raise InputError(f"cannot sample {rows} rows: give 0 or more")
+        heights = uniforms(rows, source) * self._ladder[-1]
+        cells = np.searchsorted(self._ladder, heights, side="right")
+        columns = np.unravel_index(np.minimum(cells, len(self._ladder) - 1), self.schema.sizes)
+        return Codes.from_columns(columns, self.schema.sizes)
+
+    def to_json(self) -> dict[str, object]:
+        """What was done, as plain JSON values: the content of model.json, without the counts."""
+        plan = self.ranges.plan
+        return {
+            "format": FORMAT,
+            "method": METHOD,
+            "variant": plan.method,
+            "schema": self.schema.to_toml(),
+            "columns": dict(self.columns.kinds),
+            "rows": self.rows,
+            "cells": plan.cells,
+            "noise_scale": str(plan.scale),
+            "transforms": {
+                name: axis.kind for name, axis in zip(self.schema.names, plan.axes, strict=True)
+            },
+            "privacy": self.privacy,
+        }
+
+    def _repr_html_(self) -> str:
+        note = "" if self.privacy["private"] else " <strong>NOT PRIVATE</strong>"
+        return (
+            f"<p>Privelet ({self.ranges.plan.method}), epsilon "
+            f"{self.privacy['epsilon_delivered']}, {many(self.rows, 'row')} in "
+            f"{self.ranges.plan.cells:,} cells{note}</p>"
+        )
+
+    def save(self, path: Path | str) -> None:
+        """Write the release to one file that `parley.load` reads; it needs no data.
+
+        It is a range release (`common.release.range_file`) with one more member, which has the
+        privacy statement.
+        """
+        with release.new_file(Path(path)) as scratch:
+            range_file.save(self.ranges, scratch)
+            with zipfile.ZipFile(scratch, "a") as archive:
+                archive.writestr(zipfile.ZipInfo(_ABOUT), json.dumps(self.to_json(), indent=2))
+
+    @classmethod
+    def load(cls, path: Path | str) -> FittedPrivelet:
+        """Read what `save` wrote."""
+        ranges = range_file.load(path)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                about = json.loads(archive.read(_ABOUT))
+            columns = Columns({str(k): str(v) for k, v in about["columns"].items()})
+            return cls(
+                ranges=ranges,
+                schema=ranges.schema,
+                privacy=dict(about["privacy"]),
+                columns=columns,
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"{path}: {_ABOUT} is missing or damaged: {error!r}") from None

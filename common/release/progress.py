@@ -1,0 +1,16 @@
+"""How a long job tells how far it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Reporter(Protocol):
+    """Told how far a long job is: `fraction` in 0..1 and what is being done, as "stage: detail"."""
+
+    def __call__(self, fraction: float, doing: str) -> None:
+        """Take note."""
+
+
+def silent(fraction: float, doing: str) -> None:
+    """Tell no one."""

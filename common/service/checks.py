@@ -1,0 +1,101 @@
+"""What the checks of both services share: `parley doctor` asks whether a service is ready.
+
+A check never raises: what it would raise is what it has to say. Nothing here needs a study to be
+under way.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from common.errors import InputError, ParleyError
+from common.service.process import most_open_files
+from common.wire.pki.certificates import Role, expiry_warning, subject_of
+from common.wire.pki.credentials import CredentialFiles, Credentials
+
+_LEAST_FREE_BYTES = 1 << 30
+_FEW_OPEN_FILES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+        check: what was looked at.
+        ok: whether a study can be run.
+        words: what was found, and what to do about it.
+        warning: whether somebody should look at it all the same.
+    """
+
+    check: str
+    ok: bool
+    words: str
+    warning: bool = False
+
+
+class Concern(Exception):  # not an error: the check passed
+    """Nothing that stops a study, and yet not as it should be."""
+
+
+def found(check: str, look: Callable[[], str]) -> Finding:
+    """Make a finding of what a check returns or raises."""
+    try:
+        return Finding(check=check, ok=True, words=look())
+    except Concern as concern:
+        return Finding(check=check, ok=True, words=str(concern), warning=True)
+    except ParleyError as error:
+        return Finding(check=check, ok=False, words=" ".join(str(error).split()))
+
+
+def certificate(files: CredentialFiles, role: Role, now: datetime) -> str:
+    """Who the certificate names, and until when it holds."""
+    credentials: Credentials = files.load()
+    credentials.check(role=role, at=now)
+    certificate = credentials.certificate
+    warning = expiry_warning(certificate, at=now)
+    if warning is not None:
+        raise Concern(warning)
+    until = f"until {certificate.not_valid_after_utc:%Y-%m-%d}"
+    return f"{subject_of(certificate).name!r}, {until}"
+
+
+def open_files() -> str:
+    """Every connection needs one, those of strangers too; the curator raises its own soft limit."""
+    most = most_open_files()
+    if most < _FEW_OPEN_FILES:
+        raise Concern(
+            f"at most {most:,} files and connections: so many callers without a certificate keep "
+            "parties out. Set LimitNOFILE=65536 in the unit, or `ulimit -Hn 65536`"
+        )
+    return f"up to {most:,} files and connections"
+
+
+def disk(folder: Path) -> str:
+    """Room, and that we may write; the folder is made if it is missing, as the service would."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".doctor"
+        probe.write_bytes(b"\0")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
+    if free < _LEAST_FREE_BYTES:
+        raise InputError(f"{folder}: only {free / 1e9:.1f} GB free; make room for at least 1 GB")
+    return f"{folder}: {free / 1e9:.0f} GB free"
+
+
+def clock(files: CredentialFiles, now: datetime) -> str:
+    """Refuse a clock that is before the consortium's authority was made."""
+    authority = files.load().authorities[0]
+    if now < authority.not_valid_before_utc:
+        raise InputError(
+            f"it is {now:%Y-%m-%d %H:%M} here, before the consortium's authority was made "
+            f"({authority.not_valid_before_utc:%Y-%m-%d %H:%M}): set the clock"
+        )
+    return f"{now:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,76 @@
+"""What a study took: rounds, seconds and bytes, by phase and party."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from common.errors import LocalError
+from common.study.document import Study
+from common.wording import many
+
+SETTING_UP = "setting up"
+"""The phase of messages that belong to no step."""
+
+
+@dataclass(slots=True)
+class PhaseTraffic:
+    """What one phase took: rounds, seconds, and bytes per party in both directions."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "rounds": self.rounds,
+            "seconds": round(self.seconds, 1),
+            "bytes_sent": dict(sorted(self.sent.items())),
+            "bytes_received": dict(sorted(self.received.items())),
+        }
+
+    def text(self) -> str:
+        """For people."""
+        sent, received = sum(self.sent.values()), sum(self.received.values())
+        return (
+            f"{many(self.rounds, 'round')}, {self.seconds:.1f} s, {sent:,} bytes sent by parties, "
+            f"{received:,} received"
+        )
+
+
+Phases = Mapping[str, PhaseTraffic]
+
+
+def transcript_of(study: Study, phases: Phases) -> dict[str, object]:
+    """Bytes, rounds and seconds by phase and party, for whoever ran the study."""
+    return {
+        "study": study.digest.hex(),
+        "parties": [member.name for member in study.members],
+        "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
+        "bytes": sum(
+            sum(traffic.sent.values()) + sum(traffic.received.values())
+            for traffic in phases.values()
+        ),
+        "rounds": sum(traffic.rounds for traffic in phases.values()),
+        "seconds": round(sum(traffic.seconds for traffic in phases.values()), 1),
+    }
+
+
+def without_times(transcript: Mapping[str, object]) -> dict[str, object]:
+    """The content of transcript.json: what anybody may read.
+
+    Bytes and rounds follow from the study and its published results. How long a step took depends
+    on the rows it was about, and no noise hides that: times stay with the curator and the owners.
+    """
+    phases = transcript["phases"]
+    if not isinstance(phases, Mapping):
+        raise LocalError("a transcript has phases")
+    kept = {phase: _untimed(traffic) for phase, traffic in phases.items()}
+    return _untimed(transcript) | {"phases": kept}
+
+
+def _untimed(values: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in values.items() if key != "seconds"}
