@@ -72,7 +72,7 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-subn-phases bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls
+	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -91,8 +91,6 @@ bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL
 	$(BIN)/python -m benchmarks.postgresql
 bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; against MST and AIM
 	$(BIN)/python -m benchmarks.subn
-bench-subn-phases: .venv/.dev ## subn+ with one thing at a time taken away: the tables of docs/subn.md
-	$(BIN)/python -m benchmarks.subn_phases
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
 bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor

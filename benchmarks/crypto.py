@@ -26,11 +26,12 @@ from rich.table import Table
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder, Pool, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey, generate_key_pair
-from common.crypto.paillier.packing import Packing, noise_bound
+from common.crypto.paillier.packing import Packing
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.crypto.sums.secure_sum import run_secure_sum
-from common.privacy.laplace import discrete_laplace
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 
 RESULTS = Path(__file__).parent / "results" / "crypto.json"
 CELLS, ROWS, PARTIES, NOISE_SCALE = 20_000, 45_222, 10, Fraction(60)
@@ -53,7 +54,7 @@ class Bench:
             plaintext_bits=private_key.public_key.plaintext_bits,
             rows=ROWS,
             parties=PARTIES,
-            noise_bound=noise_bound(NOISE_SCALE, PARTIES * CELLS),
+            noise_bound=DiscreteLaplace(NOISE_SCALE).bound(PARTIES * CELLS),
         )
         counts = np.random.default_rng(1).integers(0, ROWS // PARTIES, CELLS)
         return cls(private_key, packing, counts)
@@ -236,7 +237,7 @@ def _sum_plan(
         limits=(ROWS // PARTIES,) * PARTIES,
         cells=CELLS,
         noise=noise,
-        noise_scale=NOISE_SCALE,
+        law=DiscreteLaplace(NOISE_SCALE),
         aggregation=aggregation,
         public_key=bench.public_key if aggregation is Aggregation.PAILLIER else None,
     )

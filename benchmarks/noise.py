@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from common.privacy.exponential import exponential_mechanism
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import OsRandomSource
-from common.privacy.shares import polya_shares
+from common.privacy.sampling.discrete_laplace import discrete_laplace
+from common.privacy.sampling.polya import polya_shares
 
 SCALES = (1, 20, 1000, 100_000)
 OURS, THEIRS, ROUNDS = 2_000_000, 50_000, 3

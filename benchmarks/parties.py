@@ -43,7 +43,8 @@ from common.crypto.sums.plan import (
     SumPlan,
 )
 from common.crypto.sums.secure_sum import SumCurator, SumParty
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.study.document import Member, Study
@@ -112,11 +113,11 @@ def study_cost(codes: Codes, parties: int) -> Cost:
     identities = {name: Identity.generate(source) for name in tables}
     study = make_study(identities, tables)
     curator = CuratorRole(
-        study=study, plan=plan_of(study), private_key=None, source_of=lambda _: source
+        study=study, run=run_of(study), private_key=None, source_of=lambda _: source
     )
     roles = {
         name: PartyRole(
-            study=study, plan=plan_of(study), name=name, identity=identities[name],
+            study=study, run=run_of(study), name=name, identity=identities[name],
             data=RowsInMemory(table), source_of=lambda _: source,
         )
         for name, table in tables.items()
@@ -184,7 +185,7 @@ def ring_time(key: PrivateKey, parties: int, latency_s: float) -> RingTime:
 def _ring_plan(key: PrivateKey, parties: int, chunk: int) -> SumPlan:
     return SumPlan(
         study=bytes(32), round=0, cells=_RING_CELLS, noise=Noise.DISTRIBUTED,
-        noise_scale=Fraction(100), aggregation=Aggregation.PAILLIER, public_key=key.public_key,
+        law=DiscreteLaplace(Fraction(100)), aggregation=Aggregation.PAILLIER, public_key=key.public_key,
         parties=tuple(f"party {i}" for i in range(parties)), limits=(1000,) * parties,
         chunk_ciphertexts=chunk,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.transport import NAMES, clock, make_rings
 from common.crypto.identities.files import load_identity
 from common.crypto.sums.plan import Aggregation
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service.database import Database
@@ -106,7 +106,7 @@ def opened(path: Path) -> Iterator[tuple[Studies, float]]:
     database = Database(path)
     database.check_at_start()
     studies = Studies(
-        Store(database, OsRandomSource()), make_plan=plan_of, publish=lambda _: path, clock=clock,
+        Store(database, OsRandomSource()), begin=run_of, publish=lambda _: path, clock=clock,
         later=lambda task: task(),
     )  # fmt: skip
     studies.open()

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import OsRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes
 from common.wavelet.axes import HaarAxis, NominalAxis
 from common.wavelet.axis import Axis

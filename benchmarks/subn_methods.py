@@ -23,7 +23,7 @@ from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Marginal
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
@@ -118,12 +118,12 @@ def through_roles(
     source = SeededRandomSource(seed)
     identities = {name: Identity.generate(source) for name in tables}
     study = study_of(setting, tables, epsilon, METHODS[label], identities=identities)
-    run = run_study(study, plan_of, tables, identities, source=source)
+    run = run_study(study, run_of, tables, identities, source=source)
     return run.model.sample(study.rows, source)
 
 
 def _run_plan(study: Study, tables: Mapping[str, Codes], source: RandomSource) -> Model:
-    plan = plan_of(study)
+    plan = run_of(study)
     owners = _Owners(study, tables, np.random.default_rng(list(source.random_bytes(16))), source)
     while (step := plan.step()) is not None:
         plan.advance(owners.result(step))
@@ -147,7 +147,7 @@ class _Owners:
                 return step.choice.run(RowsInMemory(self.tables[step.party]), self.source)
             case SumStep():
                 return self._exact(step) + self._noise(
-                    step.request.cells, step.scale, len(step.parties)
+                    step.request.cells, step.law.scale, len(step.parties)
                 )
             case ReplaceStep():
                 return self._replace(step)
@@ -173,7 +173,7 @@ class _Owners:
         exact = step.counts(RowsInMemory(self.tables[step.release.party]))
         parts = []
         for marginal in step.group.marginals:
-            fresh = self._noise(exact[marginal].size, step.release.noise_scale, 1)
+            fresh = self._noise(exact[marginal].size, step.release.law.scale, 1)
             parts.append(exact[marginal].ravel() + fresh - self.shares.get(marginal, 0))
             self.shares[marginal] = fresh
         return np.concatenate(parts)

@@ -28,7 +28,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.methods.designs.nocd import optimal_design
 from common.methods.dp_subn.families import frontier_limit, network_limit
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.methods.variables import Variables
 from common.privacy.randomness import OsRandomSource
 from common.study.document import Study
@@ -80,7 +80,7 @@ def measure(setting: Setting, label: str, *, profiled: bool = False) -> Measured
     start, spent = time.perf_counter(), time.process_time()
     if profiled:
         profile.enable()
-    run = run_study(study, plan_of, tables, identities, source=source)
+    run = run_study(study, run_of, tables, identities, source=source)
     run.model.sample(study.rows, source)
     profile.disable()
     return Measured(

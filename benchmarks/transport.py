@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks.subn_data import IN_BITS, settings
 from common.crypto.identities.files import load_identity
 from common.crypto.sums.plan import Aggregation
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import Attribute, Listed
@@ -101,7 +101,7 @@ def attend(folder: Path, ring: Keyring, study: Study, name: str, table: Codes, p
         notes=Notes(database),
         check_source=lambda: None,
         open_source=lambda _: Rows(table),
-        make_plan=plan_of,
+        begin=run_of,
         forecast=lambda study, _: [PlannedStep(phase="all", epsilon=study.epsilon)],
         clock=clock,
     )
@@ -253,7 +253,7 @@ def compare(options: argparse.Namespace, method: str, aggregation: str) -> Compa
             )
 
             with (warming_up if repetition == 0 else local).measured():
-                run = run_study(study, plan_of, tables, identities, source=OsRandomSource())
+                run = run_study(study, run_of, tables, identities, source=OsRandomSource())
             steps = len(run.steps)
             if repetition > 0:
                 over_grpc(folder, ring, rings, study, tables, network)

@@ -27,7 +27,7 @@ from benchmarks.wide_population import WidePopulation, binary_sizes, mixed_sizes
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.marginals import count
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes
 from common.study.document import Member, Study
@@ -83,7 +83,7 @@ def run(table: str, method: str, aggregation: str, options: argparse.Namespace) 
         aggregation=Aggregation(aggregation),
     )
     clock, processor = time.perf_counter(), time.process_time()
-    done = run_study(study, plan_of, tables, identities, source=source)
+    done = run_study(study, run_of, tables, identities, source=source)
     made = done.model.sample(rows, source)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
     sent = sum(sum(phase.sent.values()) for phase in done.traffic.values())

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import ParleyError
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.service.metrics import serving_metrics
@@ -24,7 +24,7 @@ from common.service.passphrase import given_passphrase
 from common.service.process import alone_in, check_level
 from common.service.settings import check_address, check_seconds, check_whole
 from common.study.document import Study
-from common.study.steps import Plan
+from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning
 from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
 from curator.context import Outcome
@@ -133,7 +133,7 @@ def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
 
 def propose(settings: CuratorSettings, study: Study, *, clock: Callable[[], dt.datetime]) -> None:
     """Offer a study to its parties; a running curator notices it within a second."""
-    plan_of(study)  # refuses a study that could never be run
+    run_of(study)  # refuses a study that could never be run
     with _opened(settings) as store:
         store.propose(study, at=clock().astimezone(dt.UTC).isoformat(timespec="seconds"))
 
@@ -146,7 +146,7 @@ def serve(
     clock: Callable[[], dt.datetime],
     software: str,
     started: Callable[[int], None] = lambda port: None,
-    make_plan: Callable[[Study], Plan] = plan_of,
+    begin: Callable[[Study], ScriptRun] = run_of,
 ) -> None:
     """Run a curator until it is told to stop.
 
@@ -157,7 +157,7 @@ def serve(
         clock: the time.
         software: what to tell the parties we are.
         started: called with the port when calls are taken.
-        make_plan: makes a fresh copy of a study's plan.
+        begin: begins a fresh copy of a study's script.
 
     Raises:
         InputError: the address, the keys or the state cannot be used, or another curator has it.
@@ -172,7 +172,7 @@ def serve(
         ThreadPoolExecutor(1, "release") as background,
     ):
         studies = Studies(
-            store, make_plan=make_plan, publish=publish, clock=clock,
+            store, begin=begin, publish=publish, clock=clock,
             later=lambda task: background.submit(task).add_done_callback(_log_failure),
         )  # fmt: skip
         store.check_at_start()

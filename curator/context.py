@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.study.document import Study
-from common.study.steps import Model, Plan, Step
+from common.study.script import ScriptRun
+from common.study.steps import Model, Step
 from common.study.transcript import Phases
 from curator.presence import Presence
 from curator.store.store import Store
@@ -42,7 +43,7 @@ class Surroundings:
     Attributes:
         store: where everything is kept.
         presence: who is there.
-        make_plan: makes a fresh copy of a study's plan.
+        begin: begins a fresh copy of a study's script.
         publish: makes the release and says where it is; made again after a crash, it is the same.
         clock: the time, for the records.
         later: runs something after the call that asked for it was answered.
@@ -52,7 +53,7 @@ class Surroundings:
 
     store: Store
     presence: Presence
-    make_plan: Callable[[Study], Plan]
+    begin: Callable[[Study], ScriptRun]
     publish: Callable[[Outcome], Path]
     clock: Callable[[], dt.datetime]
     later: Callable[[Callable[[], None]], None]

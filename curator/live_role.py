@@ -22,7 +22,7 @@ class Work:
         self.steps: dict[int, Step] = {}
         self.role = CuratorRole(
             study=study,
-            plan=around.make_plan(study),
+            run=around.begin(study),
             private_key=key,
             source_of=self._source_of,
         )

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from common.methods.dp_subn.initialisation import PairChoice
-from common.methods.subn_plus.agreements import Agreements
-from common.methods.subn_plus.grouping import GroupedTables
 from common.schema.encodings import bit_count
 from common.study.document import Study
 from common.study.messages import ChoiceSubmitted, ToCurator
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from common.study.steps import ChoiceStep, Step
 
 MOST_LINKS = 400  # of a picture that still says something
 
@@ -53,26 +50,15 @@ def step_record(study: Study, number: int, step: Step, *, at: str) -> StepRecord
         phase=step.phase,
         opened_at=at,
         costs=step.costs,
-        links=_links(study, _counted_together(step)),
+        links=_links(study, step.links),
     )
 
 
 def chosen_links(study: Study, step: Step | None, message: ToCurator) -> Links:
     """The pairs that a party's published choice puts together."""
     match step, message:
-        case ChoiceStep(choice=PairChoice() as choice), ChoiceSubmitted():
-            return _links(study, choice.families(message.payload))
-    return ()
-
-
-def _counted_together(step: Step) -> Iterable[Sequence[int]]:
-    match step:
-        case SumStep(request=TableRequest() | GroupedTables() as request):
-            return request.sets
-        case SumStep(request=Agreements() as request):
-            return request.pairs
-        case ReplaceStep():
-            return step.group.marginals
+        case ChoiceStep(choice=choice), ChoiceSubmitted():
+            return _links(study, choice.links(message.payload))
     return ()
 
 
@@ -89,5 +75,5 @@ def _links(study: Study, sets: Iterable[Sequence[int]]) -> Links:
         if len(pairs) > MOST_LINKS:
             return ()
     every = len(sizes) * (len(sizes) - 1) // 2
-    # Three quarters of all pairs are a ball of wool and no network.
+    # A picture of three quarters of all pairs shows no structure.
     return () if every > 3 and 4 * len(pairs) > 3 * every else tuple(sorted(pairs))

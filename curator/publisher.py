@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity
-from common.methods.registry import account, statement_of
+from common.methods.registry import method_of
 from common.release import folder as release
 from common.release.columns import Columns
 from common.release.fitted_study import FittedStudy
 from common.release.signatures import Signer, SignerRole
 from common.release.writing import write_release
+from common.study.accounting import account, statement_of
 from common.study.document import Study
 from common.study.transcript import transcript_of
 from common.wire.pki.certificates import Role, subject_of
@@ -77,7 +78,7 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
     """What a study released, with its privacy statement."""
     study = outcome.study
     accountant = account(study, outcome.steps)
-    statement = statement_of(study, accountant, source_private=outcome.private)
+    statement = statement_of(study, method_of(study), accountant, source_private=outcome.private)
     return FittedStudy(
         study=study,
         schema=study.schema,

@@ -17,7 +17,7 @@ from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.study.document import Study
-from common.study.history import Transcript
+from common.study.history import History
 from common.study.messages import (
     MOST_TEXT,
     ChoiceSubmitted,
@@ -34,7 +34,8 @@ from common.study.messages import (
     ToParty,
     message_digest,
 )
-from common.study.steps import ChoiceStep, Model, Plan, Step, step_digest
+from common.study.script import ScriptRun
+from common.study.steps import ChoiceStep, Model, Step, step_digest
 from common.study.sums import encode_result, needs_key, sum_plan_of
 from curator.effects import Effect, Fail, Finish, Send
 
@@ -68,7 +69,7 @@ class CuratorRole:
         self,
         *,
         study: Study,
-        plan: Plan,
+        run: ScriptRun,
         private_key: PrivateKey | None,
         source_of: SourceOfStep,
     ) -> None:
@@ -76,7 +77,7 @@ class CuratorRole:
 
         Args:
             study: as everybody approved it.
-            plan: a fresh copy of the study's plan.
+            run: a fresh copy of the study's script.
             private_key: made for this study, if it aggregates under Paillier.
             source_of: gives the randomness of a step, by its number.
         """
@@ -84,10 +85,10 @@ class CuratorRole:
             raise LocalError("a Paillier key is needed for aggregation 'paillier', and only there")
         if private_key is not None and private_key.public_key.bits != study.key_bits:
             raise LocalError(f"the study asks for a key of {study.key_bits} bits")
-        self._study, self._plan = study, plan
+        self._study, self._run = study, run
         self._private_key, self._source_of = private_key, source_of
         self._names = tuple(member.name for member in study.members)
-        self._transcript = Transcript(study.digest)
+        self._history = History(study.digest)
         self._state = State.AWAITING_START
         self._number = 0
         self._results: list[bytes] = []
@@ -115,7 +116,7 @@ class CuratorRole:
     @property
     def current_step(self) -> Step | None:
         """The step that is open now, for progress reports."""
-        return self._plan.step() if self._state is State.COLLECTING else None
+        return self._run.step() if self._state is State.COLLECTING else None
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
@@ -136,14 +137,14 @@ class CuratorRole:
         """What was learnt; only after `Finish`."""
         if self._state is not State.FINISHED:
             raise LocalError(f"there is no model yet: the curator waits for {self._state.value}")
-        return self._plan.model()
+        return self._run.model()
 
     def start(self) -> list[Effect]:
         """Every party has approved: open the study."""
         if self._state is not State.AWAITING_START:
             raise LocalError("the study was started before")
         key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
-        self._transcript.add_key(key)
+        self._history.add_key(key)
         effects = self._to_all(StudyOpened(study=self._study.digest, public_key=key))
         others = self._names[1:]
         if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
@@ -228,26 +229,26 @@ class CuratorRole:
             total = self._sum.total()
         except RemoteProtocolError as error:
             return self.abort(f"step {message.step} cannot be decoded: {error}")
-        self._plan.advance(total)
+        self._run.advance(total)
         return self._publish(encode_result(total))
 
     def _take_choice(self, sender: str, message: ChoiceSubmitted) -> list[Effect]:
-        step = self._plan.step()
+        step = self._run.step()
         if not isinstance(step, ChoiceStep) or step.party != sender:
             raise RemoteProtocolError(f"it is not the turn of {sender!r} to choose")
-        self._plan.advance(message.payload)
+        self._run.advance(message.payload)
         return self._publish(message.payload)
 
     def _publish(self, result: bytes) -> list[Effect]:
         published = ResultPublished(study=self._study.digest, step=self._number, result=result)
-        self._transcript.add_result(self._number, result)
+        self._history.add_result(self._number, result)
         self._results.append(result)
         self._sum = None
         self._number += 1
         return self._to_all(published) + self._open_next()
 
     def _open_next(self) -> list[Effect]:
-        step = self._plan.step()
+        step = self._run.step()
         if step is None:
             self._state = State.FINISHED
             return [*self._to_all(StudyFinished(study=self._study.digest)), Finish()]
@@ -258,7 +259,7 @@ class CuratorRole:
         opened = StepOpened(
             study=self._study.digest,
             step=self._number,
-            digest=step_digest(self._transcript.digest, self._number, step),
+            digest=step_digest(self._history.digest, self._number, step),
             opening=opening,
         )
         return self._to_all(opened)
@@ -267,7 +268,7 @@ class CuratorRole:
         if isinstance(step, ChoiceStep):
             raise LocalError("a choice is not summed")
         key = None if self._private_key is None else self._private_key.public_key
-        plan = sum_plan_of(self._study, self._number, step, key, history=self._transcript.digest)
+        plan = sum_plan_of(self._study, self._number, step, key, history=self._history.digest)
         self._sum = SumCurator(
             plan, private_key=self._private_key, source=self._source_of(self._number)
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.errors import ParleyError
 from common.study.document import Study
-from common.study.steps import Plan
+from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, Surroundings
 from curator.node import StudyNode
@@ -28,7 +28,7 @@ class Studies:
 
     Args:
         store: where everything is kept.
-        make_plan: makes a fresh copy of a study's plan.
+        begin: begins a fresh copy of a study's script.
         publish: makes the release of a study that has every result, and says where it is.
         clock: the time.
         later: runs something after the call that asked for it was answered.
@@ -38,7 +38,7 @@ class Studies:
         self,
         store: Store,
         *,
-        make_plan: Callable[[Study], Plan],
+        begin: Callable[[Study], ScriptRun],
         publish: Callable[[Outcome], Path],
         clock: Callable[[], dt.datetime],
         later: Callable[[Callable[[], None]], None],
@@ -46,7 +46,7 @@ class Studies:
         self.store = store
         self.presence = Presence()
         self.around = Surroundings(
-            store=store, presence=self.presence, make_plan=make_plan, publish=publish, clock=clock,
+            store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
             later=later, changed=self.wake,
         )  # fmt: skip
         self._nodes: dict[bytes, StudyNode] = {}

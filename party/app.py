@@ -18,7 +18,7 @@ from typing import Any
 
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.service.metrics import serving_metrics
@@ -26,7 +26,7 @@ from common.service.passphrase import asking
 from common.service.process import alone_in, check_level
 from common.service.settings import check_address, check_seconds, check_whole
 from common.study.document import Study
-from common.study.steps import Plan
+from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning, fingerprint, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.tls import proxy_from
@@ -130,7 +130,7 @@ def party_context(
     *,
     clock: Callable[[], dt.datetime],
     passphrase: AskPassphrase | None = None,
-    make_plan: Callable[[Study], Plan] = plan_of,
+    begin: Callable[[Study], ScriptRun] = run_of,
 ) -> Iterator[PartyContext]:
     """What this party is and has, from its files; enough to review studies without a network.
 
@@ -139,7 +139,7 @@ def party_context(
         source: where the rows are.
         clock: the time.
         passphrase: of the identity, if it is under one; by default what the settings name.
-        make_plan: makes a fresh copy of a study's plan.
+        begin: begins a fresh copy of a study's script.
     """
     credentials = CredentialFiles.in_folder(settings.keys, Role.PARTY).load()
     certificate = credentials.certificate
@@ -165,8 +165,8 @@ def party_context(
             notes=Notes(database),
             check_source=source.check_readable,
             open_source=lambda study: source.open(study.schema),
-            make_plan=make_plan,
-            forecast=partial(rehearse, make_plan=make_plan),
+            begin=begin,
+            forecast=partial(rehearse, begin=begin),
             clock=clock,
             authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
         )

@@ -30,7 +30,7 @@ from common.crypto.sums.secure_sum import SumParty
 from common.errors import PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.study.document import Study
-from common.study.history import Transcript
+from common.study.history import History
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
@@ -44,7 +44,8 @@ from common.study.messages import (
     ToParty,
     message_digest,
 )
-from common.study.steps import ChoiceStep, PartyRows, Plan, ReplaceStep, Step, SumStep, step_digest
+from common.study.script import ScriptRun
+from common.study.steps import ChoiceStep, PartyRows, ReplaceStep, Step, SumStep, step_digest
 from common.study.sums import decode_total, sum_plan_of
 from party.effects import ChargeBudget, Effect, Send
 
@@ -84,7 +85,7 @@ class PartyRole:
         self,
         *,
         study: Study,
-        plan: Plan,
+        run: ScriptRun,
         name: str,
         identity: Identity,
         data: PartyRows,
@@ -95,7 +96,7 @@ class PartyRole:
 
         Args:
             study: as the owner approved it.
-            plan: a fresh copy of the study's plan, this party's own.
+            run: a fresh copy of the study's script, this party's own.
             name: this party's, as in the study.
             identity: this party's keys; the study must pin them.
             data: this party's rows; the study's row count must be theirs.
@@ -109,8 +110,8 @@ class PartyRole:
                 f"the study says that {name!r} has {declared} rows; the data has {data.rows}. "
                 "The row count sets the noise: ask for a study with the right one"
             )
-        self._study, self._plan, self._name = study, plan, name
-        self._transcript = Transcript(study.digest)
+        self._study, self._run, self._name = study, run, name
+        self._history = History(study.digest)
         self._member = Member(name=name, identity=identity, roster=roster)
         self._first = study.members[0].name
         self._data, self._source_of, self._blinder_of = data, source_of, blinder_of
@@ -134,7 +135,7 @@ class PartyRole:
     @property
     def phase(self) -> str:
         """What the open step belongs to; empty between steps."""
-        step = self._plan.step() if self._state is State.IN_STEP else None
+        step = self._run.step() if self._state is State.IN_STEP else None
         return "" if step is None else step.phase
 
     @property
@@ -169,7 +170,7 @@ class PartyRole:
             case ResultPublished():
                 return self._take_result(message)
             case StudyFinished():
-                if self._plan.step() is not None:
+                if self._run.step() is not None:
                     raise RemoteProtocolError("the curator ends the study before its last step")
                 self._state = State.FINISHED
                 return []
@@ -191,7 +192,7 @@ class PartyRole:
             self._blinder = self._blinder_of(key, self._source_of(SEED_STEP))
         elif message.public_key:
             raise RemoteProtocolError("a key is offered that this study does not use")
-        self._transcript.add_key(message.public_key)
+        self._history.add_key(message.public_key)
         self._state = State.AWAITING_STEP
         if self._key is None or self._study.noise is not Noise.ONE_SHARE:
             return []
@@ -207,7 +208,7 @@ class PartyRole:
         return [self._post(name, envelope) for name, envelope in envelopes.items()]
 
     def _open_step(self, message: StepOpened) -> list[Effect]:
-        step = self._plan.step()
+        step = self._run.step()
         if step is None:
             raise RemoteProtocolError("a step is asked for after the study's last one")
         if message.step != self._number:
@@ -215,10 +216,10 @@ class PartyRole:
                 f"step {message.step} is asked for, it is the turn of step {self._number}: "
                 "no step is answered twice"
             )
-        if message.digest != step_digest(self._transcript.digest, self._number, step):
+        if message.digest != step_digest(self._history.digest, self._number, step):
             raise RemoteProtocolError(
                 f"the curator's step {self._number} is not what the approved study and the results "
-                f"published so far imply ({step.describe()})"
+                f"published so far imply: {step.name!r}"
             )
         effects: list[Effect] = []
         cost = step.costs.get(self._name)
@@ -282,9 +283,7 @@ class PartyRole:
         return party
 
     def _sum_plan(self, step: SumStep | ReplaceStep) -> SumPlan:
-        return sum_plan_of(
-            self._study, self._number, step, self._key, history=self._transcript.digest
-        )
+        return sum_plan_of(self._study, self._number, step, self._key, history=self._history.digest)
 
     def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
         """Its counts with its fresh shares on its own turn; else the shares it gives up."""
@@ -319,7 +318,7 @@ class PartyRole:
         return [self._outgoing(self._sum.receive(forwarded))]
 
     def _take_result(self, message: ResultPublished) -> list[Effect]:
-        step = self._plan.step()
+        step = self._run.step()
         if step is None or message.step != self._number:
             raise RemoteProtocolError(f"a result of step {message.step} is not expected here")
         if self._sum is not None and not self._sum.finished:
@@ -331,12 +330,12 @@ class PartyRole:
             raise RemoteProtocolError(
                 f"the choice published for step {message.step} is not the one {self._name!r} made"
             )
-        self._plan.advance(
+        self._run.advance(
             message.result
             if isinstance(step, ChoiceStep)
             else decode_total(self._sum_plan(step), message.result)
         )
-        self._transcript.add_result(self._number, message.result)
+        self._history.add_result(self._number, message.result)
         self._sum = self._chosen = None
         self._number += 1
         self._state = State.AWAITING_STEP

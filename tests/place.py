@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.study.transcript import SETTING_UP, PhaseTraffic
@@ -85,7 +85,7 @@ def spend(folder):
 
 def outcome_of(study):
     """What a curator would have if every sum were zero."""
-    plan, steps, results = plan_of(study), [], []
+    plan, steps, results = run_of(study), [], []
     while (step := plan.step()) is not None:
         steps.append(step)
         zeros = np.zeros(step.request.cells, np.int64)

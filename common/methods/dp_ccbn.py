@@ -18,15 +18,16 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.dp_subn.csfc import Structure
 from common.methods.dp_subn.families import FamilyLimit, candidate_families, network_limit
 from common.methods.dp_subn.script import learn_parameters
 from common.methods.dp_subn.updates import on_grid
+from common.methods.network_model import Structure
 from common.methods.variables import Variables
 from common.privacy.budget import split
 from common.study.document import Study
-from common.study.script import Script
-from common.study.steps import Attributes, Model
+from common.study.method import Method
+from common.study.script import Fit, Script
+from common.study.steps import Attributes
 
 SHARES = (1, 1)
 """How the budget is divided between structure and parameters."""
@@ -34,7 +35,7 @@ MOST_CELLS = 1 << 19
 """The most cells of all candidates of one iteration."""
 
 
-def dp_ccbn(study: Study) -> Script[Model]:
+def dp_ccbn(study: Study) -> Script[Fit]:
     """Structure, then parameters."""
     variables = Variables.of(study)
     structure_epsilon, table_epsilon = split(study.epsilon, SHARES)
@@ -120,3 +121,6 @@ def mutual_informations(tables: NDArray[np.float64], rows: int) -> NDArray[np.fl
     positive = joint > 0
     ratio = np.divide(joint, independent, out=np.ones_like(joint), where=positive)
     return np.asarray(np.maximum((joint * np.log2(ratio)).sum(axis=(1, 2)), 0.0))
+
+
+METHOD = Method(name="dp-ccbn", summary="a network, all candidates summed", script=dp_ccbn, place=3)

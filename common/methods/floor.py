@@ -7,15 +7,17 @@ noise it pays for it: a method that is below this floor has done harm.
 
 from __future__ import annotations
 
+from functools import partial
+
 from common.methods.dp_subn.correlation import onto_simplex
 from common.methods.network_model import NetworkModel, network_of, table_sets
 from common.methods.variables import Variables
 from common.study.document import Study
-from common.study.script import Script
-from common.study.steps import Model
+from common.study.method import Method
+from common.study.script import Fit, Script
 
 
-def floor(study: Study) -> Script[Model]:
+def floor(study: Study) -> Script[Fit]:
     """One sum of all histograms; attributes keep their domains, whatever the study's encoding."""
     variables = Variables(tuple(study.schema.sizes))
     network = network_of(((),) * len(variables.sizes))
@@ -28,4 +30,9 @@ def floor(study: Study) -> Script[Model]:
         epsilon=study.epsilon,
     )
     fitted = (onto_simplex(table.astype(float), study.rows) for table in tables)
-    return NetworkModel(variables, network, dict(zip(families, fitted, strict=True)))
+    return partial(NetworkModel, variables, network, dict(zip(families, fitted, strict=True)))
+
+
+METHOD = Method(
+    name="floor", summary="every column by itself, to compare with", script=floor, place=5
+)

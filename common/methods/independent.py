@@ -7,11 +7,12 @@ The noise of K small tables is that of each small table, which is why the other 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,14 +23,16 @@ from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_pl
 from common.bayes.privbayes.decisions import Plan as PrivBayesPlan
 from common.bayes.privbayes.mechanism import fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
+from common.crypto.framing import frame
 from common.errors import InputError, RemoteProtocolError
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema import Schema
 from common.schema.codes import Codes, concatenate
 from common.study.document import Study
-from common.study.script import Script, chosen
-from common.study.steps import ChoiceStep, Model, PartyRows
+from common.study.method import Method
+from common.study.script import Fit, Script, chosen
+from common.study.steps import ChoiceStep, PartyRows
 
 _MOST_COUNT = 1 << 53  # counts beyond this are no longer whole numbers as doubles
 
@@ -126,13 +129,26 @@ class ModelChoice:
             if pair.parents and (many or large):
                 raise ValueError("an attribute has more parents than the plan allows")
 
-    def describe(self) -> str:
-        """The plan in full."""
+    def links(self, payload: bytes) -> Sequence[tuple[int, ...]]:
+        """None: every party has a network of its own."""
+        return ()
+
+    @property
+    def canonical(self) -> bytes:
+        """The public decisions in full."""
         plan = self.plan
-        return (
-            f"PrivBayes on {self.rows} rows of {plan.sizes}: encoding {plan.encoding}, score "
-            f"{plan.score}, degree {plan.degree}, cells {plan.cells}, epsilon "
-            f"{plan.network_epsilon} + {plan.table_epsilon}"
+        return frame(
+            (
+                "PrivBayes",
+                self.rows,
+                frame(plan.sizes),
+                str(plan.encoding),
+                str(plan.score),
+                b"" if plan.degree is None else plan.degree,
+                b"" if plan.cells is None else plan.cells,
+                frame(plan.network_epsilon.as_integer_ratio()),
+                frame(plan.table_epsilon.as_integer_ratio()),
+            )
         )
 
 
@@ -141,6 +157,8 @@ class StackedModels:
     """The parties' models; rows are drawn from each in proportion to the rows behind it."""
 
     models: tuple[PrivBayesModel, ...]
+
+    arrows: ClassVar[None] = None
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows of all models, in random order."""
@@ -159,7 +177,7 @@ class StackedModels:
         }
 
 
-def independent(study: Study) -> Script[Model]:
+def independent(study: Study) -> Script[Fit]:
     """One choice per party; nothing is summed."""
     encoding = Encoding.BINARY if study.encoding == "binary" else None
     models = []
@@ -179,7 +197,7 @@ def independent(study: Study) -> Script[Model]:
             mechanism="PrivBayes: exponential mechanism and discrete Laplace",
         )
         models.append(choice.model((yield from chosen(step))))
-    return StackedModels(tuple(models))
+    return partial(StackedModels, tuple(models))
 
 
 def in_proportion(total: int, weights: list[int]) -> list[int]:
@@ -199,3 +217,12 @@ def _encode(model: PrivBayesModel) -> bytes:
         "tables": [table.ravel().tolist() for table in model.tables.values()],
     }
     return json.dumps(document, separators=(",", ":")).encode()
+
+
+METHOD = Method(
+    name="independent",
+    summary="each owner's own PrivBayes, stacked",
+    script=independent,
+    sums=False,
+    place=4,
+)

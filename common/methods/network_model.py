@@ -18,11 +18,12 @@ from common.bayes.conditionals import (
 from common.bayes.domain import Domain
 from common.bayes.network import Network
 from common.bayes.sampling import Sampler
-from common.methods.dp_subn.csfc import Structure
 from common.methods.variables import Variables
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.study.steps import Attributes
+
+Structure = tuple[tuple[int, ...], ...]  # the parents of each attribute
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,13 @@ class NetworkModel:
     variables: Variables
     network: Network
     tables: Mapping[Family, NDArray[np.int64] | NDArray[np.float64]]
+
+    @property
+    def arrows(self) -> list[tuple[int, int]] | None:
+        """The network of attributes; None if it is one of bits."""
+        if self.variables.in_bits:
+            return None
+        return [(own.attribute, pair.child) for pair in self.network.pairs for own in pair.parents]
 
     @cached_property
     def domain(self) -> Domain:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from common.bayes.bits import attributes_from_bits
 from common.privacy import sensitivity
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import bit_count
@@ -76,6 +77,6 @@ class Variables:
             parties=parties,
             request=request,
             sensitivity=moved,
-            scale=moved / epsilon,
+            law=DiscreteLaplace.costing(epsilon, sensitivity=moved),
         )
-        return (yield from summed(step, request))
+        return (yield from summed(step))

@@ -1,22 +1,17 @@
-"""Discrete Laplace noise, exact, in vectors.
+"""Discrete Laplace noise as a law: pure epsilon, calibrated to the L1 sensitivity.
 
-P(k) is proportional to q^|k| with q = exp(-1/scale), for every integer k. An integer statistic of
-L1 sensitivity s, plus such noise in each cell, is (s / scale)-differentially private [Ghosh09].
+P(k) is proportional to alpha^|k| with alpha = exp(-1/scale), for every integer k. An integer
+statistic of L1 sensitivity s, plus such noise in each cell, is (s / scale)-differentially private
+[Ghosh09]. Whole noise is drawn by `sampling.discrete_laplace`, shares of it by `sampling.polya`.
 
-Why the sampler is exact. The law is a mixture: zero with probability (1 - q) / (1 + q), otherwise
-a fair sign times 1 + G, where G is geometric, P(G = g) = (1 - q) q^g. So zero is counted once and
-nothing is rejected. The binary digits of G are independent: q^g is the product of q^(2^j) over the
-digits j that are one, hence digit j is one with probability q^(2^j) / (1 + q^(2^j)). The J lowest
-digits are drawn so; what is left, G div 2^J, is independent of them and geometric with ratio
-q^(2^J), and is drawn by counting successes of that probability. Every coin compares a uniform real
-with a transcendental number. Its first 16 bits are compared with bounds on the number; where they
-do not settle it (about once in 65,536 coins) `coins` reads more bits until it is settled. No
-probability is ever rounded, and the work does not depend on the value drawn, but for those rare
-continuations.
-
-Limits. Results are int64, so a draw of 2^62 or more raises LocalError instead of wrapping. For the
-largest scale accepted, 2^40, its probability is below exp(-2^22); this is the one event in which
-the law departs from the infinite one.
+The bound.
+- Discrete Laplace, P(Z = k) = (1 - alpha)/(1 + alpha) * alpha^|k|: for k >= 1,
+  P(|Z| >= k) = 2 alpha^k / (1 + alpha) <= 2 alpha^k.
+- A Polya share X - Y, X and Y negative binomial NB(1/m, alpha): m independent copies of X add up
+  to a geometric G with P(G >= k) = alpha^k, and none is negative, so P(X >= k) <= alpha^k, the
+  same for Y, and P(|X - Y| >= k) <= P(X >= k) + P(Y >= k) <= 2 alpha^k.
+So the probability that any of `draws` draws passes B is at most 2 * draws * alpha^(B + 1) <= 2^-128
+when B >= scale * ln 2 * (129 + log2(draws)).
 
 [Ghosh09] Ghosh, Roughgarden, Sundararajan: Universally utility-maximizing privacy mechanisms.
 """
@@ -24,94 +19,98 @@ the law departs from the infinite one.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
+from common.privacy.noise_law import ONE
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.coins import Coins, digit_count
-from common.privacy.sampling.enclosure import exponential, half_tangent, odds
+from common.privacy.sampling.discrete_laplace import (
+    check_scale,
+    discrete_laplace,
+    discrete_laplace_variance,
+)
+from common.privacy.sampling.polya import polya_shares
 
-LARGEST_SCALE = 1 << 40
-_LARGEST_DRAW = 1 << 62
-_MORE = 1  # the coin for a high part
-_CHUNK = 1 << 14  # a chunk's coins stay in the cache
-
-
-def discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> NDArray[np.int64]:
-    """`count` independent integers k with P(k) proportional to exp(-|k| / scale), exactly.
-
-    Args:
-        scale: the noise scale, above 0 and at most 2^40. An integer statistic with L1 sensitivity s
-            released with it costs epsilon = s / scale.
-        count: how many draws.
-        source: where the random bits come from.
-    """
-    check_scale(scale)
-    if count < 0:
-        raise LocalError(f"cannot draw {count} times: give a count of zero or more")
-    coins, digits = _coins(Fraction(scale))
-    result = np.empty(count, dtype=np.int64)
-    for start in range(0, count, _CHUNK):
-        chunk = result[start : start + _CHUNK]
-        chunk[:] = _draw(coins, digits, len(chunk), source)
-    return result
+TAIL_BITS = 128
+"""Noise passes its bound with probability at most 2^-TAIL_BITS."""
+_LN_2_FROM_ABOVE = Fraction(693_147_181, 10**9)
 
 
-def discrete_laplace_variance(scale: Fraction) -> float:
-    """The variance 2 q / (1 - q)^2 with q = exp(-1/scale)."""
-    check_scale(scale)
-    rate = float(1 / Fraction(scale))
-    return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """P(k) proportional to exp(-|k| / scale); see `common.privacy.noise_law.NoiseLaw`."""
 
+    scale: Fraction
 
-def check_scale(scale: Fraction) -> None:
-    """Refuse a scale that no sampler here can serve."""
-    if not 0 < scale <= LARGEST_SCALE:
-        raise LocalError(f"a noise scale must lie in (0, 2^40], not {scale}")
+    name = "discrete Laplace"
+    norm = 1
 
+    def __post_init__(self) -> None:
+        """Refuse a scale that cannot be drawn."""
+        check_scale(self.scale)
 
-@lru_cache(maxsize=256)
-def _coins(scale: Fraction) -> tuple[Coins, int]:
-    """The coins of one scale, and the number of digits.
+    @classmethod
+    def costing(cls, epsilon: Fraction, *, sensitivity: Fraction | int) -> DiscreteLaplace:
+        """Return the law under which an answer of this L1 sensitivity costs `epsilon`."""
+        return cls(Fraction(sensitivity) / epsilon)
 
-    In order: is it zero; is there anything beyond 2^digits; the digits from the highest down.
-    """
-    digits = digit_count(scale)
-    coins = Coins(
-        [
-            half_tangent(1 / scale),
-            exponential(2**digits / scale),
-            *(odds(2**digit / scale) for digit in reversed(range(digits))),
-        ]
-    )
-    return coins, digits
+    def cost(self, sensitivity: Fraction) -> Fraction:
+        """Return epsilon = L1 sensitivity / scale."""
+        return sensitivity / self.scale
 
+    def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
+        """Draw whole noise."""
+        return discrete_laplace(self.scale, count, source)
 
-def _draw(coins: Coins, digits: int, count: int, source: RandomSource) -> NDArray[np.int64]:
-    zero, more, *ones = coins.toss(count, source)
-    geometric = np.zeros(count, dtype=np.int64)
-    for one in ones:
-        geometric += geometric
-        geometric += one
-    for position in np.flatnonzero(more):
-        geometric[position] += _beyond(coins, digits, source)
-    negative = np.unpackbits(
-        np.frombuffer(source.random_bytes((count + 7) // 8), dtype=np.uint8), count=count
-    ).view(np.bool_)
-    geometric += 1
-    geometric[zero] = 0
-    return np.negative(geometric, out=geometric, where=negative)
+    def draw_share(self, count: int, *, makers: int, source: RandomSource) -> NDArray[np.int64]:
+        """Draw a Polya share, one of `makers`."""
+        return polya_shares(self.scale, makers, count, source)
 
+    @property
+    def nominal_variance(self) -> Fraction:
+        """The variance of continuous Laplace noise: 2 scale^2."""
+        return 2 * self.scale**2
 
-def _beyond(coins: Coins, digits: int, source: RandomSource) -> int:
-    """2^digits times the high part of a geometric whose high part is known to be at least one."""
-    high = 1
-    while coins.toss_one(_MORE, source):
-        high += 1
-        if high << digits >= _LARGEST_DRAW:
-            raise LocalError("a noise draw left the 64-bit integers (its chance: below e^-(2^22))")
-    return high << digits
+    def variance(self, copies: Fraction = ONE) -> float:
+        """Return the variance, which grows with the copies."""
+        return float(copies) * discrete_laplace_variance(self.scale)
+
+    def mean_absolute(self, copies: Fraction = ONE) -> float:
+        """Return E|X|, exactly.
+
+        The characteristic function of the noise is a power of the discrete Laplace's:
+        phi = (1 + s^2 u^2 / (1 + u^2))^-copies with u = tan(angle / 2), s = 2 sqrt(q) / (1 - q) and
+        q = exp(-1 / scale). For an integer X, E|X| is the integral of (1 - phi) / u^2 over all
+        u > 0, divided by pi.
+        """
+        root = math.exp(-1 / (2 * float(self.scale)))
+        spread = 2 * root / -math.expm1(-1 / float(self.scale))
+        if spread == 0.0:
+            return 0.0
+        if copies == 1:
+            return 2 * root**2 / (-math.expm1(-2 / float(self.scale)))
+        from scipy.integrate import quad  # slow to load
+
+        def height(angle: float) -> float:
+            # u = tan(angle) / spread takes the half line to a quarter of a circle.
+            tangent = math.tan(angle)
+            inside = tangent**2 / (1 + (tangent / spread) ** 2)
+            return -math.expm1(-float(copies) * math.log1p(inside)) / math.sin(angle) ** 2
+
+        area, _ = quad(height, 0, math.pi / 2, points=[math.atan(spread)], limit=200)
+        return float(spread * area / math.pi)
+
+    def bound(self, draws: int) -> int:
+        """Return what none of `draws` draws or shares passes, but with probability 2^-128."""
+        if draws < 1:
+            raise LocalError(f"a noise bound is about at least one draw, not {draws}")
+        exponent_bits = TAIL_BITS + 1 + (draws - 1).bit_length()
+        return math.ceil(self.scale * _LN_2_FROM_ABOVE * exponent_bits)
+
+    def times(self, factor: Fraction) -> DiscreteLaplace:
+        """Return the law of `factor` times the scale."""
+        return DiscreteLaplace(self.scale * factor)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, ParleyError
-from common.methods.registry import account, plan_of, statement_of
+from common.methods.registry import method_of, run_of
 from common.privacy.budget import parse_epsilon, shown
 from common.privacy.statement import SEEDED, versions
 from common.release import folder as release
@@ -43,6 +43,7 @@ from common.release.results import RESULTS, read_results
 from common.release.signatures import SignerRole
 from common.release.writing import Fitted
 from common.schema import Schema
+from common.study.accounting import account, statement_of
 from common.study.document import Study
 from common.study.steps import ChoiceStep, Model, Step
 from common.study.sums import decode_total, sum_plan_of
@@ -220,7 +221,9 @@ def _derived(
         steps, learnt = derive(study, found.results)
         reasons = found.privacy.get("not_private_because")
         seeded = isinstance(reasons, list) and SEEDED in reasons
-        statement = statement_of(study, account(study, steps), source_private=not seeded)
+        statement = statement_of(
+            study, method_of(study), account(study, steps), source_private=not seeded
+        )
     except ParleyError as error:
         found.blame(RESULTS, f"does not follow from {release.STUDY}: {error}")
         return None
@@ -282,7 +285,7 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
     # signed that variant of the study.
     bounds = replace(study, aggregation=Aggregation.CLEAR, signature=None)
-    plan, steps = plan_of(study), list[Step]()
+    plan, steps = run_of(study), list[Step]()
     for number, result in enumerate(results):
         step = plan.step()
         if step is None:

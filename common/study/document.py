@@ -49,14 +49,6 @@ from common.schema.limits import (
 from common.study.signature import StudySignature
 from common.wording import many
 
-METHODS: Mapping[str, str] = {
-    "subn+": "few noisy sums, and one model",
-    "dp-subn": "a network, updated owner by owner",
-    "dp-ccbn": "a network, all candidates summed",
-    "independent": "each owner's own PrivBayes, stacked",
-    "floor": "every column by itself, to compare with",
-}
-"""The methods by name, each in a few words: what `--help` says of them."""
 PROFILES = ("sound", "paper")
 ENCODINGS = ("own", "binary")
 _VERSION = 1
@@ -92,7 +84,7 @@ class Study:
         name: for people; the digest is what counts.
         schema: the public domains.
         members: the parties, in the order of the ring and of the cohorts.
-        method: how the synthetic table is made, one of `METHODS`.
+        method: how the synthetic table is made: a name that `common.methods` knows.
         epsilon: what each party's rows may cost, by the method's own account.
         profile: `sound`: the epsilon printed is the epsilon delivered; `paper`: the paper's noise,
             with its true cost printed and charged beside its claim.
@@ -123,7 +115,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse contradictions, naming the key and what would do."""
-        _one_of("method", self.method, METHODS)
+        check_name(self.method, most=MOST_NAME)
         _one_of("profile", self.profile, PROFILES)
         _one_of("encoding", self.encoding, ENCODINGS)
         _one_of("key_bits", self.key_bits, KEY_BITS)

@@ -14,12 +14,12 @@ import hashlib
 from common.crypto.framing import frame
 
 
-class Transcript:
+class History:
     """The story as one side knows it: the study, then what was published, in order."""
 
     def __init__(self, study: bytes) -> None:
         """Nothing was told yet but the study, by its digest."""
-        self._digest = hashlib.sha256(frame(("parley transcript 1", study))).digest()
+        self._digest = hashlib.sha256(frame(("parley history 1", study))).digest()
 
     @property
     def digest(self) -> bytes:

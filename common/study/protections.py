@@ -7,13 +7,15 @@ from fractions import Fraction
 from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.statement import Protection, suspicion
 from common.study.document import Study
+from common.study.method import Method
 
 
-def protections_of(study: Study, epsilon: Fraction) -> list[Protection]:
+def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
     """Every adversary that there is in this study, and whether it is held off.
 
     Args:
         study: what was agreed.
+        method: of the study.
         epsilon: what the study's steps cost whose rows are spoken of.
     """
     public = Protection(
@@ -21,15 +23,10 @@ def protections_of(study: Study, epsilon: Fraction) -> list[Protection]:
         epsilon=epsilon,
         assumes=f"it sees nothing but what is published; {suspicion(float(epsilon))}",
     )
-    protections = [public, _curator(study, epsilon)]
+    protections = [public, _curator(study, method, epsilon)]
     if len(study.members) > 1:
-        protections += _other_parties(study, epsilon)
+        protections += _other_parties(study, method, epsilon)
     return protections
-
-
-def adds_up(study: Study) -> bool:
-    """Whether anything is added up: otherwise every party publishes a model of its own."""
-    return study.method != "independent"
 
 
 def _withstands_pooling(study: Study) -> bool:
@@ -41,9 +38,9 @@ def _withstands_pooling(study: Study) -> bool:
     return study.profile == "sound" and study.aggregation is not Aggregation.CLEAR
 
 
-def _curator(study: Study, epsilon: Fraction) -> Protection:
+def _curator(study: Study, method: Method, epsilon: Fraction) -> Protection:
     who = "the curator"
-    if not adds_up(study):
+    if not method.sums:
         return Protection(against=who, epsilon=epsilon, assumes="it is sent noisy models only")
     if study.aggregation is Aggregation.CLEAR:
         return Protection(
@@ -67,8 +64,8 @@ def _curator(study: Study, epsilon: Fraction) -> Protection:
     return Protection(against=who, epsilon=epsilon, assumes=assumes)
 
 
-def _other_parties(study: Study, epsilon: Fraction) -> list[Protection]:
-    if not adds_up(study):
+def _other_parties(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
+    if not method.sums:
         return [
             Protection(
                 against="all other parties together, and the curator",
@@ -86,16 +83,16 @@ def _other_parties(study: Study, epsilon: Fraction) -> list[Protection]:
             )
         ]
     if study.profile == "paper":
-        return _of_the_paper(study, epsilon)
+        return _of_the_paper(study, method, epsilon)
     return _colluders(study, epsilon)
 
 
-def _of_the_paper(study: Study, epsilon: Fraction) -> list[Protection]:
+def _of_the_paper(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
     pooled = _not_held_off(
         "the curator and another party together",
         "partial sums on their way from party to party carry no masks: the two can open them",
     )
-    if study.method != "dp-subn":
+    if not method.replaces_noise:
         return [*_colluders(study, epsilon), pooled]
     alone = _not_held_off(
         "another party",

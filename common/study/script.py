@@ -1,19 +1,20 @@
-"""A plan written as one readable function: it yields steps and is sent their results.
+"""A method as one readable function: it yields steps and is sent their results.
 
-A method with five phases reads like five phases when it is a generator. `ScriptedPlan` makes a
-`Plan` of it. What a party chose is checked before the generator sees it, because a generator that
-has raised cannot go on, and a refused message must change nothing.
+A method with five phases reads like five phases when it is a generator. `ScriptRun` takes it
+through the steps: deterministic in the results it is given, so that every copy comes to the same
+steps. What a party chose is checked before the generator sees it, because a generator that has
+raised cannot go on, and a refused message must change nothing.
 
-    def script(study: Study) -> Script[Model]:
-        tables = yield from summed(SumStep(...), request)
-        return NetworkModel(...)
+    def script(study: Study) -> Script[Fit]:
+        tables = yield from summed(SumStep(...))
+        return partial(NetworkModel, ..., tables)
 
-    plan = ScriptedPlan(script(study))
+    model = drive(ScriptRun(script(study)), answer)
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -26,27 +27,32 @@ from common.study.steps import (
     ReplaceStep,
     Step,
     SumStep,
-    TableRequest,
     check_size,
+    split_tables,
 )
 
 _T = TypeVar("_T")
-Script: TypeAlias = Generator[Step, Counts | bytes, _T]
+Result: TypeAlias = Counts | bytes
+"""Of a step: a noisy vector, or the payload of a party's choice."""
+Fit: TypeAlias = Callable[[], Model]
+"""Makes the model of what was measured; a party, which needs no model, never calls it."""
+Script: TypeAlias = Generator[Step, Result, _T]
 
 
-class ScriptedPlan:
-    """A plan that follows a script."""
+class ScriptRun:
+    """A script on its way through one study."""
 
-    def __init__(self, script: Script[Model]) -> None:
+    def __init__(self, script: Script[Fit]) -> None:
         self._script = script
+        self._fit: Fit | None = None
         self._model: Model | None = None
         self._step: Step | None = self._next(None)
 
     def step(self) -> Step | None:
-        """What is to be done next; None when the model can be made."""
+        """What is to be done next; None when there is a model."""
         return self._step
 
-    def advance(self, result: Counts | bytes) -> None:
+    def advance(self, result: Result) -> None:
         """Take the published result of the current step.
 
         Raises:
@@ -56,35 +62,47 @@ class ScriptedPlan:
             case ChoiceStep(choice=choice), bytes():
                 choice.check(result)
             case (SumStep() | ReplaceStep()) as step, np.ndarray():
-                _check_length(step, result)
+                if result.shape != (step.cells,):
+                    raise LocalError(
+                        f"step {step.name!r} has {step.cells} cells, its result {result.shape}"
+                    )
             case _:
-                raise LocalError("this is not a result of the plan's current step")
+                raise LocalError("this is not a result of the script's current step")
         self._step = self._next(result)
 
     def model(self) -> Model:
         """The model, once there is no step left."""
-        if self._model is None:
+        if self._fit is None:
             raise LocalError("there is no model before the last step has its result")
+        if self._model is None:
+            self._model = self._fit()
         return self._model
 
-    def _next(self, result: Counts | bytes | None) -> Step | None:
+    def _next(self, result: Result | None) -> Step | None:
         try:
             step = next(self._script) if result is None else self._script.send(result)
         except StopIteration as end:
-            self._model = end.value
+            self._fit = end.value
             return None
         check_size(step)
         return step
 
 
-def _check_length(step: SumStep | ReplaceStep, vector: Counts) -> None:
-    if vector.shape != (step.cells,):
-        raise LocalError(f"step {step.name!r} has {step.cells} cells, its result {vector.shape}")
+def drive(run: ScriptRun, answer: Callable[[Step], Result]) -> Model:
+    """Take a script to its end.
+
+    Args:
+        run: at its first step.
+        answer: gives the result of each step.
+    """
+    while (step := run.step()) is not None:
+        run.advance(answer(step))
+    return run.model()
 
 
-def summed(step: SumStep, request: TableRequest) -> Script[list[Counts]]:
-    """Ask for a noisy sum; the tables of its request come back."""
-    return request.tables(np.asarray((yield step)))
+def summed(step: SumStep) -> Script[list[Counts]]:
+    """Ask for a noisy sum; its tables come back."""
+    return split_tables(step.tables, np.asarray((yield step)))
 
 
 def replaced(step: ReplaceStep) -> Script[Counts]:

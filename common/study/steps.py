@@ -1,14 +1,17 @@
-"""A method as a sequence of steps that both sides derive for themselves.
+"""The steps of a study: what is asked next, and everything that anybody may know about it.
 
-A `Plan` is a pure, deterministic machine: given the study and the results published so far it
-says what the next step is. Curator and parties each run their own copy and compare digests, so
-nobody can ask for a marginal, a noise scale or a repetition that the study does not imply.
+Curator and parties each derive the steps from the study and the results published so far, and
+compare digests, so that a curator cannot ask for a marginal, a noise scale or a repetition that the
+study does not imply.
 
 A step is one of three things. In a `SumStep` several parties add up integer vectors under the noise
 of a mechanism. In a `ReplaceStep` one party's rows come into running statistics and its share of
 noise replaces an older one. In a `ChoiceStep` one party runs a mechanism on its own rows and
-publishes the outcome. Every step says what it costs each party, derived from its sensitivity and
-scale; the accountant adds up.
+publishes the outcome.
+
+Every step says of itself: the tables it asks for and their shapes, its noise law, its sensitivity,
+what it costs each party, and its canonical bytes. Reviews, progress pages, forecasts, reports and
+the accounting read these properties; only the roles tell the three kinds apart.
 """
 
 from __future__ import annotations
@@ -19,15 +22,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import comb, prod
-from typing import Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
+from common.crypto.sums.plan import framed_law
 from common.crypto.sums.replacement import Group, Marginal, Release
 from common.errors import InputError
 from common.marginals import BinarySubsets, count
+from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
@@ -78,25 +83,59 @@ class BitRows:
         return self._bits
 
 
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """One table of an answer.
+
+    Attributes:
+        variables: what it counts by: attributes, or bits of attributes.
+        shape: how many values or groups each of them has.
+        grouped: for each of them, whether its values are seen in groups only.
+        in_bits: whether the variables are bits of the attributes.
+    """
+
+    variables: Attributes
+    shape: tuple[int, ...]
+    grouped: tuple[bool, ...]
+    in_bits: bool = False
+
+    @property
+    def cells(self) -> int:
+        """How many cells the table has."""
+        return prod(self.shape)
+
+
+def split_tables(shapes: Sequence[TableShape], vector: Counts) -> list[Counts]:
+    """Cut a vector of answers into tables."""
+    ends = np.cumsum([shape.cells for shape in shapes])
+    parts = np.split(vector, ends[:-1]) if shapes else []
+    return [part.reshape(own.shape) for part, own in zip(parts, shapes, strict=True)]
+
+
 class Request(Protocol):
     """What a party computes from its own rows for a sum."""
 
     @property
-    def count(self) -> int:
-        """How many tables are counted for it."""
+    def tables(self) -> Sequence[TableShape]:
+        """The tables that the vector consists of; none if its numbers are no tables."""
+
+    @property
+    def links(self) -> Sequence[Attributes]:
+        """The sets of variables that are counted together."""
 
     @property
     def cells(self) -> int:
-        """How many integers."""
+        """How many integers the vector has."""
+
+    @property
+    def canonical(self) -> bytes:
+        """The request as unambiguous bytes."""
 
     def limit(self, rows: int) -> int:
-        """The largest absolute value of a cell for a party of this many rows."""
+        """Return the largest absolute value of a cell for a party of this many rows."""
 
     def answer(self, data: PartyRows) -> Counts:
-        """The exact integers, shape (cells,). They never leave the party without noise."""
-
-    def describe(self) -> str:
-        """The request in full, for its digest and for people."""
+        """Count, exactly; shape (cells,). The counts never leave the party without noise."""
 
 
 @dataclass(frozen=True)
@@ -113,46 +152,39 @@ class TableRequest:
     sizes: tuple[int, ...]
     in_bits: bool = False
 
-    @property
-    def count(self) -> int:
-        """How many tables."""
-        return len(self.sets)
+    @cached_property
+    def tables(self) -> tuple[TableShape, ...]:
+        """A table for each set."""
+        return tuple(
+            TableShape(
+                own, tuple(self.sizes[a] for a in own), (False,) * len(own), in_bits=self.in_bits
+            )
+            for own in self.sets
+        )
 
     @property
-    def cells(self) -> int:
-        """All tables' cells together."""
-        return sum(self.shape_cells)
+    def links(self) -> tuple[Attributes, ...]:
+        """The sets."""
+        return self.sets
 
     @cached_property
-    def shape_cells(self) -> list[int]:
-        """Each table's cells."""
-        return [prod(self.sizes[a] for a in attributes) for attributes in self.sets]
+    def cells(self) -> int:
+        """All tables' cells together."""
+        return sum(table.cells for table in self.tables)
+
+    @property
+    def canonical(self) -> bytes:
+        """The sets and the sizes."""
+        return frame(("tables", int(self.in_bits), frame(self.sizes), *map(frame, self.sets)))
 
     def limit(self, rows: int) -> int:
-        """A cell counts at most all rows."""
+        """Return the rows: a cell counts at most all of them."""
         return rows
 
     def answer(self, data: PartyRows) -> Counts:
-        """The exact counts."""
+        """Count, exactly."""
         rows = BitRows(data) if self.in_bits else data
         return np.concatenate([table.reshape(-1) for table in rows.count(self.sets)])
-
-    def tables(self, vector: Counts) -> list[Counts]:
-        """A sum of answers, cut into tables of their proper shapes."""
-        tables, start = [], 0
-        for attributes, cells in zip(self.sets, self.shape_cells, strict=True):
-            shape = [self.sizes[a] for a in attributes]
-            tables.append(vector[start : start + cells].reshape(shape))
-            start += cells
-        return tables
-
-    def describe(self) -> str:
-        """The request in full."""
-        return f"tables {self.sets} of {_variables(self.sizes, in_bits=self.in_bits)}"
-
-
-def _variables(sizes: tuple[int, ...], *, in_bits: bool) -> str:
-    return f"{len(sizes)} bits" if in_bits else f"sizes {sizes}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +192,12 @@ class SumStep:
     """A noisy sum over some parties.
 
     Attributes:
-        name: unique in the plan; what the ledger is charged under.
+        name: unique in the script; what the ledger is charged under.
         phase: what the step belongs to, for people.
         parties: who contributes, in ring order.
         request: what each of them answers.
-        sensitivity: L1, of the whole vector, when one row is replaced.
-        scale: of the discrete Laplace noise.
+        sensitivity: of the whole vector when one row is replaced, in the norm of the law.
+        law: of the noise in the sum.
     """
 
     name: str
@@ -173,25 +205,61 @@ class SumStep:
     parties: tuple[str, ...]
     request: Request
     sensitivity: Fraction
-    scale: Fraction
+    law: NoiseLaw
 
-    mechanism = "discrete Laplace on a secure sum"
+    choices = 0
+    claimed = None
+
+    @property
+    def mechanism(self) -> str:
+        """What the statement calls it."""
+        return f"{self.law.name} on a secure sum"
+
+    @property
+    def tables(self) -> Sequence[TableShape]:
+        """The tables that are summed."""
+        return self.request.tables
+
+    @property
+    def links(self) -> Sequence[Attributes]:
+        """The sets of variables that are counted together."""
+        return self.request.links
 
     @property
     def cells(self) -> int:
-        """How many integers each party sends."""
+        """How many integers are summed."""
         return self.request.cells
 
     @property
-    def costs(self) -> Mapping[str, Fraction]:
-        """Epsilon of every party whose rows are in the sum."""
-        return dict.fromkeys(self.parties, self.sensitivity / self.scale)
+    def sensitivities(self) -> Mapping[str, Fraction]:
+        """How far one replaced row of each party moves the sum."""
+        return dict.fromkeys(self.parties, self.sensitivity)
 
-    def describe(self) -> str:
+    @property
+    def costs(self) -> Mapping[str, Fraction]:
+        """What every party pays whose rows are in the sum."""
+        return dict.fromkeys(self.parties, self.law.cost(self.sensitivity))
+
+    def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
+        """Return the costs: they do not depend on results."""
+        return self.costs
+
+    def owners_with(self, party: str) -> int:
+        """How many owners' rows are added up with those of a party that contributes."""
+        return len(self.parties)
+
+    @property
+    def canonical(self) -> bytes:
         """Everything that matters about the step."""
-        return (
-            f"sum {self.name!r} over {self.parties}: {self.request.describe()}; "
-            f"sensitivity {self.sensitivity}, scale {self.scale}"
+        return frame(
+            (
+                "sum",
+                self.name,
+                frame(self.parties),
+                self.request.canonical,
+                frame(self.sensitivity.as_integer_ratio()),
+                framed_law(self.law),
+            )
         )
 
 
@@ -201,10 +269,10 @@ class ReplaceStep:
 
     The holder of the older shares takes them out, the party whose turn it is puts its counts and
     its own shares in; both vectors carry their noise, so the sum itself adds none. The cost falls
-    on everybody whose rows the marginals cover, not only on those who contribute.
+    on every party whose rows the marginals cover, not only on those who contribute.
 
     Attributes:
-        name: unique in the plan.
+        name: unique in the script.
         phase: what the step belongs to, for people.
         release: the whole release, one party's turn.
         group: the marginals that are summed in this step.
@@ -219,12 +287,17 @@ class ReplaceStep:
     sizes: tuple[int, ...]
     in_bits: bool = False
 
-    mechanism = "discrete Laplace with noise replacement"
+    choices = 0
 
     @property
-    def cells(self) -> int:
-        """How many integers each party sends."""
-        return self.group.cells
+    def mechanism(self) -> str:
+        """What the statement calls it."""
+        return f"{self.law.name} with noise replacement"
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Of the noise in every cell."""
+        return self.release.law
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -233,33 +306,91 @@ class ReplaceStep:
         return (mine,) if self.group.holder is None else (self.group.holder, mine)
 
     @property
-    def costs(self) -> Mapping[str, Fraction]:
-        """2 / scale for every marginal of the group that covers the party's rows."""
+    def request(self) -> TableRequest:
+        """The marginals as tables."""
+        return TableRequest(tuple(self.group.marginals), self.sizes, self.in_bits)
+
+    @property
+    def tables(self) -> Sequence[TableShape]:
+        """The marginals."""
+        return self.request.tables
+
+    @property
+    def links(self) -> Sequence[Attributes]:
+        """The marginals."""
+        return self.group.marginals
+
+    @property
+    def cells(self) -> int:
+        """How many integers are summed."""
+        return self.group.cells
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """Of all marginals of the group: two for each."""
+        return Fraction(2 * len(self.group.marginals))
+
+    @property
+    def sensitivities(self) -> Mapping[str, Fraction]:
+        """Two for every marginal of the group that covers the party's rows."""
         result: dict[str, Fraction] = {}
         for marginal in self.group.marginals:
             for party in self.release.books.coverage[marginal].parties:
-                result[party] = result.get(party, Fraction(0)) + 2 / self.release.noise_scale
+                result[party] = result.get(party, Fraction(0)) + 2
         return result
 
+    @property
+    def costs(self) -> Mapping[str, Fraction]:
+        """What every party pays whose rows the marginals cover."""
+        return {party: self.law.cost(moved) for party, moved in self.sensitivities.items()}
+
+    def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
+        """Return the costs as if every marginal covered everybody who had a turn already.
+
+        Args:
+            order: of the turns.
+        """
+        had_a_turn = order[: order.index(self.release.party) + 1]
+        return {**self.costs, **dict.fromkeys(had_a_turn, self.law.cost(self.sensitivity))}
+
+    def owners_with(self, party: str) -> int:
+        """1 for the party whose turn it is: the holder of older shares adds noise only."""
+        return int(party == self.release.party)
+
+    @property
+    def claimed(self) -> Mapping[str, Fraction]:
+        """What [Su16, Theorem 5] counts: a release costs the party whose turn it is, no other."""
+        return {self.release.party: self.law.cost(self.sensitivity)}
+
     def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
-        """The exact tables of the whole release, for the party whose turn it is."""
+        """Count the tables of the whole release, exactly, for the party whose turn it is."""
         marginals = [marginal for group in self.release.groups for marginal in group.marginals]
         rows = BitRows(data) if self.in_bits else data
         return dict(zip(marginals, rows.count(marginals), strict=True))
 
-    def describe(self) -> str:
+    @property
+    def canonical(self) -> bytes:
         """Everything that matters about the step."""
-        return (
-            f"replace {self.name!r} over {self.parties}: tables {self.group.marginals} of "
-            f"{_variables(self.sizes, in_bits=self.in_bits)}; scale {self.release.noise_scale}"
+        return frame(
+            (
+                "replacement",
+                self.name,
+                frame(self.parties),
+                self.request.canonical,
+                framed_law(self.law),
+            )
         )
 
 
 class Choice(Protocol):
     """A mechanism that one party runs on its own rows."""
 
+    @property
+    def canonical(self) -> bytes:
+        """The mechanism in full, as unambiguous bytes."""
+
     def run(self, data: PartyRows, source: RandomSource) -> bytes:
-        """The outcome, which is published."""
+        """Choose; the outcome is published."""
 
     def without_rows(self, source: RandomSource) -> bytes:
         """Some outcome that the mechanism can have: a dry run of the plan goes on with it."""
@@ -267,8 +398,8 @@ class Choice(Protocol):
     def check(self, payload: bytes) -> None:
         """Refuse a payload that is no outcome of the mechanism, with RemoteProtocolError."""
 
-    def describe(self) -> str:
-        """The mechanism in full."""
+    def links(self, payload: bytes) -> Sequence[Attributes]:
+        """The sets of variables that the outcome puts together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +407,7 @@ class ChoiceStep:
     """One party's own differentially private choice.
 
     Attributes:
-        name: unique in the plan.
+        name: unique in the script.
         phase: what the step belongs to, for people.
         party: who chooses.
         choice: the mechanism.
@@ -291,25 +422,45 @@ class ChoiceStep:
     epsilon: Fraction
     mechanism: str
 
+    choices = 1
+    cells = 0
+    tables: ClassVar[Sequence[TableShape]] = ()
+    links: ClassVar[Sequence[Attributes]] = ()
+    law = None
+    sensitivity = None
+    claimed = None
+
     @property
     def parties(self) -> tuple[str, ...]:
         """The one who chooses."""
         return (self.party,)
 
     @property
+    def sensitivities(self) -> Mapping[str, Fraction]:
+        """None that noise is calibrated to."""
+        return {}
+
+    @property
     def costs(self) -> Mapping[str, Fraction]:
         """Only the chooser's rows are looked at."""
         return {self.party: self.epsilon}
 
-    def describe(self) -> str:
+    def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
+        """Return the costs: they do not depend on results."""
+        return self.costs
+
+    def owners_with(self, party: str) -> int:
+        """0: nothing is added up."""
+        return 0
+
+    @property
+    def canonical(self) -> bytes:
         """Everything that matters about the step."""
-        return (
-            f"choice {self.name!r} by {self.party!r}: {self.choice.describe()}; "
-            f"epsilon {self.epsilon}"
-        )
+        ratio = frame(self.epsilon.as_integer_ratio())
+        return frame(("choice", self.name, self.party, self.choice.canonical, ratio))
 
 
-Step = SumStep | ReplaceStep | ChoiceStep
+Step: TypeAlias = SumStep | ReplaceStep | ChoiceStep
 
 
 def check_size(step: Step) -> None:
@@ -326,38 +477,25 @@ def check_size(step: Step) -> None:
 
 
 def step_digest(history: bytes, number: int, step: Step) -> bytes:
-    """What curator and party compare before anything is computed.
+    """Return what curator and party compare before anything is computed.
 
     Args:
-        history: the digest of the transcript so far; it stands for the study and all results.
+        history: the digest of all that was published; it stands for the study and all results.
         number: of the step.
-        step: as the plan gives it.
+        step: as the script gives it.
     """
-    return hashlib.sha256(frame(("parley step 1", history, number, step.describe()))).digest()
+    return hashlib.sha256(frame(("parley step 2", history, number, step.canonical))).digest()
 
 
 class Model(Protocol):
-    """What a finished plan has learnt: everything in it is noisy, so it may be published."""
+    """What a finished script has learnt: everything in it is noisy, so it may be published."""
+
+    @property
+    def arrows(self) -> Sequence[tuple[int, int]] | None:
+        """The network of attributes, (parent, child) in the order of drawing; None without one."""
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Synthetic rows, in the study's own domains."""
+        """Draw synthetic rows, in the study's own domains."""
 
     def as_json(self) -> dict[str, object]:
-        """The model as plain values."""
-
-
-class Plan(Protocol):
-    """A method at work on one study: deterministic in the results it is given."""
-
-    def step(self) -> Step | None:
-        """What is to be done next; None when the model can be made."""
-
-    def advance(self, result: Counts | bytes) -> None:
-        """Take the published result of the current step: a noisy vector, or a party's choice.
-
-        Raises:
-            RemoteProtocolError: the choice is not one that the step allows.
-        """
-
-    def model(self) -> Model:
-        """The model, once there is no step left."""
+        """Return the model as plain values."""

@@ -50,7 +50,7 @@ def sum_plan_of(
         limits=tuple(step.request.limit(rows[name]) for name in step.parties),
         cells=step.request.cells,
         noise=study.noise,
-        noise_scale=step.scale,
+        law=step.law,
         colluders=min(study.colluders, len(step.parties) - 1),
         aggregation=study.aggregation,
         public_key=public_key,

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from common.privacy.laplace import discrete_laplace_variance
+from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
 from common.wavelet.axis import Reach
 from common.wavelet.decisions import Plan
 from common.wavelet.intervals import discrete_laplace_fourth_cumulant

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
-from common.privacy.laplace import LARGEST_SCALE
+from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
 from common.schema.codes import Codes
 from common.wavelet.axes import UntransformedAxis
 from common.wavelet.axis import Axis, Positions

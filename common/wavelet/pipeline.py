@@ -15,8 +15,8 @@ from fractions import Fraction
 from common.errors import InputError
 from common.privacy.accountant import Accountant, laplace_release
 from common.privacy.budget import parse_epsilon
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import RandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
 from common.wavelet.decisions import MAX_CELLS, Method, Plan, Rule, make_plan
 from common.wavelet.domain import axes_of

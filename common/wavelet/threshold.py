@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.privacy.laplace import discrete_laplace_variance
+from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
 from common.wavelet.decisions import Plan
 
 

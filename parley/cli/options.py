@@ -11,10 +11,10 @@ import typer
 
 from common.crypto.identities.files import load_identity
 from common.errors import InputError
+from common.methods.registry import methods
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
-from common.study.document import METHODS
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
 from parley.simulation.study_options import DEFAULT_METHOD
@@ -79,7 +79,10 @@ Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for 
 
 # Of a study of several owners; see `parley.simulation.study_options`.
 OwnersEpsilon = Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")]
-StudyMethod = Annotated[str, one_of(METHODS, default=DEFAULT_METHOD)]
+StudyMethod = Annotated[
+    str,
+    one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),
+]
 Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
 Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.errors import InputError
+from common.privacy.noise_law import NoiseLaw
 from common.release.progress import Reporter, silent
 from common.schema import Codes
 from common.study.document import Study
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
-from parley.forecast.expected_noise import expected_noise
+from common.study.steps import Step, SumStep
 from parley.forecast.expected_traffic import expected_traffic
 from parley.forecast.trial import Distances, Trial
 from parley.forecast.unit_costs import UnitCosts
@@ -168,7 +168,7 @@ def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> Epsil
     return EpsilonForecast(
         epsilon=epsilon,
         cost=max(spent.values(), default=Fraction(0)),
-        phases=_phases(study, steps, trial.scaled(epsilon)),
+        phases=_phases(study, made[0].steps, trial.scaled(epsilon)),
         distances=trial.distances(made),
         floor=trial.distances(floors),
         parties=parties,
@@ -178,7 +178,7 @@ def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> Epsil
 
 def _unscaled(step: Step, scaled: Fraction) -> Step:
     """A step of a trial with the noise that the owners' rows would get."""
-    return replace(step, scale=step.scale * scaled) if isinstance(step, SumStep) else step
+    return replace(step, law=step.law.times(scaled)) if isinstance(step, SumStep) else step
 
 
 def _spent(steps: Sequence[Step], scaled: Fraction) -> dict[str, Fraction]:
@@ -195,69 +195,32 @@ def _seconds(run: Run) -> float:
 
 def _phases(study: Study, steps: Sequence[Step], scaled: Fraction) -> tuple[PhaseForecast, ...]:
     """Steps put together that belong to one phase and carry the same noise."""
-    alike: dict[tuple[str, Fraction | None], list[Step]] = {}
+    alike: dict[tuple[str, NoiseLaw | None], list[Step]] = {}
     for step in steps:
-        alike.setdefault((step.phase, _scale(step, scaled)), []).append(step)
-    return tuple(_phase(study, group, scale, scaled) for (_, scale), group in alike.items())
+        law = None if step.law is None else step.law.times(scaled)
+        alike.setdefault((step.phase, law), []).append(step)
+    return tuple(_phase(study, group, law, scaled) for (_, law), group in alike.items())
 
 
 def _phase(
-    study: Study, steps: Sequence[Step], scale: Fraction | None, scaled: Fraction
+    study: Study, steps: Sequence[Step], law: NoiseLaw | None, scaled: Fraction
 ) -> PhaseForecast:
-    sizes = [_cells(step) for step in steps]
-    shapes = [shape for step in steps for shape in _shapes(step)]
+    tables = [table for step in steps for table in step.tables]
     first = steps[0]
-    # Sums were given the owners' noise already; costs of the other steps are still the trial's.
-    spent = [_spent([step], Fraction(1) if isinstance(step, SumStep) else scaled) for step in steps]
-    parties = {party for costs in spent for party in costs}
     return PhaseForecast(
         phase=first.phase,
         steps=len(steps),
-        tables=sum(tables for tables, _ in sizes),
-        cells=sum(cells for _, cells in sizes),
-        largest=max((cells for cells, _ in shapes), default=None),
-        widest=max((width for _, width in shapes), default=None),
-        choices=sum(isinstance(step, ChoiceStep) for step in steps),
-        sensitivity=first.sensitivity if isinstance(first, SumStep) else _replaced(first),
-        scale=scale,
-        epsilon=max(
-            sum((costs.get(party, Fraction(0)) for costs in spent), Fraction(0))
-            for party in parties
-        ),
-        noise=None if scale is None else expected_noise(scale, _shares(study, first)),
+        tables=sum(len(step.links) for step in steps),
+        cells=sum(step.cells for step in steps),
+        largest=max((table.cells for table in tables), default=None),
+        widest=max((len(table.variables) for table in tables), default=None),
+        choices=sum(step.choices for step in steps),
+        sensitivity=first.sensitivity,
+        scale=None if law is None else law.scale,
+        epsilon=max(_spent(steps, scaled).values(), default=Fraction(0)),
+        noise=None if law is None else law.mean_absolute(_copies(study, first)),
     )
 
 
-def _scale(step: Step, scaled: Fraction) -> Fraction | None:
-    if isinstance(step, SumStep):
-        return step.scale
-    return step.release.noise_scale * scaled if isinstance(step, ReplaceStep) else None
-
-
-def _shares(study: Study, step: Step) -> Fraction:
+def _copies(study: Study, step: Step) -> Fraction:
     return study.noise_shares(len(step.parties)) if isinstance(step, SumStep) else Fraction(1)
-
-
-def _replaced(step: Step) -> Fraction | None:
-    """Two for every marginal of a release of noise replacement."""
-    return Fraction(2 * len(step.group.marginals)) if isinstance(step, ReplaceStep) else None
-
-
-def _cells(step: Step) -> tuple[int, int]:
-    """Tables and cells that a step asks for."""
-    if isinstance(step, SumStep):
-        return step.request.count, step.request.cells
-    if isinstance(step, ReplaceStep):
-        return len(step.group.marginals), step.group.cells
-    return 0, 0
-
-
-def _shapes(step: Step) -> list[tuple[int, int]]:
-    """Cells and attributes of every table, where tables are asked for one by one."""
-    if isinstance(step, SumStep) and isinstance(step.request, TableRequest):
-        request = step.request
-    elif isinstance(step, ReplaceStep):
-        request = TableRequest(tuple(step.group.marginals), step.sizes)
-    else:
-        return []
-    return list(zip(request.shape_cells, map(len, request.sets), strict=True))

@@ -17,7 +17,7 @@ import numpy as np
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Codes
@@ -86,7 +86,7 @@ class Trial:
             signature=None,  # of the study as proposed, not of this one
         )
         source = SeededRandomSource(f"{self._seed}/{method}/{epsilon}/{number}")
-        return run_study(tried, plan_of, self._tables, self._identities, source=source)
+        return run_study(tried, run_of, self._tables, self._identities, source=source)
 
     def distances(self, runs: list[Run]) -> Distances:
         """Average distance of the marginals of each order, over some runs."""

@@ -25,6 +25,7 @@ from common.crypto.sums.plan import (
     SumPlan,
 )
 from common.crypto.sums.secure_sum import SumCurator, run_secure_sum
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, RandomSource
 from common.study.document import Study
 from common.study.sums import needs_key
@@ -135,7 +136,7 @@ def _plan(study: Study, key: PublicKey | None) -> SumPlan:
             limits=tuple(member.rows for member in members),
             cells=cells,
             noise=study.noise,
-            noise_scale=Fraction(20),
+            law=DiscreteLaplace(Fraction(20)),
             colluders=min(study.colluders, len(members) - 1),
             aggregation=study.aggregation,
             public_key=key,

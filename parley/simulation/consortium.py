@@ -31,7 +31,7 @@ import pyarrow.parquet
 from common.crypto.identities.files import load_identity, no_passphrase
 from common.errors import LocalError
 from common.files import read
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
 from common.schema import Schema
@@ -97,7 +97,7 @@ class Consortium:
         members = [self._add_party(name, table, ring) for name, table in tables.items()]
         signer = load_identity(ring.identity)
         self.study = options.study(schema, members).signed_by(signer)
-        plan_of(self.study)  # refuses a study that could never be run
+        run_of(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
         propose(self._curator, self.study, clock=_now)

@@ -24,7 +24,8 @@ from common.release.progress import Reporter, silent
 from common.schema.codes import Codes
 from common.study.document import Study
 from common.study.messages import ToCurator, ToParty, message_bytes
-from common.study.steps import Model, Plan, Step
+from common.study.script import ScriptRun
+from common.study.steps import Model, Step
 from common.study.sums import needs_key
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.effects import Effect as CuratorEffect
@@ -68,7 +69,7 @@ class Run:
 
 def run_study(
     study: Study,
-    make_plan: Callable[[Study], Plan],
+    begin: Callable[[Study], ScriptRun],
     tables: Mapping[str, Codes],
     identities: Mapping[str, Identity],
     *,
@@ -79,7 +80,7 @@ def run_study(
 
     Args:
         study: what everybody approved.
-        make_plan: makes a copy of the study's plan; each role has its own.
+        begin: begins a copy of the study's script; each role has its own.
         tables: for each party its rows.
         identities: for each party its keys, as pinned in the study.
         source: everybody's randomness; in a deployment each has its own.
@@ -88,8 +89,8 @@ def run_study(
     Raises:
         RemoteProtocolError: the study failed; the message says why.
     """
-    curator = _curator(study, make_plan, source)
-    parties = _parties(study, make_plan, tables, identities, source)
+    curator = _curator(study, begin, source)
+    parties = _parties(study, begin, tables, identities, source)
     return run_roles(curator, parties, report=report)
 
 
@@ -124,16 +125,16 @@ def run_roles(
     return Run(curator.model(), tuple(log.steps), curator.results, spent, log.traffic)
 
 
-def _curator(study: Study, make_plan: Callable[[Study], Plan], source: RandomSource) -> CuratorRole:
+def _curator(
+    study: Study, begin: Callable[[Study], ScriptRun], source: RandomSource
+) -> CuratorRole:
     key = generate_key_pair(study.key_bits, source) if needs_key(study) else None
-    return CuratorRole(
-        study=study, plan=make_plan(study), private_key=key, source_of=lambda _: source
-    )
+    return CuratorRole(study=study, run=begin(study), private_key=key, source_of=lambda _: source)
 
 
 def _parties(
     study: Study,
-    make_plan: Callable[[Study], Plan],
+    begin: Callable[[Study], ScriptRun],
     tables: Mapping[str, Codes],
     identities: Mapping[str, Identity],
     source: RandomSource,
@@ -142,7 +143,7 @@ def _parties(
     return {
         name: PartyRole(
             study=study,
-            plan=make_plan(study),
+            run=begin(study),
             name=name,
             identity=identities[name],
             data=RowsInMemory(table),

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
-from common.methods.registry import account, plan_of, statement_of
+from common.methods.registry import method_of, run_of
 from common.release.fitted_study import FittedStudy
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode, source_of
 from common.schema import Codes, Schema
+from common.study.accounting import account, statement_of
 from common.study.document import Member
 from common.study.transcript import transcript_of
 from parley.simulation.in_process import run_study
@@ -92,8 +93,10 @@ def run_in_process(
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
     study = options.study(domains, _members(codes, identities))
-    run = run_study(study, plan_of, codes, identities, source=source, report=tell)
-    statement = statement_of(study, account(study, run.steps), source_private=source.private)
+    run = run_study(study, run_of, codes, identities, source=source, report=tell)
+    statement = statement_of(
+        study, method_of(study), account(study, run.steps), source_private=source.private
+    )
     columns = next(iter(encoded.values()))[1]
     return FittedStudy(
         study=study,

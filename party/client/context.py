@@ -11,7 +11,8 @@ from typing import Protocol
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.study.document import Study
-from common.study.steps import PartyRows, Plan
+from common.study.script import ScriptRun
+from common.study.steps import PartyRows
 from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
@@ -44,7 +45,7 @@ class PartyContext:
         notes: what the node says about its studies, for the owner.
         check_source: raises InputError if the owner's table cannot be read, whatever the study.
         open_source: reads the owner's table in a study's domains.
-        make_plan: makes a fresh copy of a study's plan.
+        begin: begins a fresh copy of a study's script.
         forecast: what a study asks of a party, at most, step by step.
         clock: the time.
         authority: fingerprint of the authority that certified the curator; TLS checks that it did.
@@ -60,7 +61,7 @@ class PartyContext:
     notes: Notes
     check_source: Callable[[], None]
     open_source: Callable[[Study], PinnedRows]
-    make_plan: Callable[[Study], Plan]
+    begin: Callable[[Study], ScriptRun]
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
     clock: Callable[[], dt.datetime]
     authority: str | None = None

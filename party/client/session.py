@@ -395,7 +395,7 @@ class StudySession:
     def _make_role(self, study: Study, data: PinnedRows, source_of: SourceForStep) -> PartyRole:
         return PartyRole(
             study=study,
-            plan=self._context.make_plan(study),
+            run=self._context.begin(study),
             name=self._context.name,
             identity=self._context.identity,
             data=data,

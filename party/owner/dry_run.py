@@ -11,8 +11,7 @@ approved is then enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,41 +20,33 @@ from common.errors import InputError, PolicyError
 from common.privacy.randomness import KeyedRandomSource, RandomSource
 from common.schema.limits import MOST_PLAN_CELLS, check_most
 from common.study.document import Study
-from common.study.steps import ChoiceStep, Plan, ReplaceStep, Step
+from common.study.script import ScriptRun
+from common.study.steps import ChoiceStep, Step
 from party.owner.review import PlannedStep, planned
 
 
-def rehearse(study: Study, party: str, *, make_plan: Callable[[Study], Plan]) -> list[PlannedStep]:
+def rehearse(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
     """The steps of a study as they concern a party, in order.
 
     Raises:
         PolicyError: the study's method cannot do what the study asks of it.
     """
     try:
-        return list(_rehearsed(study, party, make_plan(study)))
+        return list(_rehearsed(study, party, begin(study)))
     except InputError as error:
         raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from None
 
 
-def _rehearsed(study: Study, party: str, plan: Plan) -> Iterator[PlannedStep]:
+def _rehearsed(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
     turns = [member.name for member in study.members]
     source = KeyedRandomSource(study.digest, private=False)  # the same study, the same rehearsal
     cells = 0
-    while (step := plan.step()) is not None:
-        yield _at_most(planned(step, party), step, party, turns)
+    while (step := run.step()) is not None:
+        yield planned(step, party, order=turns)
         result = _result(step, source)
         cells += len(result)
         check_most("the integers that all its steps ask for", cells, MOST_PLAN_CELLS)
-        plan.advance(result)
-
-
-def _at_most(shown: PlannedStep, step: Step, party: str, turns: Sequence[str]) -> PlannedStep:
-    """A replacement costs everybody who had a turn as if all its tables held their rows already."""
-    if not isinstance(step, ReplaceStep) or party not in turns:
-        return shown
-    if turns.index(party) > turns.index(step.release.party):
-        return shown
-    return replace(shown, epsilon=2 * len(step.group.marginals) / step.release.noise_scale)
+        run.advance(result)
 
 
 def _result(step: Step, source: RandomSource) -> NDArray[np.int64] | bytes:

@@ -11,7 +11,7 @@ import datetime as dt
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -21,8 +21,9 @@ from common.crypto.identities.identity import PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
+from common.methods.registry import methods
 from common.privacy.budget import parse_epsilon
-from common.study.document import METHODS, PROFILES, Study
+from common.study.document import PROFILES, Study
 from common.wording import many
 from party.ledger import Caps
 
@@ -96,7 +97,7 @@ class Policy:
     min_parties: int = 2
     min_colluders: int = 1
     min_key_bits: int = 2048
-    methods: tuple[str, ...] = tuple(METHODS)
+    methods: tuple[str, ...] = field(default_factory=lambda: tuple(methods()))
     profiles: tuple[str, ...] = ("sound",)
     aggregations: tuple[str, ...] = (Aggregation.PAILLIER.value, Aggregation.MASKED.value)
     signers: tuple[str, ...] = ()
@@ -334,7 +335,7 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
         "min_parties": _number(1),
         "min_colluders": _number(0),
         "min_key_bits": _key_bits,
-        "methods": _words(tuple(METHODS)),
+        "methods": _words(tuple(methods())),
         "profiles": _words(PROFILES),
         "aggregations": _words(tuple(each.value for each in Aggregation)),
         "signers": _words(None),

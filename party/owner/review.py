@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from common.crypto.sums.plan import Aggregation
+from common.methods.registry import method_of
 from common.privacy.statement import Protection
 from common.schema.formulas import formula_warning
 from common.schema.refusals import describe
 from common.study.document import Study
 from common.study.protections import protections_of
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, TableRequest
+from common.study.steps import Step
 from common.wording import many
 from party.owner.policy import Circumstances, Policy
 
@@ -166,39 +167,25 @@ def review(
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
-        protections=tuple(protections_of(study, circumstances.cost)),
+        protections=tuple(protections_of(study, method_of(study), circumstances.cost)),
         limits=tuple(_limits(policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
 
 
-def planned(step: Step, party: str) -> PlannedStep:
-    """A step of the plan as it concerns a party."""
-    epsilon = step.costs.get(party, Fraction(0))
+def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
+    """A step as it concerns a party; `order` is that of the parties' turns."""
+    epsilon = step.most_costs(order).get(party, Fraction(0))
     if party not in step.parties:
         return PlannedStep(phase=step.phase, epsilon=epsilon)
-    match step:
-        case SumStep():
-            request = step.request
-            return PlannedStep(
-                phase=step.phase,
-                epsilon=epsilon,
-                tables=request.count,
-                cells=request.cells,
-                owners=len(step.parties),
-            )
-        case ReplaceStep():
-            request = TableRequest(tuple(step.group.marginals), step.sizes)
-            return PlannedStep(
-                phase=step.phase,
-                epsilon=epsilon,
-                tables=len(step.group.marginals),
-                cells=request.cells,
-                # The holder of older shares adds noise only: what comes in is one party's rows.
-                owners=1 if party == step.release.party else 0,
-            )
-        case ChoiceStep():
-            return PlannedStep(phase=step.phase, epsilon=epsilon, choices=1)
+    return PlannedStep(
+        phase=step.phase,
+        epsilon=epsilon,
+        tables=len(step.links),
+        cells=step.cells,
+        choices=step.choices,
+        owners=step.owners_with(party),
+    )
 
 
 def _by_phase(steps: Sequence[PlannedStep]) -> tuple[PlannedStep, ...]:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from common.crypto.sums.plan import Aggregation
-from common.study.document import METHODS
+from common.methods.registry import methods
 from tests.chaos import checks
 from tests.chaos.faults import AT_ONCE, KINDS, Faults
 from tests.chaos.observer import Observer
@@ -138,7 +138,7 @@ def _offer(world, chance, name):
         name,
         refused=refused,
         members=members,
-        method=chance.choice(list(METHODS)),
+        method=chance.choice(list(methods())),
         aggregation=chance.choice([Aggregation.MASKED, Aggregation.PAILLIER]),
         epsilon=Fraction(PER_STUDY + 1) if refused else Fraction(chance.choice(_EPSILONS)),
     )

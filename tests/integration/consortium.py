@@ -73,7 +73,7 @@ class Curator:
         self.folder, self.ring = folder, ring
         self.keys = SeededRandomSource("curator")  # outlives, so that two runs draw the same keys
         self.outcomes = []
-        self.make_plan = EveryKindOfStep
+        self.begin = EveryKindOfStep
         self.clock = clock
         self.port = 0
         self.frame_timeout_s = 60.0
@@ -93,7 +93,7 @@ class Curator:
         self.background = ThreadPoolExecutor(1)
         self.studies = Studies(
             self.store,
-            make_plan=self.make_plan,
+            begin=self.begin,
             publish=self.publish,
             clock=self.clock,
             later=self.background.submit,
@@ -133,7 +133,7 @@ class Party:
         self.identity = load_identity(ring.identity)
         self.keys = SeededRandomSource(name)
         self.policy = POLICY
-        self.make_plan = EveryKindOfStep
+        self.begin = EveryKindOfStep
         self.clock = clock
         self.forecast = forecast
         self.rows = Rows
@@ -158,7 +158,7 @@ class Party:
                 notes=Notes(database),
                 check_source=self.check_source,
                 open_source=lambda study: self.rows(self.table),
-                make_plan=self.make_plan,
+                begin=self.begin,
                 forecast=self.forecast,
                 clock=self.clock,
                 blinder_of=PowerBlinder,
@@ -267,7 +267,7 @@ def in_process(consortium, key):
     parties = consortium.parties.items()
     return replayed(
         consortium.study,
-        consortium.curator.make_plan,
+        consortium.curator.begin,
         {name: party.identity for name, party in parties},
         {name: party.table for name, party in parties},
         key=key,
@@ -301,18 +301,18 @@ def finish(consortium):
     check_release(consortium)
 
 
-def replayed(study, make_plan, identities, tables, *, key=None):
+def replayed(study, begin, identities, tables, *, key=None):
     """A study in this process, everybody's keys drawn from a source seeded with their name."""
     curator = CuratorRole(
         study=study,
-        plan=make_plan(study),
+        run=begin(study),
         private_key=key if needs_key(study) else None,
         source_of=sources(SeededRandomSource("curator")),
     )
     parties = {
         name: PartyRole(
             study=study,
-            plan=make_plan(study),
+            run=begin(study),
             name=name,
             identity=identities[name],
             data=Rows(table),

@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import RemoteProtocolError
 from common.methods.dp_subn.updates import PHASE as UPDATE
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.study.steps import TableRequest
 from tests.integration.consortium import Consortium
 from tests.unit.subn.driving import chain_tables, schema_of
@@ -19,7 +19,7 @@ class Greedy:
     """The study's own plan, but for one step."""
 
     def __init__(self, study):
-        self.plan = plan_of(study)
+        self.plan = run_of(study)
 
     def step(self):
         step = self.plan.step()
@@ -61,7 +61,7 @@ class SmallerScale(Greedy):
     phase = UPDATE
 
     def other(self, step):
-        return dataclasses.replace(step, scale=step.scale * Fraction(99, 100))
+        return dataclasses.replace(step, law=step.law.times(Fraction(99, 100)))
 
 
 class RepeatedPhase(Greedy):
@@ -99,9 +99,9 @@ def test_it_gets_no_answer_and_the_step_costs_nothing(tmp_path, plan):
         tmp_path, NAMES, tables=tables, schema=schema_of([2] * 4), method="dp-subn",
         epsilon=Fraction(8),
     )  # fmt: skip
-    consortium.curator.make_plan = plan
+    consortium.curator.begin = plan
     for party in consortium.parties.values():
-        party.make_plan = plan_of
+        party.begin = run_of
     consortium.curator.start()
     try:
         consortium.curator.studies.propose(consortium.study)

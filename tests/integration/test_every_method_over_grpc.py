@@ -9,9 +9,9 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
-from common.methods.registry import plan_of
+from common.methods.registry import methods, run_of
 from common.privacy.randomness import SeededRandomSource
-from common.study.document import METHODS, PROFILES
+from common.study.document import PROFILES
 from common.study.sums import needs_key
 from curator.context import Outcome
 from curator.publisher import fitted_study
@@ -30,7 +30,7 @@ MODES = [
     for noise, aggregation in product(Noise, Aggregation)
     if noise is not Noise.NONE
 ]
-MATRIX = list(product(METHODS, PROFILES, PARTIES, MODES))
+MATRIX = list(product(methods(), PROFILES, PARTIES, MODES))
 
 # By default: every method, every profile, every legal mode and every number of parties, once.
 USUAL = [
@@ -71,11 +71,11 @@ def gather(folder, key, method, profile, parties, mode):
         folder, NAMES[:parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
         epsilon=EPSILON, method=method, profile=profile, noise=noise, aggregation=aggregation,
     )  # fmt: skip
-    consortium.curator.make_plan = plan_of
+    consortium.curator.begin = run_of
     for party in consortium.parties.values():
         party.policy = replace(party.policy, aggregations=tuple(a.value for a in Aggregation))
-        party.make_plan = plan_of
-        party.forecast = partial(rehearse, make_plan=plan_of)
+        party.begin = run_of
+        party.forecast = partial(rehearse, begin=run_of)
     consortium.curator.start()
     consortium.curator.studies.propose(consortium.study)
     if needs_key(consortium.study):
@@ -97,7 +97,7 @@ def check_same_release(consortium, key):
     record = consortium.curator.store.record(study.digest)
     assert (record.state, record.cause) == (CuratorState.DONE, "")
     (outcome,) = consortium.curator.outcomes
-    assert [step.describe() for step in outcome.steps] == [s.describe() for s in expected.steps]
+    assert [step.canonical for step in outcome.steps] == [s.canonical for s in expected.steps]
     assert release_of(study, outcome.model, outcome.steps) == release_of(
         study, expected.model, expected.steps
     )
@@ -147,7 +147,7 @@ def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, part
 def test_the_matrix_is_whole():
     assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 5 * 2 * 4 * 2 * 3
     assert set(USUAL) <= set(LEGAL)
-    for position, everything in enumerate((METHODS, PROFILES, PARTIES)):
+    for position, everything in enumerate((methods(), PROFILES, PARTIES)):
         assert {cell[position] for cell in USUAL} == set(everything)
     assert {cell[3] for cell in USUAL} | {(Noise.DISTRIBUTED, Aggregation.CLEAR)} == {
         cell[3] for cell in LEGAL

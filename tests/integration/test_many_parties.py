@@ -18,7 +18,7 @@ def test_many_parties_end_in_the_release_of_the_in_process_run(parties, tmp_path
     consortium = Consortium(tmp_path, [f"party {number}" for number in range(parties)])
     consortium.key = None
     for node in (consortium.curator, *consortium.parties.values()):
-        node.make_plan = OneSum
+        node.begin = OneSum
     consortium.curator.start()
     try:
         consortium.curator.studies.propose(consortium.study)

@@ -192,7 +192,9 @@ class LessNoise(EveryKindOfStep):
 
     def step(self):
         step = super().step()
-        return step if self.results else dataclasses.replace(step, scale=step.scale / 2)
+        return (
+            step if self.results else dataclasses.replace(step, law=step.law.times(Fraction(1, 2)))
+        )
 
 
 class SamePhaseAgain(EveryKindOfStep):
@@ -211,7 +213,7 @@ class SamePhaseAgain(EveryKindOfStep):
 @pytest.mark.parametrize("plan", [AnotherMarginal, LessNoise, SamePhaseAgain])
 def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gathering, plan):
     consortium = gathering(1)
-    consortium.curator.make_plan = plan
+    consortium.curator.begin = plan
     consortium.curator.restart()
     north = consortium.parties["north"]
     with pytest.raises(RemoteProtocolError, match="is not what the approved study"):

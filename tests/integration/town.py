@@ -16,7 +16,7 @@ import numpy as np
 
 from common.crypto.identities.files import load_identity
 from common.crypto.sums.plan import Aggregation
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
@@ -199,7 +199,7 @@ class Town(Processes):
         assert self.record().state is CuratorState.DONE
         released = json.loads(Path(self.record().place).read_text())
         if not restarted:
-            expected = replayed(self.study, plan_of, self.identities, self.tables).model.as_json()
+            expected = replayed(self.study, run_of, self.identities, self.tables).model.as_json()
             assert released["model"] == json.loads(json.dumps(expected))
         for name in NAMES:
             self._check_party(name, released["steps"])

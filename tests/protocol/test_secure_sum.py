@@ -11,6 +11,7 @@ from common.crypto.sums.one_share import SEED_BYTES, Selection
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan, draw_noise
 from common.crypto.sums.secure_sum import SumCurator, SumParty, run_secure_sum
 from common.errors import InputError, LocalError
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 
 STUDY = bytes(range(32))
@@ -173,7 +174,7 @@ def test_the_noise_in_the_sum_is_one_discrete_laplace(
         aggregation=aggregation,
         private_key=private_key,
         noise=noise,
-        noise_scale=Fraction(5),
+        law=DiscreteLaplace(Fraction(5)),
         colluders=0,
         cells=2_500,
     )
@@ -198,7 +199,7 @@ def test_colluders_who_subtract_their_shares_leave_one_discrete_laplace(
         parties,
         aggregation=Aggregation.MASKED,
         noise=Noise.DISTRIBUTED,
-        noise_scale=Fraction(5),
+        law=DiscreteLaplace(Fraction(5)),
         colluders=colluders,
         cells=2_500,
     )
@@ -227,7 +228,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
             aggregation=Aggregation.PAILLIER,
             private_key=private_key,
             noise=Noise.ONE_SHARE,
-            noise_scale=Fraction(50),
+            law=DiscreteLaplace(Fraction(50)),
             cells=8,
             round=round_,
         )
@@ -258,9 +259,12 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
     ("changes", "message"),
     [
         ({"noise": Noise.ONE_SHARE}, "needs a scale above 0"),
-        ({"noise": Noise.ONE_SHARE, "noise_scale": Fraction(1)}, "ask for noise 'distributed'"),
         (
-            {"noise": Noise.DISTRIBUTED, "noise_scale": Fraction(1), "colluders": 3},
+            {"noise": Noise.ONE_SHARE, "law": DiscreteLaplace(Fraction(1))},
+            "ask for noise 'distributed'",
+        ),
+        (
+            {"noise": Noise.DISTRIBUTED, "law": DiscreteLaplace(Fraction(1)), "colluders": 3},
             "cannot keep distributed noise",
         ),
         ({"names": ("ada", "ada", "ben")}, "different names"),
@@ -286,14 +290,16 @@ def test_a_paillier_key_belongs_to_paillier_plans_only(private_key):
 def test_every_field_is_in_the_digest(private_key):
     plain = make_plan(3, aggregation=Aggregation.MASKED)
     ring = {"aggregation": Aggregation.PAILLIER, "private_key": private_key}
-    noisy = {"noise": Noise.DISTRIBUTED, "noise_scale": Fraction(2)}
+    noisy = {"noise": Noise.DISTRIBUTED, "law": DiscreteLaplace(Fraction(2))}
     others = [
         make_plan(3, aggregation=Aggregation.MASKED, study=bytes(32)),
         make_plan(3, aggregation=Aggregation.MASKED, round=2),
         make_plan(3, aggregation=Aggregation.MASKED, limits=(1_000, 1_000, 1_001)),
         make_plan(3, aggregation=Aggregation.MASKED, cells=51),
         make_plan(3, aggregation=Aggregation.MASKED, **noisy),
-        make_plan(3, aggregation=Aggregation.MASKED, **{**noisy, "noise_scale": Fraction(3)}),
+        make_plan(
+            3, aggregation=Aggregation.MASKED, **{**noisy, "law": DiscreteLaplace(Fraction(3))}
+        ),
         make_plan(3, aggregation=Aggregation.MASKED, **noisy, colluders=2),
         make_plan(2, aggregation=Aggregation.MASKED),
         make_plan(3, aggregation=Aggregation.CLEAR),

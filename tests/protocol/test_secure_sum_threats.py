@@ -19,6 +19,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step, run_secure_sum
 from common.errors import LocalError, RemoteProtocolError
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 
 NAMES = ("party-0", "party-1", "party-2")
@@ -35,7 +36,7 @@ def make_plan(key=None, **changes):
         "limits": (CELLS,) * 3,
         "cells": CELLS,
         "noise": Noise.DISTRIBUTED,
-        "noise_scale": Fraction(20),
+        "law": DiscreteLaplace(Fraction(20)),
         "aggregation": Aggregation.PAILLIER if key else Aggregation.MASKED,
         "public_key": key,
         "chunk_ciphertexts": 1,
@@ -247,7 +248,7 @@ def test_a_partial_product_of_another_party_or_round_is_refused(plan, start, pri
 
 def test_a_party_with_another_idea_of_the_plan_is_refused(plan, start, private_key):
     """A scale that differs is another plan, hence another place for envelopes."""
-    other = make_plan(private_key.public_key, noise_scale=Fraction(2))
+    other = make_plan(private_key.public_key, law=DiscreteLaplace(Fraction(2)))
     (message, *_) = partials(start(other, "party-0"))
     with pytest.raises(EnvelopeError) as caught:
         start(plan, "party-1").receive(message)

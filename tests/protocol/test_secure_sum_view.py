@@ -18,6 +18,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import ring_step, run_secure_sum
 from common.errors import RemoteProtocolError
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 
 NAMES = ("party-0", "party-1", "party-2")
@@ -32,7 +33,7 @@ def ring_plan(private_key, **changes):
         "limits": (1_000,) * 3,
         "cells": CELLS,
         "noise": Noise.DISTRIBUTED,
-        "noise_scale": Fraction(20),
+        "law": DiscreteLaplace(Fraction(20)),
         "aggregation": Aggregation.PAILLIER,
         "public_key": private_key.public_key,
         "chunk_ciphertexts": 1,

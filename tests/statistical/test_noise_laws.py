@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from common.privacy.laplace import discrete_laplace, discrete_laplace_variance
 from common.privacy.randomness import OsRandomSource
-from common.privacy.shares import polya_shares
+from common.privacy.sampling.discrete_laplace import discrete_laplace, discrete_laplace_variance
+from common.privacy.sampling.polya import polya_shares
 
 pytestmark = pytest.mark.statistical
 

@@ -19,8 +19,8 @@ from common.bayes.privbayes.mechanism import (
 from common.bayes.privbayes.scores import Score, scores
 from common.bayes.privbayes.selection import score_sensitivity
 from common.privacy.accountant import Accountant
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema.codes import Codes
 from tests.harness.audit import audit, laplace_log_likelihood_ratio
 

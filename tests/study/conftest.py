@@ -11,6 +11,7 @@ from common.crypto.paillier.keys import generate_key_pair
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books, Statistics
 from common.errors import RemoteProtocolError
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
@@ -38,8 +39,10 @@ class LargestOfB:
     def run(self, data, source):
         return b"chosen"
 
-    def describe(self):
-        return "a fixed word"
+    canonical = b"a fixed word"
+
+    def links(self, payload):
+        return ()
 
 
 @dataclass
@@ -66,7 +69,7 @@ class EveryKindOfStep:
                 parties=self.names,
                 request=TableRequest(((0,), (0, 1)), SIZES),
                 sensitivity=Fraction(4),
-                scale=Fraction(8, self.study.epsilon),  # half of the budget
+                law=DiscreteLaplace(Fraction(8, self.study.epsilon)),  # half of the budget
             )
         if len(self.results) == 1:
             return ChoiceStep(
@@ -83,7 +86,10 @@ class EveryKindOfStep:
             marginals = {(1,): 3} if self.turn == 0 else {(1,): 3, (0,): 2}
             party = self.names[self.turn]
             self.release = self.books.open_release(
-                party=party, rows=self.rows[party], marginals=marginals, noise_scale=Fraction(8)
+                party=party,
+                rows=self.rows[party],
+                marginals=marginals,
+                law=DiscreteLaplace(Fraction(8)),
             )
         group = self.release.groups[len(self.totals)]
         return ReplaceStep(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.crypto.paillier.blinding import PowerBlinder
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError, RemoteProtocolError
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.steps import ChoiceStep
@@ -82,12 +82,12 @@ class Delivery:
 def deliveries_of(study, identities, tables, key):
     """Every delivery of a whole study."""
     curator = CuratorRole(
-        study=study, plan=EveryKindOfStep(study), private_key=key if needs_key(study) else None,
+        study=study, run=EveryKindOfStep(study), private_key=key if needs_key(study) else None,
         source_of=OneSource(CopiedSource("curator")),
     )  # fmt: skip
     parties = {
         name: PartyRole(
-            study=study, plan=EveryKindOfStep(study), name=name, identity=identities[name],
+            study=study, run=EveryKindOfStep(study), name=name, identity=identities[name],
             data=RowsInMemory(table), source_of=OneSource(CopiedSource(name)),
             blinder_of=PowerBlinder,
         )
@@ -171,7 +171,7 @@ def choices():
     found = []
     for method in ("dp-subn", "independent"):
         study = study_of(tables, method=method, epsilon=Fraction(8))
-        plan = plan_of(study)
+        plan = run_of(study)
         while not isinstance(step := plan.step(), ChoiceStep):
             plan.advance(np.zeros(step.request.cells, np.int64))
         data = RowsInMemory(tables[step.party])

@@ -10,7 +10,7 @@ from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
-from common.study.history import Transcript
+from common.study.history import History
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
@@ -92,7 +92,7 @@ def new_party(study, identities, tables, name="north", source="party"):
     stream = SeededRandomSource(source)
     return PartyRole(
         study=study,
-        plan=EveryKindOfStep(study),
+        run=EveryKindOfStep(study),
         name=name,
         identity=identities[name],
         data=RowsInMemory(tables[name]),
@@ -103,13 +103,13 @@ def new_party(study, identities, tables, name="north", source="party"):
 def new_curator(study):
     stream = SeededRandomSource("curator")
     return CuratorRole(
-        study=study, plan=EveryKindOfStep(study), private_key=None, source_of=lambda _: stream
+        study=study, run=EveryKindOfStep(study), private_key=None, source_of=lambda _: stream
     )
 
 
 def opened(study, plan, number=0, *, key=b"", results=()):
     """A step as it is opened by a curator that told this key and these results."""
-    transcript = Transcript(study.digest)
+    transcript = History(study.digest)
     transcript.add_key(key)
     for earlier, result in enumerate(results):
         transcript.add_result(earlier, result)
@@ -253,7 +253,9 @@ class SmallerNoise(EveryKindOfStep):
 
     def step(self):
         step = super().step()
-        return type(step)(**{**vars(step), "scale": step.scale / 2}) if not self.results else step
+        return (
+            type(step)(**{**vars(step), "scale": step.law.scale / 2}) if not self.results else step
+        )
 
 
 def test_a_smaller_noise_scale_is_refused(masked_study, identities, tables):

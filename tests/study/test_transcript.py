@@ -8,8 +8,9 @@ import pytest
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books
 from common.errors import RemoteProtocolError
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
-from common.study.history import Transcript
+from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.steps import ReplaceStep, SumStep, TableRequest, step_digest
 from common.study.sums import sum_plan_of
@@ -39,7 +40,7 @@ class TwoSums:
             parties=tuple(member.name for member in self.study.members),
             request=TableRequest(((0,),), SIZES),
             sensitivity=Fraction(2),
-            scale=Fraction(4),
+            law=DiscreteLaplace(Fraction(4)),
         )
 
     def advance(self, result):
@@ -52,19 +53,19 @@ class TwoSums:
 class Storyteller:
     """Delivers every message; what one party is told may be changed on the way."""
 
-    def __init__(self, study, identities, tables, make_plan, key=None):
+    def __init__(self, study, identities, tables, begin, key=None):
         streams = {name: SeededRandomSource(name) for name in (*identities, "curator")}
         self.study = study
         self.curator = CuratorRole(
             study=study,
-            plan=make_plan(study),
+            run=begin(study),
             private_key=key,
             source_of=lambda _: streams["curator"],
         )
         self.roles = {
             name: PartyRole(
                 study=study,
-                plan=make_plan(study),
+                run=begin(study),
                 name=name,
                 identity=identities[name],
                 data=RowsInMemory(tables[name]),
@@ -85,7 +86,7 @@ class Storyteller:
 
     def lie_to(self, victim, lie, *, key=b""):
         """Another result for one party, and a step that fits the story it was told."""
-        story = Transcript(self.study.digest)
+        story = History(self.study.digest)
         story.add_key(key)
         story.add_result(0, lie)
 
@@ -162,7 +163,7 @@ def test_the_plan_of_a_sum_holds_for_one_request_and_one_history(masked_study):
     step = TwoSums(masked_study).step()
     other = SumStep(**{**vars(step), "request": TableRequest(((0,),), (2, 4))})
     release = Books().open_release(
-        party="north", rows=40, marginals={(0,): 2}, noise_scale=Fraction(8)
+        party="north", rows=40, marginals={(0,): 2}, law=DiscreteLaplace(Fraction(8))
     )
     replace = ReplaceStep(
         name="r", phase="p", release=release, group=release.groups[0], sizes=SIZES
@@ -187,7 +188,7 @@ def test_a_transcript_tells_every_story_apart():
         (b"s", b"", [b"b", b"a"]),
         (b"s", b"", [b"ab"]),
     ):
-        transcript = Transcript(study)
+        transcript = History(study)
         transcript.add_key(key)
         for number, result in enumerate(results):
             transcript.add_result(number, result)
@@ -201,7 +202,7 @@ def test_another_key_is_another_story(identities, rows, tables, paillier_key):
     teller = Storyteller(study, identities, tables, TwoSums, paillier_key)
     party = teller.roles["north"]
     party.receive(StudyOpened(study=study.digest, public_key=paillier_key.public_key.to_bytes()))
-    told = Transcript(study.digest)
+    told = History(study.digest)
     told.add_key(b"another key")
     with pytest.raises(RemoteProtocolError, match="results published so far"):
         party.receive(

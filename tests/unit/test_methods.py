@@ -6,14 +6,14 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError
-from common.methods.registry import account, plan_of, statement_of
+from common.methods.registry import methods, run_of
 from common.privacy.randomness import SeededRandomSource
-from common.study.document import METHODS
+from common.study.accounting import account, statement_of
 from parley.simulation.in_process import run_study
 from tests.unit.subn.driving import drive, identities_of, random_tables, study_of
 
 MIXED = (2, 3, 4, 2)
-LEARNT = [method for method in METHODS if method != "subn+"]  # which keeps own domains
+LEARNT = [method for method in methods() if method != "subn+"]  # which keeps own domains
 
 
 @pytest.mark.parametrize("aggregation", [Aggregation.CLEAR, Aggregation.MASKED])
@@ -34,9 +34,7 @@ def test_roles_run_every_method_and_charge_what_the_accountant_says(
         epsilon=Fraction(8),
         colluders=0,
     )
-    run = run_study(
-        study, plan_of, tables, identities_of(tables), source=SeededRandomSource(method)
-    )
+    run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource(method))
     accountant = account(study, run.steps)
     for name in tables:
         assert sum((c.epsilon for c in run.charges[name]), Fraction(0)) == accountant.spent(name)
@@ -47,22 +45,20 @@ def test_roles_run_every_method_and_charge_what_the_accountant_says(
 def test_ten_parties(method):
     tables = random_tables(MIXED, [40] * 10)
     study = study_of(tables, method=method, epsilon=Fraction(8), cohorts=5, colluders=3)
-    run = run_study(
-        study, plan_of, tables, identities_of(tables), source=SeededRandomSource(method)
-    )
+    run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource(method))
     assert run.model.sample(30, SeededRandomSource("rows")).rows == 30
 
 
 def test_a_method_that_cannot_take_attributes_apart_says_so():
     study = study_of(random_tables(MIXED, [10]), method="subn+", encoding="binary")
     with pytest.raises(InputError, match=r"encoding.*subn\+"):
-        plan_of(study)
+        run_of(study)
 
 
 def test_a_study_that_costs_more_than_it_says_is_refused_in_the_sound_profile():
     tables = random_tables(MIXED, [100, 100])
     study = study_of(tables, method="floor")
-    driven = drive(plan_of(study), study, tables)
+    driven = drive(run_of(study), study, tables)
     with pytest.raises(PolicyError):
         account(study, driven.steps * 2)
 
@@ -70,7 +66,7 @@ def test_a_study_that_costs_more_than_it_says_is_refused_in_the_sound_profile():
 def stated(rows=(200, 200, 200), *, source_private=True, **changes):
     tables = random_tables(MIXED, rows)
     study = study_of(tables, epsilon=Fraction(8), **changes)
-    driven = drive(plan_of(study), study, tables)
+    driven = drive(run_of(study), study, tables)
     return statement_of(study, account(study, driven.steps), source_private=source_private)
 
 

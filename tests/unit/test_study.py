@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
+from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study.document import METHODS, Member, Study
+from common.study.document import Member, Study
 
 SCHEMA = Schema.from_toml(
     """
@@ -47,7 +48,7 @@ def study(**changes):
 
 @settings(max_examples=30, deadline=None)
 @given(
-    method=st.sampled_from(tuple(METHODS)),
+    method=st.sampled_from(tuple(methods())),
     epsilon=st.fractions(min_value="1/1000", max_value=100),
     colluders=st.integers(0, 2),
     cohorts=st.integers(1, 3),

@@ -33,8 +33,8 @@ from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
 from common.privacy.accountant import Accountant, exponential_release, laplace_release
 from common.privacy.exponential import exponential_mechanism
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import RandomSource, below
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 

@@ -25,6 +25,7 @@ from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
 from common.errors import InputError
 from common.privacy import sensitivity
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes, concatenate
 
@@ -48,6 +49,11 @@ class PrivBayesModel:
     tables: Mapping[Family, NDArray[np.int64]]
     consistency: bool
     private: bool
+
+    @property
+    def law(self) -> DiscreteLaplace:
+        """Of the noise in every cell of a table."""
+        return DiscreteLaplace(self.noise_scale)
 
     @property
     def noise_scale(self) -> Fraction:

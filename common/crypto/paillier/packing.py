@@ -13,20 +13,13 @@ impossible by construction. The last factor of two is a guard bit: `unpack` refu
 +-total_bound, and a plaintext that is not a sum of honest packs (wrong key, garbage, masks that do
 not cancel) passes that check in each of the slots with probability below one half.
 
-The noise bound. Let alpha = exp(-1/scale).
-- Discrete Laplace, P(Z = k) = (1 - alpha)/(1 + alpha) * alpha^|k|: for k >= 1,
-  P(|Z| >= k) = 2 alpha^k / (1 + alpha) <= 2 alpha^k.
-- A Polya share X - Y, X and Y negative binomial NB(1/m, alpha): m independent copies of X add up
-  to a geometric G with P(G >= k) = alpha^k, and none is negative, so P(X >= k) <= alpha^k, the
-  same for Y, and P(|X - Y| >= k) <= P(X >= k) + P(Y >= k) <= 2 alpha^k.
-With `draws` = parties * cells draws in one release, the probability that any of them passes B is
-at most 2 * draws * alpha^(B + 1) <= 2^-128 when B >= scale * ln 2 * (129 + log2(draws)). A party
-that meets such a draw stops; it must not draw again, which would change the noise's law.
+A party that meets a noise draw beyond the bound of its law stops; it must not draw again, which
+would change the noise's law (`common.privacy.noise_law`).
 
 Example:
     >>> packing = Packing(
     ...     plaintext_bits=public_key.plaintext_bits, rows=45_222, parties=10,
-    ...     noise_bound=noise_bound(Fraction(60), draws=10 * 640),
+    ...     noise_bound=DiscreteLaplace(Fraction(60)).bound(10 * 640),
     ... )
     >>> plaintexts = packing.pack(counts + noise, rows=own_rows, shares=1)
     >>> totals = packing.unpack(private_key.decrypt(product), count=640)
@@ -34,32 +27,15 @@ Example:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError, RemoteProtocolError
 
-TAIL_BITS = 128
-"""A release meets a noise draw beyond the bound with probability at most 2^-TAIL_BITS."""
-
-_LN_2_FROM_ABOVE = Fraction(693_147_181, 10**9)
 _WIDEST_SLOT = 62
-
-
-def noise_bound(scale: Fraction, draws: int) -> int:
-    """A bound that none of `draws` noise draws passes, except with probability 2^-128.
-
-    Holds for discrete Laplace noise of this scale and for its Polya shares; see the module's text.
-    """
-    if scale < 0 or draws < 1:
-        raise LocalError(f"a noise bound needs scale >= 0 and draws >= 1, not {scale} and {draws}")
-    exponent_bits = TAIL_BITS + 1 + (draws - 1).bit_length()
-    return math.ceil(scale * _LN_2_FROM_ABOVE * exponent_bits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import enum
 import hashlib
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -25,11 +24,10 @@ from numpy.typing import NDArray
 from common.crypto.framing import frame
 from common.crypto.identities.envelope import STUDY_DIGEST_BYTES
 from common.crypto.paillier.keys import PublicKey
-from common.crypto.paillier.packing import Packing, noise_bound
+from common.crypto.paillier.packing import Packing
 from common.errors import InputError, LocalError
-from common.privacy.laplace import discrete_laplace
+from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
-from common.privacy.shares import polya_shares
 from common.wording import many
 
 _LARGEST_TOTAL = 1 << 61
@@ -66,7 +64,7 @@ class SumPlan:
             counts of rows).
         cells: how many integers each party contributes.
         noise: where the noise comes from.
-        noise_scale: of the discrete Laplace noise in the sum; not used with `Noise.NONE`.
+        law: of the noise in the sum; None with `Noise.NONE`.
         colluders: t: how many parties may pool what they know; noise and masks are made for it.
         aggregation: how contributions are added up.
         public_key: the curator's, for `Aggregation.PAILLIER` only.
@@ -82,7 +80,7 @@ class SumPlan:
     cells: int
     noise: Noise
     context: bytes = b""
-    noise_scale: Fraction = Fraction(0)
+    law: NoiseLaw | None = None
     colluders: int = 1
     aggregation: Aggregation
     public_key: PublicKey | None = None
@@ -105,8 +103,8 @@ class SumPlan:
             raise InputError(f"totals of up to {self.total_bound} do not fit into 64 bits")
 
     def _check_noise(self) -> None:
-        if self.noise is not Noise.NONE and self.noise_scale <= 0:
-            raise InputError(f"noise of kind {self.noise.value!r} needs a scale above 0")
+        if (self.noise is Noise.NONE) != (self.law is None):
+            raise InputError(f"noise of kind {self.noise.value!r} and a noise law do not agree")
         if self.noise is Noise.ONE_SHARE and self.aggregation is Aggregation.MASKED:
             raise InputError(
                 "masked aggregation cannot hide whose share is used: ask for noise 'distributed'"
@@ -142,8 +140,7 @@ class SumPlan:
             frame(self.limits),
             self.cells,
             self.noise.value,
-            self.noise_scale.numerator,
-            self.noise_scale.denominator,
+            b"" if self.law is None else framed_law(self.law),
             self.colluders,
             self.aggregation.value,
             key,
@@ -155,9 +152,7 @@ class SumPlan:
     @cached_property
     def noise_bound(self) -> int:
         """No draw of any party passes it, except with probability 2^-128 over the whole sum."""
-        if self.noise is Noise.NONE:
-            return 0
-        return noise_bound(self.noise_scale, len(self.parties) * self.cells)
+        return 0 if self.law is None else self.law.bound(len(self.parties) * self.cells)
 
     @property
     def total_bound(self) -> int:
@@ -240,23 +235,27 @@ class ContributionSubmitted:
 SumMessage = PartialForwarded | ContributionSubmitted
 
 
+def framed_law(law: NoiseLaw) -> bytes:
+    """A noise law as unambiguous bytes."""
+    return frame((law.name, law.scale.numerator, law.scale.denominator))
+
+
 def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
     """One party's noise for every cell of the plan; to be drawn once.
 
-    Distribution: discrete Laplace(noise_scale) for one-share noise; a Polya share of it, one of
-    K - t, for distributed noise.
+    Distribution: the plan's law for one-share noise; a share of it, one of K - t, for distributed
+    noise.
 
     Raises:
         LocalError: with probability below 2^-128, a draw does not fit; the round must be given up.
     """
-    match plan.noise:
-        case Noise.NONE:
-            return np.zeros(plan.cells, dtype=np.int64)
-        case Noise.ONE_SHARE:
-            noise = discrete_laplace(plan.noise_scale, plan.cells, source)
-        case Noise.DISTRIBUTED:
-            makers = len(plan.parties) - plan.colluders
-            noise = polya_shares(plan.noise_scale, makers, plan.cells, source)
+    if plan.law is None:
+        return np.zeros(plan.cells, dtype=np.int64)
+    if plan.noise is Noise.ONE_SHARE:
+        noise = plan.law.draw(plan.cells, source)
+    else:
+        makers = len(plan.parties) - plan.colluders
+        noise = plan.law.draw_share(plan.cells, makers=makers, source=source)
     if int(np.abs(noise).max()) > plan.noise_bound:
         raise LocalError("a noise draw passed its 2^-128 bound: give this round up, draw no other")
     return noise

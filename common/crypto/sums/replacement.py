@@ -25,16 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.paillier.keys import PublicKey
-from common.crypto.paillier.packing import noise_bound
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import LocalError, PolicyError
-from common.privacy.laplace import discrete_laplace
+from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
 
 Marginal = tuple[int, ...]
@@ -84,7 +82,7 @@ class Release:
     Attributes:
         party: whose turn it is.
         rows: of that party.
-        noise_scale: of the discrete Laplace noise in every cell.
+        law: of the noise in every cell.
         share_bound: which no share passes, except with probability 2^-128 over the release.
         groups: what has to be summed; the new marginals first.
         books: as they are once the release is complete.
@@ -92,7 +90,7 @@ class Release:
 
     party: str
     rows: int
-    noise_scale: Fraction
+    law: NoiseLaw
     share_bound: int
     groups: tuple[Group, ...]
     books: Books
@@ -144,7 +142,7 @@ class Books:
     coverage: Mapping[Marginal, Coverage] = field(default_factory=dict)
 
     def open_release(
-        self, *, party: str, rows: int, marginals: Mapping[Marginal, int], noise_scale: Fraction
+        self, *, party: str, rows: int, marginals: Mapping[Marginal, int], law: NoiseLaw
     ) -> Release:
         """What has to happen when these marginals are asked of this party.
 
@@ -152,11 +150,11 @@ class Books:
             party: whose turn it is.
             rows: of that party's table.
             marginals: for each marginal its number of cells, in the order of the request.
-            noise_scale: sensitivity / epsilon of this release.
+            law: of the noise of this release.
         """
         if not marginals:
             raise LocalError("a release has at least one marginal")
-        bound = noise_bound(noise_scale, sum(marginals.values()))
+        bound = law.bound(sum(marginals.values()))
         after = {
             marginal: self._extended(marginal, cells, party=party, rows=rows, share_bound=bound)
             for marginal, cells in marginals.items()
@@ -164,7 +162,7 @@ class Books:
         return Release(
             party=party,
             rows=rows,
-            noise_scale=noise_scale,
+            law=law,
             share_bound=bound,
             groups=self._groups(marginals),
             books=Books({**self.coverage, **after}),
@@ -226,7 +224,7 @@ class ShareKeeper:
     ) -> list[NDArray[np.int64]]:
         """This party's turn: counts plus fresh shares, one vector for each group of the release.
 
-        Distribution: independent discrete Laplace(release.noise_scale) in every cell. Call it once.
+        Distribution: independent noise of `release.law` in every cell. Call it once.
         """
         if release.party != self._name:
             raise LocalError(f"it is the turn of {release.party!r}, not of {self._name!r}")
@@ -235,7 +233,7 @@ class ShareKeeper:
         vectors = []
         for group in release.groups:
             exact = np.concatenate([counts[marginal].reshape(-1) for marginal in group.marginals])
-            noise = discrete_laplace(release.noise_scale, group.cells, source)
+            noise = release.law.draw(group.cells, source)
             if int(np.abs(noise).max()) > release.share_bound:
                 raise LocalError("a noise draw passed its 2^-128 bound: give this release up")
             self._shares.update(release.tables(group, noise))

@@ -1,1 +1,12 @@
 """DP-SUBN [Su16]: five phases, and the decisions between them."""
+
+from common.methods.dp_subn.script import dp_subn
+from common.study.method import Method
+
+METHOD = Method(
+    name="dp-subn",
+    summary="a network, updated owner by owner",
+    script=dp_subn,
+    replaces_noise=True,
+    place=2,
+)

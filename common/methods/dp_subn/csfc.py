@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-
-Structure = tuple[tuple[int, ...], ...]  # the parents of each attribute
+from common.methods.network_model import Structure
 
 
 def topological_order(structure: Structure) -> list[int]:

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.privbayes.scores import mutual_information, mutual_information_error
+from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
 from common.marginals import BinarySubsets
-from common.methods.dp_subn.csfc import Structure
 from common.methods.dp_subn.families import FamilyLimit, candidate_families
+from common.methods.network_model import Structure
 from common.methods.variables import Variables
 from common.privacy import sensitivity
 from common.privacy.exponential import exponential_mechanism
@@ -121,12 +122,24 @@ class PairChoice:
             placed.append(child)
         return families
 
-    def describe(self) -> str:
+    def links(self, payload: bytes) -> Sequence[Attributes]:
+        """The chosen families."""
+        return self.families(payload)
+
+    @property
+    def canonical(self) -> bytes:
         """The turn in full."""
-        return (
-            f"{self.take} attributes get parents among {self.placed} and each other, at most "
-            f"{self.limit.parents} parents and {self.limit.cells} cells; mutual information of "
-            f"{self.rows} rows in {self.variables.sizes}, epsilon {self.epsilon}"
+        return frame(
+            (
+                "parents by mutual information",
+                self.take,
+                frame(self.placed),
+                self.limit.parents,
+                self.limit.cells,
+                self.rows,
+                frame(self.variables.sizes),
+                frame(self.epsilon.as_integer_ratio()),
+            )
         )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +26,6 @@ from numpy.typing import NDArray
 
 from common.methods.designs.nocd import optimal_design
 from common.methods.dp_subn.correlation import correlations, pair_tables
-from common.methods.dp_subn.csfc import Structure
 from common.methods.dp_subn.families import frontier_limit, network_limit
 from common.methods.dp_subn.initialisation import initial_structure
 from common.methods.dp_subn.updates import (
@@ -35,18 +35,17 @@ from common.methods.dp_subn.updates import (
     update_by_replacement,
     update_in_cohorts,
 )
-from common.methods.network_model import NetworkModel, network_of, table_sets
+from common.methods.network_model import NetworkModel, Structure, network_of, table_sets
 from common.methods.variables import Variables
 from common.privacy.budget import split
 from common.study.document import Study
-from common.study.script import Script
-from common.study.steps import Model
+from common.study.script import Fit, Script
 
 SHARES = (1, 1, 1, 1)
 """How the budget is divided among the first four phases; the paper's choice."""
 
 
-def dp_subn(study: Study, shares: Sequence[Fraction | int] = SHARES) -> Script[Model]:
+def dp_subn(study: Study, shares: Sequence[Fraction | int] = SHARES) -> Script[Fit]:
     """The five phases.
 
     If the budget does not carry a single parent, there is no structure to learn: all of it then
@@ -84,7 +83,7 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
 
 def learn_parameters(
     study: Study, variables: Variables, structure: Structure, epsilon: Fraction
-) -> Script[Model]:
+) -> Script[Fit]:
     """Phases 4 and 5: noisy tables of the families, and the model that samples from them."""
     network = network_of(structure)
     families = table_sets(network)
@@ -95,7 +94,7 @@ def learn_parameters(
         parties=tuple(member.name for member in study.members),
         epsilon=epsilon,
     )
-    return NetworkModel(variables, network, dict(zip(families, tables, strict=True)))
+    return partial(NetworkModel, variables, network, dict(zip(families, tables, strict=True)))
 
 
 def _quantify_correlations(

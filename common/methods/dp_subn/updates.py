@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 
 from common.crypto.sums.replacement import Books, Statistics
 from common.methods.dp_subn.correlation import mutual_information
-from common.methods.dp_subn.csfc import Structure, search_frontier
+from common.methods.dp_subn.csfc import search_frontier
 from common.methods.dp_subn.families import FamilyLimit
+from common.methods.network_model import Structure
 from common.methods.variables import Variables
 from common.privacy import sensitivity
+from common.privacy.laplace import DiscreteLaplace
 from common.study.script import Script, replaced
 from common.study.steps import Attributes, Counts, ReplaceStep
 
@@ -164,7 +166,9 @@ def update_by_replacement(
                 party=name,
                 rows=rows,
                 marginals={family: prod(sizes[a] for a in family) for family in families},
-                noise_scale=sensitivity.histograms(len(families)) / search.epsilon,
+                law=DiscreteLaplace.costing(
+                    search.epsilon, sensitivity=sensitivity.histograms(len(families))
+                ),
             )
             totals = []
             for number, group in enumerate(release.groups, start=1):

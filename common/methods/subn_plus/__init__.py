@@ -1,1 +1,12 @@
 """subn+: up to three noisy sums, and one model fitted to all of them."""
+
+from common.methods.subn_plus.script import subn_plus
+from common.study.method import Method
+
+METHOD = Method(
+    name="subn+",
+    summary="few noisy sums, and one model",
+    script=subn_plus,
+    encodings=("own",),
+    place=1,
+)

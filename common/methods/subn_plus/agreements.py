@@ -17,13 +17,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
+from common.crypto.framing import frame
 from common.methods.subn_plus.dependence import Departure, Pair
 from common.methods.subn_plus.grouping import GroupedTables
 from common.methods.subn_plus.table_loss import Measurement
-from common.study.steps import Counts, PartyRows
+from common.study.steps import Counts, PartyRows, TableShape, split_tables
 
 Weights = Sequence[Sequence[int]]  # of both halves of every attribute
 
@@ -47,10 +49,12 @@ class Agreements:
         cut = (attribute for attribute, own in enumerate(self.halves) if max(own) > 0)
         return tuple(combinations(cut, 2))
 
+    tables: ClassVar[Sequence[TableShape]] = ()
+
     @property
-    def count(self) -> int:
-        """Every pair is counted as a table."""
-        return len(self.pairs)
+    def links(self) -> tuple[Pair, ...]:
+        """The pairs."""
+        return self.pairs
 
     @property
     def cells(self) -> int:
@@ -63,12 +67,14 @@ class Agreements:
 
     def answer(self, data: PartyRows) -> Counts:
         """The exact counts."""
-        tables = GroupedTables(self.pairs, self.halves)
-        return np.array([np.trace(table) for table in tables.tables(tables.answer(data))])
+        request = GroupedTables(self.pairs, self.halves)
+        tables = split_tables(request.tables, request.answer(data))
+        return np.array([np.trace(table) for table in tables])
 
-    def describe(self) -> str:
-        """The request in full."""
-        return f"agreements of every pair of attributes in halves {self.halves}"
+    @property
+    def canonical(self) -> bytes:
+        """The halves."""
+        return frame(("agreements of halves", *map(frame, self.halves)))
 
     def departures(
         self, agreed: Counts, weights: Weights, variance: Fraction, rows: int

@@ -7,15 +7,16 @@ compares, so machines must not differ in the last bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.crypto.framing import frame
 from common.errors import LocalError
 from common.marginals import count
 from common.schema.codes import Codes
-from common.study.steps import Attributes, Counts, PartyRows
+from common.study.steps import Attributes, Counts, PartyRows, TableShape
 
 _MOST_TOTAL = 1 << 30  # so that the squares of totals fit 64 bits
 
@@ -96,7 +97,7 @@ def _one_more_run(before: Counts, cost: Counts, used: int) -> tuple[Counts, Coun
     return best, begins
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupedTables:
     """The contingency tables of some attribute sets, every attribute seen in groups of values.
 
@@ -113,21 +114,30 @@ class GroupedTables:
         """How many groups every attribute has."""
         return tuple(max(own) + 1 for own in self.groups)
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Each table's shape."""
-        sizes = self.sizes
-        return [tuple(sizes[a] for a in attributes) for attributes in self.sets]
+    @cached_property
+    def tables(self) -> tuple[TableShape, ...]:
+        """A table for each set."""
+        sizes, grouped = self.sizes, [self.map_of(a) is not None for a in range(len(self.groups))]
+        return tuple(
+            TableShape(own, tuple(sizes[a] for a in own), tuple(grouped[a] for a in own))
+            for own in self.sets
+        )
 
     @property
-    def count(self) -> int:
-        """How many tables."""
-        return len(self.sets)
+    def links(self) -> tuple[Attributes, ...]:
+        """The sets."""
+        return self.sets
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """All tables' cells together."""
-        return sum(prod(shape) for shape in self.shapes)
+        return sum(table.cells for table in self.tables)
+
+    @property
+    def canonical(self) -> bytes:
+        """The sets and the groups."""
+        sets, groups = (frame(map(frame, each)) for each in (self.sets, self.groups))
+        return frame(("tables of groups", sets, groups))
 
     def limit(self, rows: int) -> int:
         """A cell counts at most all rows."""
@@ -147,17 +157,7 @@ class GroupedTables:
         columns = [own[column] for own, column in zip(maps, codes.columns, strict=True)]
         return Codes.from_columns(columns, self.sizes)
 
-    def tables(self, vector: Counts) -> list[Counts]:
-        """A sum of answers, cut into tables of their proper shapes."""
-        shapes = self.shapes
-        parts = np.split(vector, np.cumsum([prod(shape) for shape in shapes])[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-
     def map_of(self, attribute: int) -> NDArray[np.intp] | None:
         """The attribute's groups as an array; None if it keeps all its values."""
         own = self.groups[attribute]
         return None if own == tuple(range(len(own))) else np.array(own, dtype=np.intp)
-
-    def describe(self) -> str:
-        """The request in full."""
-        return f"tables {self.sets} of attributes in groups {self.groups}"

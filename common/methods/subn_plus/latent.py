@@ -20,6 +20,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ class LatentModel:
 
     weights: Floats
     columns: tuple[Floats, ...]
+
+    arrows: ClassVar[None] = None
 
     def marginal(self, attributes: Sequence[int]) -> Floats:
         """The model's probabilities of the attributes' values, in the order given."""

@@ -26,15 +26,16 @@ parties come to the same steps; the fit, which is floating point, decides nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from common.errors import LocalError
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.agreements import Agreements
-from common.methods.subn_plus.budget import PublicFacts, decide_budget, pair_groups
+from common.methods.subn_plus.budget import Budget, PublicFacts, decide_budget, pair_groups
 from common.methods.subn_plus.dependence import (
     Departure,
     Pair,
@@ -48,8 +49,13 @@ from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blo
 from common.methods.subn_plus.latent import LatentModel, estimated_margins, fit
 from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
-from common.privacy.laplace import discrete_laplace_variance
-from common.study.steps import Counts, Request, SumStep, check_size
+from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import NoiseLaw
+from common.study.document import Study
+from common.study.script import Fit, Script, summed
+from common.study.steps import Counts, Request, SumStep
+
+Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
 
 PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
@@ -59,218 +65,224 @@ _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in t
 BLOCK_PENALTY = 20.0
 
 
-class SubnPlusPlan:
-    """subn+ as a `common.study.steps.Plan`.
-
-    Feed it the noisy sums in the order of its steps; each copy comes to the same steps.
-    """
-
-    def __init__(self, facts: PublicFacts) -> None:
-        self._facts = facts
-        self.budget = decide_budget(facts)
-        self._measurements: list[Measurement] = []
-        self._pairs: list[Measurement] = []
-        self._identity = tuple(tuple(range(size)) for size in facts.sizes)
-        self._histograms: list[Counts] = []
-        self._found: dict[Pair, Departure] = {}
-        if self.budget.margins:
-            self._step: SumStep | None = self._margins("margins", self.budget.margins)
-        else:
-            self._step = self._views(self._identity)
-
-    def step(self) -> SumStep | None:
-        """The noisy sum to make next; None when the model can be made."""
-        return self._step
-
-    def advance(self, result: Counts | bytes) -> None:
-        """Take the noisy sum of the current step.
-
-        Raises:
-            LocalError: there is no such step, or its sum has another length.
-        """
-        step = self._step
-        if step is None or isinstance(result, bytes) or result.shape != (step.request.cells,):
-            raise LocalError("this is not a result of the plan's current step")
-        match step.request:
-            case Agreements() as request:
-                self._step = self._after_halves(request, result, step.scale)
-            case GroupedTables() as request:
-                self._step = self._after_tables(step, request, request.tables(result))
-
-    def model(self) -> LatentModel | JoinedModel | NetworkModel:
-        """The mixture fitted to all sums, or a forest of pairs, or independent blocks.
-
-        Raises:
-            LocalError: a step is still to be made.
-        """
-        if self._step is not None:
-            raise LocalError(f"there is no model before step {self._step.name!r} has its result")
-        sizes, rows = self._facts.sizes, self._facts.rows
-        if self.budget.forest:
-            seen = [*self._measurements, *self._pairs]
-            margins = estimated_margins(sizes, rows, seen)
-            return forest_model(margins, rows, self._found, pairs_within(seen), price=PAIR_PRICE)
-        margins = estimated_margins(sizes, rows, self._measurements)
-        if not self.budget.groups:
-            return independent_blocks(
-                sizes, margins, rows, self._measurements, penalty=BLOCK_PENALTY
-            )
-        free = sum(min(size, self.budget.groups) - 1 for size in sizes) / len(sizes)
-        joined = Joined.of([table.attributes for table in self._pairs], sizes)
-        columns = [
-            joint_margin(
-                table, *(margins[a] for a in table.attributes), rows=rows, price=PAIR_PRICE
-            ).ravel()
-            for table in self._pairs
-        ]
-        columns += [margins[own[0]] for own in joined.sets[len(columns) :]]
-        mixture = fit(
-            columns,
-            rows,
-            [joined.translate(table) for table in (*self._measurements, *self._pairs)],
-            penalty=PENALTY_PER_GROUP * max(free, 1.0),
+def subn_plus(study: Study) -> Script[Fit]:
+    """The sums of a study, and the model."""
+    return measure(
+        PublicFacts(
+            sizes=study.schema.sizes,
+            parties=tuple(member.name for member in study.members),
+            rows=study.rows,
+            epsilon=study.epsilon,
+            noise_shares=study.noise_shares(len(study.members)),
         )
-        return JoinedModel(joined, mixture) if self._pairs else mixture
+    )
 
-    def _after_tables(
-        self, step: SumStep, request: GroupedTables, tables: list[Counts]
-    ) -> SumStep | None:
-        found = self._measured(request, tables, step.scale)
-        if step.name == "pairs":
-            self._pairs += found
-            if self.budget.forest:
-                self._look(request, tables, step.scale)
-            return None
-        self._measurements += found
-        match step.name:
-            case "margins":
-                return self._after_margins(request, tables, step.scale)
-            case "correlations":
-                return self._after_views(request, tables, step.scale)
-        return None
 
-    def _measured(
-        self, request: GroupedTables, tables: list[Counts], scale: Fraction
-    ) -> list[Measurement]:
-        variance = self._variance(scale)
+def measure(facts: PublicFacts) -> Script[Fit]:
+    """The phases: margins, then correlations, then pairs, as far as the budget goes."""
+    budget = decide_budget(facts)
+    every_value = tuple(tuple(range(size)) for size in facts.sizes)
+    if not budget.margins:
+        views = yield from _correlations(facts, budget, every_value)
+        return partial(_mixture, facts, budget, views.measurements(facts), ())
+    blocks = GroupedTables(budget.blocks, every_value)
+    margins = yield from _tables(facts, "margins", budget.margins, blocks)
+    if not budget.correlations:
+        return partial(_independent_blocks, facts, margins.measurements(facts))
+    histograms = _one_way(margins)
+    groups = _grouped(histograms, facts.rows, budget.groups)
+    if budget.forest:
+        return (yield from _forest(facts, budget, margins, histograms, groups))
+    if budget.design:
+        views = yield from _correlations(facts, budget, groups)
+        measured = [*margins.measurements(facts), *views.measurements(facts)]
+        found = views.departures(facts, histograms)
+    else:
+        halves = yield from _agreements(facts, budget, groups)
+        measured = [*margins.measurements(facts), *halves.measurements(facts, histograms)]
+        found = halves.departures(facts, histograms)
+    # Half the L1 norm of a table's noise stays below the rows.
+    bearable = int(facts.rows * budget.pairs)
+    pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
+    if not pairs:
+        again = yield from _tables(facts, "margins again", budget.pairs, blocks)
+        return partial(_mixture, facts, budget, [*measured, *again.measurements(facts)], ())
+    request = GroupedTables(pairs, every_value)
+    detail = yield from _tables(facts, "pairs", budget.pairs, request)
+    return partial(_mixture, facts, budget, measured, detail.measurements(facts))
+
+
+def _forest(
+    facts: PublicFacts,
+    budget: Budget,
+    margins: _Tables,
+    histograms: Sequence[Counts],
+    groups: Groups,
+) -> Script[Fit]:
+    """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
+    known = margins.departures(facts, histograms)
+    halves = yield from _agreements(facts, budget, groups)
+    seen = halves.departures(facts, histograms)
+    sizes = facts.sizes
+    pairs = candidates(
+        {
+            (a, b): own
+            for (a, b), own in seen.items()
+            if (a, b) not in known and sizes[a] * sizes[b] <= FOREST_PAIR_CELLS
+        }
+    )
+    measured = margins.measurements(facts)
+    if not pairs:
+        blocks = GroupedTables(budget.blocks, margins.request.groups)
+        again = yield from _tables(facts, "margins again", budget.pairs, blocks)
+        return partial(_forest_model, facts, [*measured, *again.measurements(facts)], known)
+    most = pair_groups(facts, budget.pairs, len(pairs))
+    request = GroupedTables(pairs, _grouped(histograms, facts.rows, most))
+    detail = yield from _tables(facts, "pairs", budget.pairs, request)
+    found = detail.departures(facts, histograms) | known
+    return partial(_forest_model, facts, [*measured, *detail.measurements(facts)], found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Noisy tables of attributes in groups."""
+
+    request: GroupedTables
+    tables: list[Counts]
+    law: NoiseLaw
+
+    def measurements(self, facts: PublicFacts) -> list[Measurement]:
+        """The tables as the fit sees them."""
+        variance = _fit_variance(self.law, facts)
+        maps = self.request.map_of
         return [
-            Measurement(
-                attributes,
-                tuple(request.map_of(a) for a in attributes),
-                table.astype(np.float64),
-                variance,
-            )
-            for attributes, table in zip(request.sets, tables, strict=True)
+            Measurement(own, tuple(map(maps, own)), table.astype(np.float64), variance)
+            for own, table in zip(self.request.sets, self.tables, strict=True)
         ]
 
-    def _variance(self, scale: Fraction) -> float:
-        """Of the noise in one count, as the fit weighs it."""
-        variance = float(self._facts.noise_shares) * discrete_laplace_variance(scale)
-        return max(variance, _LEAST_VARIANCE)
+    def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
+        """How far the tables' pairs are from independence."""
+        weights = _weights(histograms, self.request.groups, facts.rows)
+        variance = self.law.nominal_variance * facts.noise_shares
+        return departures(self.request.sets, self.tables, weights, variance, facts.rows)
 
-    def _after_margins(
-        self, request: GroupedTables, tables: list[Counts], scale: Fraction
-    ) -> SumStep | None:
-        if not self.budget.correlations:
-            return None
-        margins = dict[int, Counts]()
-        for block, table in zip(self.budget.blocks, tables, strict=True):
-            for axis, attribute in enumerate(block):
-                others = tuple(other for other in range(table.ndim) if other != axis)
-                margins[attribute] = table.sum(axis=others)
-        self._histograms = [margins[attribute] for attribute in range(len(margins))]
-        groups = tuple(
-            balanced_groups(histogram, self._facts.rows, self.budget.groups)
-            for histogram in self._histograms
-        )
-        if self.budget.forest:
-            self._look(request, tables, scale)
-        return self._views(groups) if self.budget.design else self._halves(groups)
 
-    def _look(self, request: GroupedTables, tables: list[Counts], scale: Fraction) -> None:
-        """Keep how far the tables' pairs are from independence."""
-        weights = self._group_weights(request.groups)
-        variance = 2 * scale**2 * self._facts.noise_shares
-        found = departures(request.sets, tables, weights, variance, self._facts.rows)
-        self._found = {**found, **self._found}
+@dataclass(frozen=True, slots=True)
+class _Halves:
+    """How often pairs agree in halves."""
 
-    def _after_views(
-        self, request: GroupedTables, tables: list[Counts], scale: Fraction
-    ) -> SumStep | None:
-        if not self.budget.pairs:
-            return None
-        weights = self._group_weights(request.groups)
-        variance = 2 * scale**2 * self._facts.noise_shares
-        return self._strong_pairs(
-            departures(request.sets, tables, weights, variance, self._facts.rows)
-        )
+    request: Agreements
+    agreed: Counts
+    law: NoiseLaw
 
-    def _after_halves(self, request: Agreements, agreed: Counts, scale: Fraction) -> SumStep:
-        rows, weights = self._facts.rows, self._group_weights(request.halves)
-        if not self.budget.forest:
-            self._measurements += request.measurements(agreed, weights, self._variance(scale), rows)
-        variance = 2 * scale**2 * self._facts.noise_shares
-        found = request.departures(agreed, weights, variance, rows)
-        return self._candidates(found) if self.budget.forest else self._strong_pairs(found)
+    def measurements(self, facts: PublicFacts, histograms: Sequence[Counts]) -> list[Measurement]:
+        """The agreements as tables, as the fit sees them."""
+        weights = _weights(histograms, self.request.halves, facts.rows)
+        variance = _fit_variance(self.law, facts)
+        return self.request.measurements(self.agreed, weights, variance, facts.rows)
 
-    def _candidates(self, found: Mapping[Pair, Departure]) -> SumStep:
-        """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
-        epsilon, sizes = self.budget.pairs, self._facts.sizes
-        pairs = candidates(
-            {
-                (a, b): own
-                for (a, b), own in found.items()
-                if (a, b) not in self._found and sizes[a] * sizes[b] <= FOREST_PAIR_CELLS
-            }
-        )
-        if not pairs:
-            return self._margins("margins again", epsilon)
-        most = pair_groups(self._facts, epsilon, len(pairs))
-        groups = tuple(
-            balanced_groups(histogram, self._facts.rows, most) for histogram in self._histograms
-        )
-        return self._tables("pairs", epsilon, GroupedTables(pairs, groups))
+    def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
+        """How far the pairs are from independence."""
+        weights = _weights(histograms, self.request.halves, facts.rows)
+        variance = self.law.nominal_variance * facts.noise_shares
+        return self.request.departures(self.agreed, weights, variance, facts.rows)
 
-    def _group_weights(self, groups: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
-        return [
-            group_weights(histogram, own, self._facts.rows)
-            for histogram, own in zip(self._histograms, groups, strict=True)
-        ]
 
-    def _strong_pairs(self, found: Mapping[Pair, Departure]) -> SumStep:
-        """Pairs in full detail where strong dependence is seen."""
-        facts, epsilon = self._facts, self.budget.pairs
-        # Half the L1 norm of a table's noise stays below the rows.
-        bearable = int(facts.rows * epsilon)
-        pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
-        if not pairs:
-            return self._margins("margins again", epsilon)
-        return self._tables("pairs", epsilon, GroupedTables(pairs, self._identity))
+def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_Tables]:
+    views = budget.design.views if budget.design else ()
+    request = GroupedTables(views, groups)
+    return (yield from _tables(facts, "correlations", budget.correlations, request))
 
-    def _margins(self, name: str, epsilon: Fraction) -> SumStep:
-        return self._tables(name, epsilon, GroupedTables(self.budget.blocks, self._identity))
 
-    def _views(self, groups: tuple[tuple[int, ...], ...]) -> SumStep:
-        views = self.budget.design.views if self.budget.design else ()
-        return self._tables("correlations", self.budget.correlations, GroupedTables(views, groups))
+def _agreements(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_Halves]:
+    request = Agreements(groups)
+    moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
+    step = _sum(facts, "correlations", budget.correlations, request, Fraction(moved))
+    return _Halves(request, np.asarray((yield step)), step.law)
 
-    def _halves(self, groups: tuple[tuple[int, ...], ...]) -> SumStep:
-        cut = sum(size > 1 for size in self._facts.sizes)
-        moved = Fraction(sensitivity.agreements(cut))
-        return self._sum("correlations", self.budget.correlations, Agreements(groups), moved)
 
-    def _tables(self, name: str, epsilon: Fraction, request: GroupedTables) -> SumStep:
-        """A replaced row moves two cells of every table."""
-        return self._sum(name, epsilon, request, Fraction(sensitivity.histograms(request.count)))
+def _tables(
+    facts: PublicFacts, name: str, epsilon: Fraction, request: GroupedTables
+) -> Script[_Tables]:
+    """A replaced row moves two cells of every table."""
+    moved = Fraction(sensitivity.histograms(len(request.sets)))
+    step = _sum(facts, name, epsilon, request, moved)
+    return _Tables(request, (yield from summed(step)), step.law)
 
-    def _sum(self, name: str, epsilon: Fraction, request: Request, moved: Fraction) -> SumStep:
-        step = SumStep(
-            name=name,
-            phase=name,
-            parties=self._facts.parties,
-            request=request,
-            sensitivity=moved,
-            scale=moved / epsilon,
-        )
-        check_size(step)
-        return step
+
+def _sum(
+    facts: PublicFacts, name: str, epsilon: Fraction, request: Request, moved: Fraction
+) -> SumStep:
+    return SumStep(
+        name=name,
+        phase=name,
+        parties=facts.parties,
+        request=request,
+        sensitivity=moved,
+        law=DiscreteLaplace.costing(epsilon, sensitivity=moved),
+    )
+
+
+def _one_way(margins: _Tables) -> list[Counts]:
+    """Every attribute's noisy histogram, from the block that it is in."""
+    found = dict[int, Counts]()
+    for block, table in zip(margins.request.sets, margins.tables, strict=True):
+        for axis, attribute in enumerate(block):
+            others = tuple(other for other in range(table.ndim) if other != axis)
+            found[attribute] = table.sum(axis=others)
+    return [found[attribute] for attribute in range(len(found))]
+
+
+def _grouped(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
+    return tuple(balanced_groups(histogram, rows, most) for histogram in histograms)
+
+
+def _weights(histograms: Sequence[Counts], groups: Groups, rows: int) -> list[tuple[int, ...]]:
+    return [
+        group_weights(histogram, own, rows)
+        for histogram, own in zip(histograms, groups, strict=True)
+    ]
+
+
+def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
+    """Of the noise in one count, as the fit weighs it."""
+    return max(law.variance(facts.noise_shares), _LEAST_VARIANCE)
+
+
+def _independent_blocks(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
+    margins = estimated_margins(facts.sizes, facts.rows, blocks)
+    return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
+
+
+def _forest_model(
+    facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
+) -> NetworkModel:
+    margins = estimated_margins(facts.sizes, facts.rows, tables)
+    return forest_model(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
+
+
+def _mixture(
+    facts: PublicFacts,
+    budget: Budget,
+    tables: Sequence[Measurement],
+    pairs: Sequence[Measurement],
+) -> LatentModel | JoinedModel:
+    """The mixture fitted to all tables, in which every chosen pair is a single column."""
+    sizes, rows = facts.sizes, facts.rows
+    margins = estimated_margins(sizes, rows, tables)
+    free = sum(min(size, budget.groups) - 1 for size in sizes) / len(sizes)
+    joined = Joined.of([table.attributes for table in pairs], sizes)
+    columns = [
+        joint_margin(
+            table, *(margins[a] for a in table.attributes), rows=rows, price=PAIR_PRICE
+        ).ravel()
+        for table in pairs
+    ]
+    columns += [margins[own[0]] for own in joined.sets[len(columns) :]]
+    mixture = fit(
+        columns,
+        rows,
+        [joined.translate(table) for table in (*tables, *pairs)],
+        penalty=PENALTY_PER_GROUP * max(free, 1.0),
+    )
+    return JoinedModel(joined, mixture) if pairs else mixture

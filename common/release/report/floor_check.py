@@ -17,10 +17,12 @@ import numpy as np
 
 from common.marginals import count
 from common.methods.network_model import NetworkModel
-from common.privacy.laplace import discrete_laplace_variance
+from common.privacy import sensitivity
+from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import NoiseLaw
 from common.schema import Codes
 from common.schema.encodings import binarise
-from common.study.steps import Model, Step, SumStep, TableRequest
+from common.study.steps import Model, Step
 
 _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x
 
@@ -59,21 +61,15 @@ def floor_forecast(
 ) -> FloorForecast | None:
     """The forecast for a network learnt from noisy tables; None for any other model."""
     last = steps[-1] if steps else None
-    if not (
-        isinstance(model, NetworkModel)
-        and isinstance(last, SumStep)
-        and isinstance(last.request, TableRequest)
-        and synthetic.width > 1
-    ):
+    if not (isinstance(model, NetworkModel) and last and last.law and synthetic.width > 1):
         return None
+    law = last.law
     shown = binarise(synthetic) if model.variables.in_bits else synthetic
-    noise = [
-        _margin_noise(last.request.sizes[variable], cells, last.scale, rows)
-        for attributes, cells in zip(last.request.sets, last.request.shape_cells, strict=True)
-        for variable in attributes[:1]
-    ]
-    floor_scale = 2 * synthetic.width / epsilon
-    floor = [_margin_noise(size, size, floor_scale, rows) for size in synthetic.sizes]
+    # The first variable of a family's table is the one that is drawn.
+    noise = [_margin_noise(own.shape[0], own.cells, law, rows) for own in last.tables]
+    moved = sensitivity.histograms(synthetic.width)
+    alone = DiscreteLaplace.costing(epsilon, sensitivity=moved)
+    floor = [_margin_noise(size, size, alone, rows) for size in synthetic.sizes]
     return FloorForecast(
         noise=2 * float(np.mean(noise)),
         floor_noise=2 * float(np.mean(floor)),
@@ -81,9 +77,9 @@ def floor_forecast(
     )
 
 
-def _margin_noise(size: int, cells: int, scale: Fraction, rows: int) -> float:
+def _margin_noise(size: int, cells: int, law: NoiseLaw, rows: int) -> float:
     """Expected distance of an attribute's margin that is summed out of a noisy table."""
-    deviation = math.sqrt(discrete_laplace_variance(scale) * cells / size)
+    deviation = math.sqrt(law.variance() * cells / size)
     return min(1.0, size * _MEAN_OF_NORMAL * deviation / (2 * rows))
 
 

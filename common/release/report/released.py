@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
 
 import numpy as np
@@ -15,7 +14,7 @@ from common.bayes.conditionals import Family, contains, sum_out
 from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.privbayes.model import PrivBayesModel
-from common.privacy.laplace import discrete_laplace_variance
+from common.privacy.noise_law import NoiseLaw
 from common.release.report.network_picture import Edge
 from common.schema import Schema
 from common.schema.encodings import bit_positions
@@ -160,10 +159,10 @@ def model_errors(model: PrivBayesModel, schema: Schema) -> list[MarginalError]:
     """The noise in every released table of a model."""
     names = variable_names(model, schema)
     return [
-        laplace_error(
+        noise_error(
             ", ".join(names[view.attribute] + ("*" if view.level else "") for view in family),
             table.size,
-            model.noise_scale,
+            model.law,
             model.plan.rows,
         )
         for family, table in model.tables.items()
@@ -182,21 +181,16 @@ def model_noise(model: PrivBayesModel, schema: Schema) -> dict[str, float]:
         for axis, view in enumerate(family):
             if view.level == 0:
                 draws = table.size / table.shape[axis]
-                deviation = math.sqrt(draws * discrete_laplace_variance(model.noise_scale))
+                deviation = math.sqrt(draws * model.law.variance())
                 name = schema.names[view.attribute]
                 found[name] = min(deviation, found.get(name, math.inf))
     return found
 
 
-def laplace_error(attributes: str, cells: int, scale: Fraction, rows: int) -> MarginalError:
-    """What discrete Laplace noise of one scale does to one table of `rows` rows.
-
-    A distance is half the sum of the absolute changes; E|noise| = 2 q / (1 - q^2).
-    """
-    q = math.exp(-float(1 / scale))
-    absolute = 2 * q / ((1 - q) * (1 + q))
-    deviation = math.sqrt(discrete_laplace_variance(scale))
-    return MarginalError(attributes, cells, deviation, min(1.0, cells * absolute / (2 * rows)))
+def noise_error(attributes: str, cells: int, law: NoiseLaw, rows: int) -> MarginalError:
+    """What noise does to one table of `rows` rows: half the sum of the absolute changes."""
+    distance = min(1.0, cells * law.mean_absolute() / (2 * rows))
+    return MarginalError(attributes, cells, math.sqrt(law.variance()), distance)
 
 
 def range_shares(release: RangeRelease) -> list[Shares | None]:

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from common.methods.subn_plus.grouping import GroupedTables
-from common.privacy.laplace import discrete_laplace_variance
 from common.release.report.released import MarginalError, Shares
 from common.study.document import Study
-from common.study.steps import Attributes, Counts, Request, Step, SumStep, TableRequest
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """A table of a request: what it counts by, and which of that it sees in groups only."""
-
-    attributes: Attributes
-    grouped: tuple[bool, ...]
-    cells: int
+from common.study.steps import Step, SumStep, TableShape, split_tables
 
 
 def study_shares(
@@ -36,11 +25,11 @@ def study_shares(
     for step, result in zip(steps, results, strict=True):
         if not (isinstance(step, SumStep) and len(step.parties) == len(study.members)):
             continue
-        shapes = _shapes(step.request)
-        tables = _tables(step.request, np.frombuffer(result, dtype="<i8").astype(np.int64))
+        shapes = _by_attributes(step)
+        tables = split_tables(shapes, np.frombuffer(result, dtype="<i8").astype(np.int64))
         for shape, counts in zip(shapes, tables, strict=True):
-            for axis, attribute in enumerate(shape.attributes):
-                summed = float(step.scale) ** 2 * shape.cells / counts.shape[axis]
+            for axis, attribute in enumerate(shape.variables):
+                summed = step.law.variance() * shape.cells / counts.shape[axis]
                 if not shape.grouped[axis] and summed < noise[attribute]:
                     others = tuple(each for each in range(counts.ndim) if each != axis)
                     best[attribute] = counts.sum(axis=others) / study.rows
@@ -78,65 +67,32 @@ def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
     return found
 
 
-def _margin_noise(shape: _Shape | None, error: MarginalError) -> Iterator[tuple[int, float]]:
+def _margin_noise(table: TableShape | None, error: MarginalError) -> Iterator[tuple[int, float]]:
     """How far noise moves the margins that a table shows value by value, up to their own size."""
-    if shape is not None and error.distance is not None:
-        for attribute, grouped in zip(shape.attributes, shape.grouped, strict=True):
+    if table is not None and error.distance is not None:
+        for attribute, grouped in zip(table.variables, table.grouped, strict=True):
             if not grouped:
-                yield attribute, error.deviation * math.sqrt(shape.cells)
+                yield attribute, error.deviation * math.sqrt(table.cells)
 
 
-def _errors(study: Study, step: SumStep) -> Iterator[tuple[_Shape | None, MarginalError]]:
-    shares = study.noise_shares(len(step.parties))
-    deviation = math.sqrt(float(shares) * discrete_laplace_variance(step.scale))
+def _errors(study: Study, step: SumStep) -> Iterator[tuple[TableShape | None, MarginalError]]:
+    copies = study.noise_shares(len(step.parties))
+    deviation = math.sqrt(step.law.variance(copies))
+    absolute = step.law.mean_absolute(copies)
     names, members = study.schema.names, {member.name: member.rows for member in study.members}
     rows = sum(members[party] for party in step.parties)
-    absolute = float(step.scale) * mean_absolute(float(shares))
-    shapes = _shapes(step.request)
-    for shape in shapes:
+    tables = _by_attributes(step)
+    for table in tables:
         words = ", ".join(
             names[a] + ("*" if grouped else "")
-            for a, grouped in zip(shape.attributes, shape.grouped, strict=True)
+            for a, grouped in zip(table.variables, table.grouped, strict=True)
         )
-        distance = min(1.0, shape.cells * absolute / (2 * rows))
-        yield shape, MarginalError(words, shape.cells, deviation, distance)
-    if not shapes:
-        yield None, MarginalError(step.name, step.request.cells, deviation, None)
+        distance = min(1.0, table.cells * absolute / (2 * rows))
+        yield table, MarginalError(words, table.cells, deviation, distance)
+    if not tables:
+        yield None, MarginalError(step.name, step.cells, deviation, None)
 
 
-def mean_absolute(shares: float) -> float:
-    """E|noise| in units of the scale, for so many shares of Laplace noise.
-
-    The difference of two gamma variables of shape r has E|x| = 2 gamma(r + 1/2) / (sqrt(pi)
-    gamma(r)); 1 for r = 1. Rounding to integers changes it little from a scale of 1 on.
-    """
-    return 2 * math.exp(math.lgamma(shares + 0.5) - math.lgamma(shares)) / math.sqrt(math.pi)
-
-
-def _shapes(request: Request) -> list[_Shape]:
-    """The tables of a request by attributes; none if it counts something else."""
-    match request:
-        case TableRequest(in_bits=False):
-            return [
-                _Shape(attributes, (False,) * len(attributes), cells)
-                for attributes, cells in zip(request.sets, request.shape_cells, strict=True)
-            ]
-        case GroupedTables():
-            return [
-                _Shape(
-                    attributes,
-                    tuple(request.map_of(a) is not None for a in attributes),
-                    math.prod(shape),
-                )
-                for attributes, shape in zip(request.sets, request.shapes, strict=True)
-            ]
-        case _:
-            return []
-
-
-def _tables(request: Request, vector: Counts) -> list[Counts]:
-    match request:
-        case TableRequest(in_bits=False) | GroupedTables():
-            return request.tables(vector)
-        case _:
-            return []
+def _by_attributes(step: SumStep) -> list[TableShape]:
+    """The tables that count by attributes; none if the step counts bits, or something else."""
+    return [table for table in step.tables if not table.in_bits]

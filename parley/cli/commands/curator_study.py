@@ -15,7 +15,7 @@ from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.files import write_new
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.study.document import Study
 from curator import app as curator_app
 from curator.configuration import curator_settings
@@ -101,7 +101,7 @@ def new(
         output_rows=rows,
     )
     study = options.study(load_schema(schema), [member_of(written) for written in party])
-    plan_of(study)  # refuses a study that could never be run
+    run_of(study)  # refuses a study that could never be run
     if not unsigned:
         study = study.signed_by(_signing_identity(config, signer))
     write_new(out, study.to_toml().encode())

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from common.errors import InputError
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.budget import parse_epsilon
 from common.study.document import Study
 from parley.cli import console
@@ -54,7 +54,7 @@ def plan(
     (independent noisy columns) and the same without noise.
     """
     proposed = Study.load(study)
-    plan_of(proposed)  # refuses a study that could never be run
+    run_of(proposed)  # refuses a study that could never be run
     epsilons = _epsilons(proposed, epsilon or [])
     wanted = min(rows, proposed.rows)
     with console.progress("forecasting") as tell:

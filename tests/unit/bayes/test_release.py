@@ -12,8 +12,8 @@ from common.bayes.privbayes import mechanism as privbayes
 from common.bayes.privbayes.mechanism import ExpandedRows, release_tables
 from common.errors import PolicyError
 from common.privacy.accountant import Accountant
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema.codes import Codes
 
 MIXED = Domain(((np.arange(8), np.arange(8) // 2), (np.arange(3),), (np.arange(2),)))

@@ -13,8 +13,9 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books, Group, ShareKeeper, Statistics
 from common.crypto.sums.secure_sum import run_secure_sum
 from common.errors import LocalError, PolicyError
-from common.privacy.laplace import discrete_laplace
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 
 NAMES = ("ada", "ben", "cyd", "dan")
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)) for name in NAMES}
@@ -25,7 +26,7 @@ SCALE = Fraction(10)
 
 def open_release(books, party, marginals, *, rows=100, scale=SCALE):
     cells = {marginal: SIZES[marginal] for marginal in marginals}
-    return books.open_release(party=party, rows=rows, marginals=cells, noise_scale=scale)
+    return books.open_release(party=party, rows=rows, marginals=cells, law=DiscreteLaplace(scale))
 
 
 class Run:
@@ -221,7 +222,7 @@ def test_a_partys_rows_are_counted_once():
 def test_a_marginal_does_not_change_its_size():
     books = open_release(Books(), "ada", [AB]).books
     with pytest.raises(LocalError, match="had 4 cells, now 5"):
-        books.open_release(party="ben", rows=1, marginals={AB: 5}, noise_scale=SCALE)
+        books.open_release(party="ben", rows=1, marginals={AB: 5}, law=DiscreteLaplace(SCALE))
 
 
 def test_shares_are_not_printed():

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from common.crypto.paillier.packing import TAIL_BITS, Packing, noise_bound
+from common.crypto.paillier.packing import Packing
 from common.errors import InputError, LocalError, RemoteProtocolError
+from common.privacy.laplace import TAIL_BITS, DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 
 PLAINTEXT_BITS = 2047
@@ -144,7 +145,7 @@ def test_noise_too_large_for_a_slot_is_refused():
             plaintext_bits=PLAINTEXT_BITS,
             rows=10,
             parties=2,
-            noise_bound=noise_bound(Fraction(10**18), draws=2 * 10),
+            noise_bound=DiscreteLaplace(Fraction(1 << 40)).bound(2 * 10) << 20,
         )
 
 
@@ -153,7 +154,7 @@ def test_slots_follow_from_public_bounds():
         plaintext_bits=PLAINTEXT_BITS,
         rows=45_222,
         parties=10,
-        noise_bound=noise_bound(Fraction(60), draws=10 * 20_000),
+        noise_bound=DiscreteLaplace(Fraction(60)).bound(10 * 20_000),
     )
     assert packing.total_bound == 45_222 + 10 * packing.noise_bound
     assert packing.slots * packing.slot_bits <= PLAINTEXT_BITS
@@ -163,7 +164,7 @@ def test_slots_follow_from_public_bounds():
 @settings(deadline=None)
 @given(scale=st.fractions(min_value=Fraction(1, 50), max_value=10**6), draws=st.integers(1, 10**9))
 def test_the_noise_bound_leaves_less_than_the_tail(scale, draws):
-    bound = noise_bound(scale, draws)
+    bound = DiscreteLaplace(scale).bound(draws)
     # log2 of 2 * draws * exp(-(bound + 1) / scale), by floats, with an allowance for rounding.
     log_tail = 1 + math.log2(draws) - (bound + 1) / float(scale) / math.log(2)
     assert log_tail <= -TAIL_BITS + 1e-6
@@ -228,6 +229,5 @@ def test_a_mask_that_does_not_cancel_is_detected(private_key, public_key, blinde
 
 
 def test_without_noise_only_exact_counts_fit():
-    assert noise_bound(Fraction(0), draws=3 * 5) == 0
     packing = Packing(plaintext_bits=PLAINTEXT_BITS, rows=7, parties=3, noise_bound=0)
     assert packing.total_bound == 7

@@ -45,15 +45,13 @@ def stage(quick_folder, identities, rows):  # noqa: F811
         result.outcomes.append(outcome)
         return Path("release")
 
-    def studies(
-        *, publish=publish, later=lambda task: task(), source=None, make_plan=EveryKindOfStep
-    ):
+    def studies(*, publish=publish, later=lambda task: task(), source=None, begin=EveryKindOfStep):
         database = Database(result.path)
         result.opened.append(database)
         result.database = database
         result.store = Store(database, source or SeededRandomSource("curator"))
         made = Studies(
-            result.store, make_plan=make_plan, publish=publish, clock=lambda: result.now,
+            result.store, begin=begin, publish=publish, clock=lambda: result.now,
             later=later,
         )  # fmt: skip
         made.open()
@@ -84,7 +82,7 @@ class Parties:
         self.roles = {
             name: PartyRole(
                 study=study,
-                plan=EveryKindOfStep(study),
+                run=EveryKindOfStep(study),
                 name=name,
                 identity=people[name],
                 data=RowsInMemory(data[name]),

@@ -34,7 +34,7 @@ def look(studies, times):
 
 def test_a_study_whose_start_failed_at_the_last_approval_begins_by_itself(stage, tables):
     plan = Failing(3, LocalError("unable to open database file"), EveryKindOfStep)
-    studies = stage.studies(make_plan=plan)
+    studies = stage.studies(begin=plan)
     node = studies.propose(stage.study)
     node.approve("north", stage.signature("north"))
     with pytest.raises(LocalError, match="unable to open"):

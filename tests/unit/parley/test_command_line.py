@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
-from common.study.document import METHODS
+from common.methods.registry import methods
 from parley.cli import main as cli
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 from parley.simulation.study_options import DEFAULT_METHOD
@@ -51,7 +51,7 @@ def test_every_command_has_help(parley, name):
 def test_help_says_in_a_line_what_each_method_is(parley, command):
     lines = [line.replace("--method <str>", "").strip() for line in
              parley(*command, "--help").out.splitlines()]  # fmt: skip
-    for name, words in METHODS.items():
+    for name, words in ((m.name, m.summary) for m in methods().values()):
         marked = f"{name} (default)" if name == DEFAULT_METHOD else name
         assert f"{marked}: {words}" in lines
 

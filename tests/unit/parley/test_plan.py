@@ -10,15 +10,15 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.marginals import count
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
-from common.privacy.shares import polya_shares
+from common.privacy.sampling.polya import polya_shares
 from common.release.derive import derive
 from common.release.evaluation import cramers_v, marginal_sets, total_variation
 from common.schema import Schema
 from common.schema.codes import concatenate
 from common.study.steps import ReplaceStep, SumStep
-from parley.forecast.expected_noise import expected_noise
 from parley.forecast.expected_traffic import expected_traffic
 from parley.forecast.forecast import forecast
 from parley.forecast.stand_in import made_up
@@ -56,9 +56,9 @@ def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile, free
     # The study's own plan, advanced by the published results, and nothing of the forecast's.
     run = Trial(study, stand_in, 1).run(method, Fraction(1))
     steps, _ = derive(study, run.results)
-    sums = {(step.phase, step.scale) for step in steps if isinstance(step, SumStep)}
+    sums = {(step.phase, step.law.scale) for step in steps if isinstance(step, SumStep)}
     sums |= {
-        (step.phase, step.release.noise_scale) for step in steps if isinstance(step, ReplaceStep)
+        (step.phase, step.release.law.scale) for step in steps if isinstance(step, ReplaceStep)
     }
     told = {(each.phase, each.scale) for each in line.phases if each.scale is not None}
     assert told == sums
@@ -95,7 +95,7 @@ def test_the_bytes_forecast_are_those_of_a_run_within_two_percent(
     method, aggregation, noise, profile
 ):
     study = study_of(TABLES, method=method, aggregation=aggregation, noise=noise, profile=profile)
-    run = run_study(study, plan_of, TABLES, identities_of(TABLES), source=SeededRandomSource("r"))
+    run = run_study(study, run_of, TABLES, identities_of(TABLES), source=SeededRandomSource("r"))
     expected = expected_traffic(study, run.steps, run.results, measure(study))
     for party in TABLES:
         sent = sum(phase.sent[party] for phase in run.traffic.values())
@@ -116,7 +116,7 @@ def test_the_error_forecast_is_near_the_truth_when_the_stand_in_is_the_data(free
         real = []
         for number in range(4):
             run = run_study(
-                replace(study, epsilon=line.epsilon), plan_of, parts, identities_of(parts),
+                replace(study, epsilon=line.epsilon), run_of, parts, identities_of(parts),
                 source=SeededRandomSource(f"real {number}"),
             )  # fmt: skip
             synthetic = run.model.sample(3000, SeededRandomSource(f"rows {number}"))
@@ -143,13 +143,15 @@ def test_more_rows_than_the_stand_in_has_mean_noise_in_proportion(free):
 @pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(1), Fraction(22), Fraction(10_000)])
 def test_the_expected_noise_of_one_draw_is_the_closed_form(scale):
     q = np.exp(-1 / float(scale))
-    assert expected_noise(scale) == pytest.approx(2 * q / (1 - q * q), rel=1e-6)
+    assert DiscreteLaplace(scale).mean_absolute() == pytest.approx(2 * q / (1 - q * q), rel=1e-6)
 
 
 def test_the_expected_noise_of_all_shares_is_their_average():
     shares = polya_shares(Fraction(20), 2, 3 * 100_000, SeededRandomSource("shares"))
     total = shares.reshape(3, -1).sum(axis=0)
-    assert expected_noise(Fraction(20), Fraction(3, 2)) == pytest.approx(np.abs(total).mean(), 0.02)
+    assert DiscreteLaplace(Fraction(20)).mean_absolute(Fraction(3, 2)) == pytest.approx(
+        np.abs(total).mean(), 0.02
+    )
 
 
 def test_made_up_rows_repeat_fit_the_schema_and_depend_as_asked():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import parley
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.report.released import (
     MarginalError,

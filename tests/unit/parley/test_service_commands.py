@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from common.crypto.identities.files import load_identity
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.release import folder as release
 from common.service.database import Database
@@ -347,9 +347,7 @@ def test_an_abort_without_a_running_curator_is_remembered_and_shown(
     assert "to end   the schema was wrong" in told
     settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
     database, store = open_store(settings)
-    Studies(
-        store, make_plan=plan_of, publish=None, clock=lambda: datetime.now(UTC), later=None
-    ).open()
+    Studies(store, begin=run_of, publish=None, clock=lambda: datetime.now(UTC), later=None).open()
     database.close()
     told = parley("curator", "study", "status", "regional", *HUB).out
     assert "state    failed" in told
@@ -415,9 +413,7 @@ def test_a_study_that_cannot_be_read_is_listed_as_such(parley, place, written):
         database.write("UPDATE study SET document = 'of another time'")
         for name in ("north", "east"):
             store.approve(written.digest, name, b"", at="now")
-    Studies(
-        store, make_plan=plan_of, publish=None, clock=lambda: datetime.now(UTC), later=None
-    ).open()
+    Studies(store, begin=run_of, publish=None, clock=lambda: datetime.now(UTC), later=None).open()
     database.close()
     assert "waiting for parties, unreadable" in parley("curator", "study", "list", *HUB).out
     (listed,) = parley("curator", "study", "list", "--json", *HUB).json

@@ -9,7 +9,7 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError, PolicyError
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema, limits
 from common.study.document import Member, Study
@@ -35,12 +35,12 @@ def document(line="", *, name='"s"', rows="1000", attributes=SMALL):
 
 REHEARSE = """
 import resource, sys
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.study.document import Study
 from party.owner.dry_run import rehearse
 study = Study.from_toml(sys.stdin.read())
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-print(len(rehearse(study, "a", make_plan=plan_of)))
+print(len(rehearse(study, "a", begin=run_of)))
 """
 
 
@@ -66,7 +66,7 @@ def test_a_step_that_nobody_could_send_is_refused_before_anything_is_made_for_it
     tracemalloc.start()
     try:
         with pytest.raises(PolicyError, match=r"'correlations': it asks for 4,[\d,]+ integers"):
-            rehearse(asked, "a", make_plan=plan_of)
+            rehearse(asked, "a", begin=run_of)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -76,11 +76,11 @@ def test_a_step_that_nobody_could_send_is_refused_before_anything_is_made_for_it
 def test_a_plan_of_too_many_integers_in_all_is_refused(monkeypatch):
     monkeypatch.setattr("party.owner.dry_run.MOST_PLAN_CELLS", 10)
     with pytest.raises(PolicyError, match="all its steps ask for: at most 10"):
-        rehearse(study(SMALL), "a", make_plan=plan_of)
+        rehearse(study(SMALL), "a", begin=run_of)
 
 
 def test_a_study_without_us_can_be_rehearsed():
-    steps = rehearse(study(SMALL, method="dp-subn", profile="paper"), "z", make_plan=plan_of)
+    steps = rehearse(study(SMALL, method="dp-subn", profile="paper"), "z", begin=run_of)
     assert sum(step.epsilon for step in steps) == 0
 
 

@@ -65,7 +65,7 @@ class Party:
     def make_role(self, source_for_step):
         return PartyRole(
             study=self.study,
-            plan=EveryKindOfStep(self.study),
+            run=EveryKindOfStep(self.study),
             name=self.name,
             identity=self.identity,
             data=RowsInMemory(self.table),
@@ -83,7 +83,7 @@ def run(folder, study, people, data, key, *, mortal=()):
     folder.mkdir()
     curator = CuratorRole(
         study=study,
-        plan=EveryKindOfStep(study),
+        run=EveryKindOfStep(study),
         private_key=key if needs_key(study) else None,
         source_of=lambda number: SeededRandomSource(f"curator {number}"),
     )

@@ -58,7 +58,7 @@ def house(tmp_path, identities, tables):  # noqa: F811
         notes=Notes(database),
         check_source=lambda: None,
         open_source=lambda study: Rows(tables["north"]),
-        make_plan=EveryKindOfStep,
+        begin=EveryKindOfStep,
         forecast=lambda study, party: [
             PlannedStep(phase="counting", epsilon=Fraction(1, 3), tables=2, cells=8),
             PlannedStep(phase="choosing", epsilon=Fraction(2), choices=1),

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from common.crypto.sums.plan import Aggregation
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from parley.simulation.in_process import run_study
 from party.owner.dry_run import rehearse
@@ -19,9 +19,9 @@ TABLES = random_tables((2, 3, 2, 2), (40, 50, 60))
 @pytest.mark.parametrize("profile", ["sound", "paper"])
 def test_the_rehearsed_cost_is_that_of_the_study(method, profile):
     study = study_of(TABLES, method=method, profile=profile, aggregation=Aggregation.CLEAR)
-    run = run_study(study, plan_of, TABLES, identities_of(TABLES), source=SeededRandomSource("run"))
+    run = run_study(study, run_of, TABLES, identities_of(TABLES), source=SeededRandomSource("run"))
     for party in TABLES:
-        rehearsed = rehearse(study, party, make_plan=plan_of)
+        rehearsed = rehearse(study, party, begin=run_of)
         assert len(rehearsed) == len(run.steps)
         cost = sum((step.epsilon for step in rehearsed), Fraction(0))
         spent = sum((charge.epsilon for charge in run.charges[party]), Fraction(0))
@@ -35,15 +35,15 @@ def test_what_a_rehearsal_shows_is_enough_where_the_cost_depends_on_what_is_foun
     study = study_of(
         tables, profile="paper", epsilon=Fraction(4), aggregation=Aggregation.CLEAR, colluders=0
     )
-    run = run_study(study, plan_of, tables, identities_of(tables), source=SeededRandomSource("r"))
+    run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource("r"))
     for turn, party in enumerate(tables):
-        cost = sum(step.epsilon for step in rehearse(study, party, make_plan=plan_of))
+        cost = sum(step.epsilon for step in rehearse(study, party, begin=run_of))
         assert cost <= 4 + (parties - 1 - turn), "nothing is counted twice"
         assert cost >= sum(charge.epsilon for charge in run.charges[party])
 
 
 def test_a_rehearsal_is_the_same_every_time():
     study = study_of(TABLES)
-    assert rehearse(study, "p0", make_plan=plan_of) == rehearse(study, "p0", make_plan=plan_of)
+    assert rehearse(study, "p0", begin=run_of) == rehearse(study, "p0", begin=run_of)
     other = dataclasses.replace(study, epsilon=Fraction(1, 2))
-    assert rehearse(other, "p0", make_plan=plan_of) != rehearse(study, "p0", make_plan=plan_of)
+    assert rehearse(other, "p0", begin=run_of) != rehearse(study, "p0", begin=run_of)

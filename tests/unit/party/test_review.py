@@ -9,7 +9,8 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
+from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.study.document import Member, Study
@@ -27,7 +28,7 @@ SUM = SumStep(
     parties=("a", "b", "c"),
     request=TableRequest(((0,), (0, 1)), (2, 3)),
     sensitivity=Fraction(4),
-    scale=Fraction(16),
+    law=DiscreteLaplace(Fraction(16)),
 )
 CHOICE = ChoiceStep(
     name="edge",
@@ -163,7 +164,7 @@ TABLES = random_tables((2, 2, 2, 2), (4000, 4000, 4000))
 
 def rehearsed(**changes):
     study = study_of(TABLES, epsilon=Fraction(3, 4), key_bits=3072, **changes)
-    steps = rehearse(study, "p1", make_plan=plan_of)
+    steps = rehearse(study, "p1", begin=run_of)
     around = Circumstances(
         party="p1", identity=identities_of(TABLES)["p1"].public, rows=4000,
         fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1), cost=Fraction(3, 4),

@@ -15,12 +15,12 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.service.database import Database
 from common.study.document import Member, Study
-from common.study.history import Transcript
+from common.study.history import History
 from common.study.messages import StepOpened, StudyOpened
 from common.study.steps import step_digest
 from common.wire import codec
@@ -104,11 +104,11 @@ class Watching:
         self.seen.append(f"decline: {reason}")
 
     def work(self, study, *, received):
-        transcript = Transcript(self.study.digest)
+        transcript = History(self.study.digest)
         transcript.add_key(b"")
         opened = StepOpened(
             study=self.study.digest, step=0, opening=b"",
-            digest=step_digest(transcript.digest, 0, plan_of(self.study).step()),
+            digest=step_digest(transcript.digest, 0, run_of(self.study).step()),
         )  # fmt: skip
         for number, message in enumerate(
             (StudyOpened(study=self.study.digest, public_key=b""), opened), start=1
@@ -140,8 +140,8 @@ def house_of(folder, database, *, table=TABLE, **changes):
         notes=Notes(database),
         check_source=source.check_readable,
         open_source=lambda study: source.open(study.schema),
-        make_plan=plan_of,
-        forecast=lambda study, party: rehearse(study, party, make_plan=plan_of),
+        begin=run_of,
+        forecast=lambda study, party: rehearse(study, party, begin=run_of),
         clock=lambda: NOW,
     )
 

@@ -5,9 +5,9 @@ import pytest
 
 from common.errors import LocalError
 from common.privacy.exponential import exponential_mechanism
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
-from common.privacy.shares import polya_shares
+from common.privacy.sampling.discrete_laplace import discrete_laplace
+from common.privacy.sampling.polya import polya_shares
 from tests.harness.audit import audit, laplace_log_likelihood_ratio
 
 RUNS = 200_000

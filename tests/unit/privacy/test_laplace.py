@@ -6,12 +6,12 @@ from scipy.stats import chisquare
 
 from common.errors import LocalError
 from common.privacy import laplace
-from common.privacy.laplace import (
+from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.privacy.sampling.discrete_laplace import (
     LARGEST_SCALE,
     discrete_laplace,
     discrete_laplace_variance,
 )
-from common.privacy.randomness import OsRandomSource, SeededRandomSource
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 16384, 16385])

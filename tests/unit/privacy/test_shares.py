@@ -5,7 +5,7 @@ import pytest
 
 from common.errors import LocalError
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
-from common.privacy.shares import _cumulative, _table, polya_shares
+from common.privacy.sampling.polya import _cumulative, _table, polya_shares
 
 
 @pytest.mark.parametrize("count", [0, 1, 32768, 32769])

@@ -8,7 +8,6 @@ import numpy as np
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.crypto.sums.replacement import ShareKeeper
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
@@ -113,7 +112,7 @@ class Driver:
             return step.choice.run(self.data[step.party], self.source)
         if isinstance(step, SumStep):
             exact = sum(step.request.answer(self.data[name]) for name in step.parties)
-            return exact + discrete_laplace(step.scale, step.request.cells, self.source)
+            return exact + step.law.draw(step.request.cells, self.source)
         assert isinstance(step, ReplaceStep)
         name = step.release.party
         if step.group is step.release.groups[0]:
@@ -134,6 +133,6 @@ def feed(plan, table, source):
     names = []
     while (step := plan.step()) is not None:
         exact = step.request.answer(RowsInMemory(table))
-        plan.advance(exact + discrete_laplace(step.scale, len(exact), source))
+        plan.advance(exact + step.law.draw(len(exact), source))
         names.append(step.name)
     return names

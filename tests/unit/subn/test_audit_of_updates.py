@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.methods.registry import account, plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
+from common.study.accounting import account
 from common.study.steps import ReplaceStep, SumStep
 from tests.harness.audit import audit, laplace_log_likelihood_ratio
 from tests.unit.subn.driving import Driver, study_of
@@ -37,11 +38,11 @@ def releases_of(driven):
         if isinstance(step, ReplaceStep):
             assert step.group.marginals == (PAIR,)
             running = running + result
-            seen.append((running, step.release.noise_scale))
+            seen.append((running, step.release.law.scale))
         elif isinstance(step, SumStep) and step.phase == "structure update":
             assert step.request.sets == (PAIR,)
             running = running + result  # the curator's total, and what it is made of
-            seen.append((result, step.scale))
+            seen.append((result, step.law.scale))
     assert len(seen) == PARTIES
     return seen
 
@@ -52,7 +53,7 @@ def likelihood_ratios(tables, study, source):
     replaced = study.profile == "paper"
     ratios = np.zeros(RUNS)
     for run in range(RUNS):
-        driven = Driver(study, tables, source).run(plan_of(study))
+        driven = Driver(study, tables, source).run(run_of(study))
         for place, (vector, scale) in enumerate(releases_of(driven)):
             if place and not replaced:
                 continue  # a sum of other parties' rows says nothing about the first
@@ -86,7 +87,7 @@ def test_the_sound_updates_do_not():
 def test_the_accountant_charges_what_the_audit_sees(profile, factor):
     tables = tables_with((0, 0))
     study = study_of(tables, epsilon=EPSILON, profile=profile, cohorts=PARTIES)
-    driven = Driver(study, tables, SeededRandomSource(1)).run(plan_of(study))
+    driven = Driver(study, tables, SeededRandomSource(1)).run(run_of(study))
     update = [step for step in driven.steps if step.phase == "structure update"]
     accountant = account(study, update)
     assert accountant.spent("p0") == factor * UPDATE

@@ -14,8 +14,8 @@ from common.methods.subn_plus.dependence import (
     group_weights,
     strong_pairs,
 )
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 
 tables = st.tuples(st.integers(2, 4), st.integers(2, 4)).flatmap(
     lambda shape: st.lists(

@@ -16,9 +16,10 @@ from common.methods.dp_ccbn import (
 )
 from common.methods.dp_subn.correlation import mutual_information
 from common.methods.dp_subn.families import FamilyLimit, candidate_families
-from common.methods.registry import account, plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
+from common.study.accounting import account
 from common.study.steps import SumStep
 from tests.unit.subn.driving import chain_tables, drive, random_tables, study_of
 
@@ -27,7 +28,7 @@ MIXED = (2, 3, 4, 2, 5)
 
 def finished(tables, **changes):
     study = study_of(tables, method="dp-ccbn", **changes)
-    return study, drive(plan_of(study), study, tables)
+    return study, drive(run_of(study), study, tables)
 
 
 @given(

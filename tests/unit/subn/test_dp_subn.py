@@ -6,9 +6,10 @@ import pytest
 from common.errors import LocalError, RemoteProtocolError
 from common.marginals import count
 from common.methods.dp_subn.script import in_cohorts
-from common.methods.registry import account, plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
+from common.study.accounting import account
 from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
 from tests.unit.subn.driving import Driver, chain_tables, drive, random_tables, study_of
 
@@ -19,7 +20,7 @@ HUGE = Fraction(10**7)
 
 def finished(tables, seed="run", **changes):
     study = study_of(tables, **changes)
-    return study, drive(plan_of(study), study, tables, seed=seed)
+    return study, drive(run_of(study), study, tables, seed=seed)
 
 
 @pytest.mark.parametrize("encoding", ["own", "binary"])
@@ -55,9 +56,7 @@ def test_the_papers_profile_costs_what_its_releases_cover(parties, encoding):
     assert len(releases) == parties
     for place, name in enumerate(tables):
         own = (name in chooses) * quarter
-        update = sum(
-            (2 * r.marginals_covering(name) / r.noise_scale for r in releases), Fraction(0)
-        )
+        update = sum((2 * r.marginals_covering(name) / r.law.scale for r in releases), Fraction(0))
         assert accountant.spent(name) == quarter + own + update + quarter
         assert accountant.claimed(name) == quarter + own + quarter + quarter
         assert quarter <= update <= (parties - place) * quarter
@@ -134,7 +133,7 @@ def test_two_copies_that_see_the_same_results_ask_for_the_same_steps(method, pro
     study, driven = finished(
         tables, epsilon=EPSILON, method=method, profile=profile, encoding=encoding
     )
-    copy = plan_of(study)
+    copy = run_of(study)
     for number, (digest, result) in enumerate(zip(driven.digests, driven.results, strict=True)):
         assert step_digest(study.digest, number, copy.step()) == digest
         copy.advance(result)
@@ -148,7 +147,7 @@ def test_two_copies_that_see_the_same_results_ask_for_the_same_steps(method, pro
 def test_a_refused_choice_changes_nothing():
     tables = random_tables(MIXED, [300, 300])
     study = study_of(tables, epsilon=EPSILON)
-    plan = plan_of(study)
+    plan = run_of(study)
     driver = Driver(study, tables, SeededRandomSource(3))
     while not isinstance(plan.step(), ChoiceStep):
         plan.advance(driver.answer(plan.step()))
@@ -162,7 +161,7 @@ def test_a_refused_choice_changes_nothing():
 
 def test_results_of_another_step_are_refused():
     tables = random_tables(MIXED, [300, 300])
-    plan = plan_of(study_of(tables, epsilon=EPSILON))
+    plan = run_of(study_of(tables, epsilon=EPSILON))
     with pytest.raises(LocalError):
         plan.advance(b"a choice")
     with pytest.raises(LocalError):
@@ -177,7 +176,7 @@ def test_steps_state_the_sensitivity_of_what_they_ask():
     for step in driven.steps:
         if isinstance(step, SumStep):
             assert step.sensitivity == 2 * len(step.request.sets)
-            assert step.scale == step.sensitivity / (EPSILON / 4)
+            assert step.law.scale == step.sensitivity / (EPSILON / 4)
 
 
 def test_cohorts_keep_the_order_and_differ_by_one_at_most():

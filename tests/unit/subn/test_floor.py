@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from common.marginals import count
-from common.methods.registry import account, plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
+from common.study.accounting import account
 from tests.unit.subn.driving import chain_tables, drive, random_tables, study_of
 
 MIXED = (2, 3, 4, 2, 5)
@@ -17,7 +18,7 @@ MIXED = (2, 3, 4, 2, 5)
 def test_one_sum_buys_every_histogram(rows, encoding):
     tables = random_tables(MIXED, rows)
     study = study_of(tables, method="floor", encoding=encoding)
-    driven = drive(plan_of(study), study, tables)
+    driven = drive(run_of(study), study, tables)
     (step,) = driven.steps
     assert step.request.sets == ((0,), (1,), (2,), (3,), (4,))
     assert not step.request.in_bits
@@ -31,7 +32,7 @@ def test_one_sum_buys_every_histogram(rows, encoding):
 def test_columns_keep_their_histograms_and_lose_their_dependence():
     tables = chain_tables(3, [4000, 4000])
     study = study_of(tables, method="floor", epsilon=Fraction(10**6))
-    model = drive(plan_of(study), study, tables).model
+    model = drive(run_of(study), study, tables).model
     synthetic = model.sample(40_000, SeededRandomSource("rows"))
     truth = count(concatenate(list(tables.values())), [(0,), (1,), (2,)])
     drawn = count(synthetic, [(0,), (1,), (2,), (0, 1)])
@@ -44,6 +45,6 @@ def test_columns_keep_their_histograms_and_lose_their_dependence():
 def test_a_tiny_budget_gives_rows_all_the_same():
     tables = random_tables(MIXED, [10, 5])
     study = study_of(tables, method="floor", epsilon=Fraction(1, 10**9))
-    model = drive(plan_of(study), study, tables).model
+    model = drive(run_of(study), study, tables).model
     assert model.sample(20, SeededRandomSource(1)).rows == 20
     assert all(np.isfinite(table).all() for table in model.conditionals)

@@ -15,11 +15,12 @@ from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import PublicFacts, decide_budget, pair_groups
 from common.methods.subn_plus.dependence import Departure, departure
 from common.methods.subn_plus.forest import candidates, forest_model, pairs_within, spanning_forest
-from common.methods.subn_plus.script import SubnPlusPlan
+from common.methods.subn_plus.script import measure
 from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
+from common.study.script import ScriptRun
 from tests.unit.subn.driving import feed
 
 CLEAR = Fraction(10**6)
@@ -183,15 +184,15 @@ def test_groups_of_values_share_what_the_margins_say():
 )
 def test_wide_plans_cost_exactly_epsilon_whatever_the_noise(sizes, epsilon, seed):
     rows = 10**8
-    plan, twin = (SubnPlusPlan(facts(sizes, rows, epsilon)) for _ in range(2))
+    plan, twin = (ScriptRun(measure(facts(sizes, rows, epsilon))) for _ in range(2))
     rng = np.random.default_rng(seed)
     spent = Fraction(0)
     while (step := plan.step()) is not None:
-        assert step.describe() == twin.step().describe()
+        assert step.canonical == twin.step().canonical
         if isinstance(step.request, Agreements):
             assert step.sensitivity == sensitivity.agreements(sum(size > 1 for size in sizes))
         else:
-            assert step.sensitivity == sensitivity.histograms(step.request.count)
+            assert step.sensitivity == sensitivity.histograms(len(step.tables))
         spent += step.costs["a"]
         noisy = rng.integers(-rows, 2 * rows + 1, step.request.cells)
         plan.advance(noisy)
@@ -205,8 +206,8 @@ def test_wide_plans_cost_exactly_epsilon_whatever_the_noise(sizes, epsilon, seed
 def test_planted_pairs_are_found_and_others_are_not():
     edges = [(a, a + 5) for a in range(0, 50, 3)]
     table = bits(60, 60_000, edges)
-    plan = SubnPlusPlan(facts(table.sizes, table.rows))
-    assert plan.budget.forest
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
+    assert decide_budget(facts(table.sizes, table.rows)).forest
     assert feed(plan, table, SeededRandomSource("planted")) == ["margins", "correlations", "pairs"]
     model = plan.model()
     assert isinstance(model, NetworkModel)
@@ -222,14 +223,14 @@ def test_without_dependence_the_columns_stay_independent():
     table = bits(60, 60_000, [])
     names = set()
     for seed in range(4):
-        plan = SubnPlusPlan(facts(table.sizes, table.rows))
+        plan = ScriptRun(measure(facts(table.sizes, table.rows)))
         names |= set(feed(plan, table, SeededRandomSource(f"nothing {seed}")))
         assert len(plan.model().network.edges) <= 3
     assert names <= {"margins", "correlations", "pairs", "margins again"}
 
 
 def test_where_noise_names_no_pair_the_margins_are_asked_again():
-    plan = SubnPlusPlan(facts([2] * 60, 60_000))
+    plan = ScriptRun(measure(facts([2] * 60, 60_000)))
     for name in ("margins", "correlations", "margins again"):
         assert plan.step().name == name
         evenly = 30_000 if name == "correlations" else 15_000  # blocks are pairs
@@ -247,10 +248,9 @@ def test_large_domains_are_grouped_as_far_as_their_tables_bear():
 
 def test_a_forest_has_no_edge_whose_table_the_model_could_not_hold():
     sizes = (2000, 2000, *[7] * 33)
-    plan = SubnPlusPlan(
-        PublicFacts(sizes=sizes, parties=("a", "b"), rows=10_000_000, epsilon=Fraction(4))
-    )
-    assert plan.budget.forest
+    given = PublicFacts(sizes=sizes, parties=("a", "b"), rows=10_000_000, epsilon=Fraction(4))
+    assert decide_budget(given).forest
+    plan = ScriptRun(measure(given))
     while plan.step().name != "pairs":
         plan.advance(np.zeros(plan.step().cells, np.int64))  # halves that agree in no row
     pairs = plan.step().request.sets

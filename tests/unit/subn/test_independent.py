@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from common.errors import RemoteProtocolError
 from common.marginals import count
 from common.methods.independent import in_proportion
-from common.methods.registry import account, plan_of
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
+from common.study.accounting import account
 from common.study.steps import ChoiceStep
 from tests.unit.subn.driving import chain_tables, drive, random_tables, study_of
 
@@ -20,7 +21,7 @@ MIXED = (2, 3, 4, 2, 5)
 
 def finished(tables, **changes):
     study = study_of(tables, method="independent", **changes)
-    return study, drive(plan_of(study), study, tables)
+    return study, drive(run_of(study), study, tables)
 
 
 @pytest.mark.parametrize("encoding", ["own", "binary"])
@@ -98,7 +99,7 @@ def changed(document, path, value):
 def test_what_is_no_model_of_the_agreed_plan_is_refused(path, value):
     tables = random_tables(MIXED, [60])
     study = study_of(tables, method="independent", epsilon=Fraction(20))
-    driven = drive(plan_of(study), study, tables)
+    driven = drive(run_of(study), study, tables)
     choice, payload = driven.steps[0].choice, driven.results[0]
     choice.check(payload)
     document = changed(json.loads(payload), path, value)
@@ -109,7 +110,7 @@ def test_what_is_no_model_of_the_agreed_plan_is_refused(path, value):
 @pytest.mark.parametrize("payload", [b"", b"[]", b"{}", b"[" * 10_000, b"\xff", b"null"])
 def test_what_is_no_document_is_refused(payload):
     tables = random_tables(MIXED, [60])
-    plan = plan_of(study_of(tables, method="independent"))
+    plan = run_of(study_of(tables, method="independent"))
     step = plan.step()
     with pytest.raises(RemoteProtocolError):
         plan.advance(payload)

@@ -14,7 +14,7 @@ from common.errors import LocalError
 from common.marginals import count
 from common.methods.designs.projective import best_design
 from common.methods.dp_subn.correlation import onto_simplex, pair_tables
-from common.methods.registry import plan_of
+from common.methods.registry import run_of
 from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
     GROUPS_BELOW,
@@ -29,13 +29,14 @@ from common.methods.subn_plus.budget import (
 )
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.subn_plus.script import SubnPlusPlan
+from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.study.document import Member, Study
+from common.study.script import ScriptRun
 from parley.simulation.in_process import RowsInMemory, run_study
 from tests.unit.subn.driving import feed
 
@@ -76,17 +77,17 @@ def independent_columns(table: Codes, epsilon: Fraction, source: SeededRandomSou
     st.integers(0, 2**32),
 )
 def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon, seed):
-    plan, twin = (SubnPlusPlan(facts(sizes, rows, epsilon)) for _ in range(2))
+    plan, twin = (ScriptRun(measure(facts(sizes, rows, epsilon))) for _ in range(2))
     rng = np.random.default_rng(seed)
     spent, names = Fraction(0), []
     while (step := plan.step()) is not None:
-        assert step.describe() == twin.step().describe()
+        assert step.canonical == twin.step().canonical
         if isinstance(step.request, Agreements):
             cut = sum(size > 1 for size in sizes)
             assert step.sensitivity == sensitivity.agreements(cut)
         else:
-            assert step.sensitivity == sensitivity.histograms(step.request.count)
-        assert dict(step.costs) == dict.fromkeys(("a", "b"), step.sensitivity / step.scale)
+            assert step.sensitivity == sensitivity.histograms(len(step.tables))
+        assert dict(step.costs) == dict.fromkeys(("a", "b"), step.sensitivity / step.law.scale)
         spent += step.costs["a"]
         names.append(step.name)
         noisy = rng.integers(-rows, 2 * rows + 1, step.request.cells)
@@ -104,7 +105,7 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
 def test_small_domains_are_asked_for_views_only():
     budget = decide_budget(facts([2] * 16))
     assert (budget.margins, budget.correlations, budget.pairs) == (0, 1, 0)
-    plan = SubnPlusPlan(facts([2] * 16))
+    plan = ScriptRun(measure(facts([2] * 16)))
     assert plan.step().name == "correlations"
     assert len(plan.step().request.sets) == 20
 
@@ -127,7 +128,7 @@ def test_more_noise_shares_are_forecast_as_more_noise():
 
 
 def test_views_see_large_domains_in_groups():
-    plan = SubnPlusPlan(facts([20, 3, 7, 4], rows=10**6))
+    plan = ScriptRun(measure(facts([20, 3, 7, 4], rows=10**6)))
     plan.advance(np.zeros(plan.step().request.cells, dtype=np.int64))
     assert plan.step().name == "correlations"
     assert max(plan.step().request.sizes) <= 6
@@ -154,7 +155,7 @@ def test_where_three_groups_drown_and_two_do_not_pairs_are_looked_at_in_halves()
     assert (budget.design, budget.groups) == (None, 2)
     assert budget.margins + budget.correlations + budget.pairs == given.epsilon
     assert halves_noise(given, budget.correlations) <= HALVES_BELOW
-    plan = SubnPlusPlan(given)
+    plan = ScriptRun(measure(given))
     plan.advance(np.full(plan.step().request.cells, 2500, dtype=np.int64))
     step = plan.step()
     assert step.name == "correlations"
@@ -212,11 +213,11 @@ def one_determines_another(rows: int) -> Codes:
 
 def test_a_pair_that_depends_strongly_is_counted_in_full_detail_and_met():
     table = one_determines_another(40_000)
-    plan, source = SubnPlusPlan(facts(table.sizes, table.rows)), SeededRandomSource("chosen")
+    plan, source = ScriptRun(measure(facts(table.sizes, table.rows))), SeededRandomSource("chosen")
     steps = []
     while (step := plan.step()) is not None:
         exact = step.request.answer(RowsInMemory(table))
-        plan.advance(exact + discrete_laplace(step.scale, len(exact), source))
+        plan.advance(exact + step.law.draw(len(exact), source))
         steps.append(step)
     assert [step.name for step in steps] == ["margins", "correlations", "pairs"]
     assert steps[-1].request.sets == ((0, 2),)
@@ -231,7 +232,7 @@ def test_a_pair_that_depends_strongly_is_counted_in_full_detail_and_met():
 def test_how_rows_are_split_among_parties_changes_nothing():
     table = one_determines_another(6000)
     by_value = [np.flatnonzero(table.columns[2] == value) for value in range(16)]
-    plan = SubnPlusPlan(facts(table.sizes, table.rows))
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
     while (step := plan.step()) is not None:
         parts = [step.request.answer(RowsInMemory(table.take(own))) for own in by_value]
         assert np.array_equal(sum(parts), step.request.answer(RowsInMemory(table)))
@@ -241,7 +242,7 @@ def test_how_rows_are_split_among_parties_changes_nothing():
 def test_where_no_pair_stands_out_the_margins_are_summed_again():
     rng = np.random.default_rng(3)
     table = Codes.from_columns([rng.integers(0, 16, 40_000) for _ in range(6)], (16,) * 6)
-    plan = SubnPlusPlan(facts(table.sizes, table.rows))
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
     names = feed(plan, table, SeededRandomSource("independent"))
     assert names == ["margins", "correlations", "margins again"]
     assert isinstance(plan.model(), LatentModel)
@@ -253,14 +254,14 @@ def test_where_margins_get_everything_different_blocks_are_independent():
     columns = [first ^ (rng.random(3000) < 0.1) for _ in range(6)]
     columns += [rng.integers(0, 20, 3000) for _ in range(9)]
     table = Codes.from_columns(columns, (2,) * 6 + (20,) * 9)
-    plan = SubnPlusPlan(facts(table.sizes, table.rows))
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
     assert feed(plan, table, SeededRandomSource("blocks")) == ["margins"]
     model = plan.model()
     assert isinstance(model, JoinedModel)
     assert len(model.mixture.weights) == 1
-    assert set(model.joined.sets) == set(plan.budget.blocks)
-    assert max(map(len, plan.budget.blocks)) > 1
-    block = max(plan.budget.blocks, key=len)
+    assert set(model.joined.sets) == set(decide_budget(facts(table.sizes, table.rows)).blocks)
+    assert max(map(len, decide_budget(facts(table.sizes, table.rows)).blocks)) > 1
+    block = max(decide_budget(facts(table.sizes, table.rows)).blocks, key=len)
     made = model.sample(table.rows, SeededRandomSource("rows"))
     inside, whole = list(combinations(block, 2)), table.rows
     for real, other in zip(count(table, inside), count(made, inside), strict=True):
@@ -272,17 +273,17 @@ def test_budgets_that_hide_nothing_are_fitted_too(epsilon):
     rng = np.random.default_rng(4)
     first = rng.integers(0, 12, 500)
     table = Codes.from_columns([first, first // 2, rng.integers(0, 3, 500)], (12, 6, 3))
-    plan = SubnPlusPlan(facts(table.sizes, rows=table.rows, epsilon=Fraction(epsilon)))
+    plan = ScriptRun(measure(facts(table.sizes, rows=table.rows, epsilon=Fraction(epsilon))))
     feed(plan, table, SeededRandomSource("clear"))
     made = plan.model().sample(table.rows, SeededRandomSource("rows"))
     assert pair_distance(table, made) < 0.1
 
 
 def test_what_is_not_the_current_result_is_refused_and_changes_nothing():
-    plan = SubnPlusPlan(facts([2] * 5))
+    plan = ScriptRun(measure(facts([2] * 5)))
     before = plan.step()
     for wrong in (b"choice", np.zeros(3, dtype=np.int64)):
-        with pytest.raises(LocalError, match="not a result"):
+        with pytest.raises(LocalError, match=r"not a result|32 cells"):
             plan.advance(wrong)
     assert plan.step() is before
     with pytest.raises(LocalError, match="no model before"):
@@ -308,7 +309,7 @@ def test_odd_tables_work(sizes):
     rows = 5000
     rng = np.random.default_rng(4)
     table = Codes.from_columns([rng.integers(0, s, rows) for s in sizes], sizes)
-    plan = SubnPlusPlan(facts(sizes, rows, Fraction(2)))
+    plan = ScriptRun(measure(facts(sizes, rows, Fraction(2))))
     feed(plan, table, SeededRandomSource("odd"))
     model = plan.model()
     drawn = model.sample(100, SeededRandomSource(1))
@@ -336,7 +337,7 @@ def test_real_tables_are_described_better_than_by_independent_columns(
     source = SeededRandomSource(f"{name} {epsilon}")
     errors, floors = [], []
     for _ in range(runs):
-        plan = SubnPlusPlan(facts(sizes, table.rows, epsilon))
+        plan = ScriptRun(measure(facts(sizes, table.rows, epsilon)))
         feed(plan, table, source)
         errors.append(pair_distance(table, plan.model().sample(table.rows, source)))
         floors.append(pair_distance(table, independent_columns(table, epsilon, source)))
@@ -367,7 +368,7 @@ def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
         aggregation=Aggregation.MASKED,
     )
 
-    run_ = run_study(study, plan_of, tables, identities, source=source)
+    run_ = run_study(study, run_of, tables, identities, source=source)
     assert list(run_.traffic)[-3:-1] == ["margins", "correlations"]
     for charges in run_.charges.values():
         assert sum(charge.epsilon for charge in charges) == Fraction(3, 2)

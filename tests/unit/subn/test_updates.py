@@ -16,7 +16,7 @@ from common.methods.dp_subn.updates import (
 from common.methods.variables import Variables
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
-from common.study.script import ScriptedPlan
+from common.study.script import ScriptRun
 from common.study.steps import ReplaceStep
 from tests.unit.subn.driving import Driver, chain_tables, random_tables, study_of
 
@@ -89,7 +89,7 @@ def scripted(update):
     def script():
         return Captured((yield from update))
 
-    return ScriptedPlan(script())
+    return ScriptRun(script())
 
 
 @pytest.mark.parametrize("way", ["cohorts", "replacement"])

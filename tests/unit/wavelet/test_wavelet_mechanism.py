@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import optimize
 
 from common.errors import LocalError
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema.codes import Codes
 from common.wavelet.answers import prefix_sums
 from common.wavelet.decisions import make_plan

@@ -9,8 +9,8 @@ import pytest
 
 from common.errors import InputError, LocalError, PolicyError
 from common.privacy.accountant import Accountant
-from common.privacy.laplace import discrete_laplace_variance
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
 from common.release.range_file import load, save
 from common.schema import Codes, Schema
 from common.wavelet import plan_privelet, privelet

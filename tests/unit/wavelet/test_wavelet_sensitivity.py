@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import add_noise, noisy_cells
 from tests.harness.audit import audit

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.census_like import Shape, coverage, random_boxes
-from common.privacy.laplace import discrete_laplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
 from common.wavelet.decisions import make_plan
 from common.wavelet.domain import axes_of

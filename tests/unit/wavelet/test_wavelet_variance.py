@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from common.errors import InputError, LocalError
-from common.privacy.laplace import discrete_laplace, discrete_laplace_variance
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from common.wavelet import haar as haar_module
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
 from common.wavelet.decisions import make_plan

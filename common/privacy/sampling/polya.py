@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.laplace import check_scale
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.blocks import Blocks
+from common.privacy.sampling.discrete_laplace import check_scale
 from common.privacy.sampling.enclosure import exponential_bounds
 from common.privacy.sampling.inversion import Inversion
 
