@@ -23,7 +23,7 @@ from benchmarks.subn_methods import synthetic_rows
 
 CACHE = RESULTS / "subn.jsonl"
 DISTANCES, CLASSIFIERS = "distances", "classifiers"
-_SOURCES = ("common/subn", "common/bayes", "common/methods/registry.py")
+_SOURCES = ("common/methods", "common/bayes", "common/study")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import partial
 
 from tests.chaos import floods
-from tests.integration.disks import fill
+from tests.harness.disks import fill
 
 _TWO, _EVERYBODY = 0.19, 0.06  # of the faults of processes
 _FLOODS = {

@@ -14,9 +14,9 @@ from unittest import mock
 from common.study.document import Study
 from curator.app import propose
 from parley.cli.main import main
-from tests.integration.consortium import NAMES
-from tests.integration.disks import NoMountError, mounted
-from tests.integration.town import Processes, clock
+from tests.harness.consortium import NAMES
+from tests.harness.disks import NoMountError, mounted
+from tests.harness.process_consortium import Processes, clock
 
 PER_STUDY = 8  # the most epsilon that the owners' policies allow
 STRANGER = "stranger"  # has a certificate, and is in no study

@@ -3,7 +3,7 @@
 import pytest
 
 from common.crypto.sums.plan import Aggregation
-from tests.integration.consortium import NAMES, Consortium
+from tests.harness.consortium import NAMES, Consortium
 from tests.study.conftest import paillier_key  # noqa: F401  # a fixture
 
 

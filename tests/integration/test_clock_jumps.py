@@ -12,7 +12,7 @@ from common.study import approval
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
-from tests.integration.consortium import Wrapped, check_release, clock, finish, wrapping
+from tests.harness.consortium import Wrapped, check_release, clock, finish, wrapping
 
 DAY = timedelta(days=1)
 HARMLESS = [10 * DAY, timedelta(minutes=-50)]

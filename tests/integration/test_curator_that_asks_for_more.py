@@ -9,8 +9,8 @@ from common.errors import RemoteProtocolError
 from common.methods.dp_subn.updates import PHASE as UPDATE
 from common.methods.registry import run_of
 from common.study.steps import TableRequest
-from tests.integration.consortium import Consortium
-from tests.unit.subn.driving import chain_tables, schema_of
+from tests.harness.consortium import Consortium
+from tests.harness.run_script import chain_tables, schema_of
 
 NAMES = ("north", "east")
 

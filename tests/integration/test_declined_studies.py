@@ -14,7 +14,7 @@ from common.wire import codec
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
 from party.owner.approvals import Decision
-from tests.integration.consortium import Wrapped, wrapping
+from tests.harness.consortium import Wrapped, wrapping
 
 NO = Decision(
     approved=False, epsilon=Fraction(0), reason="our rows are of 12 people", decided_by="owner",

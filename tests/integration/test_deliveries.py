@@ -4,7 +4,7 @@ import pytest
 
 from common.errors import RemoteProtocolError
 from common.wire.catalogue import ErrorCode, WireError
-from tests.integration.consortium import Wrapped, finish, wrapping
+from tests.harness.consortium import Wrapped, finish, wrapping
 
 
 class LateCopies(Wrapped):

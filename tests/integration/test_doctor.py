@@ -18,7 +18,7 @@ from common.wire import tls
 from curator.server.service import CuratorServer
 from parley.cli.main import main
 from party.journal import Journal
-from tests.integration.consortium import clock
+from tests.harness.consortium import clock
 from tests.study.conftest import SCHEMA
 
 POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'

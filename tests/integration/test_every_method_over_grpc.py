@@ -18,8 +18,8 @@ from curator.publisher import fitted_study
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
 from party.owner.dry_run import rehearse
-from tests.integration.consortium import NAMES, Consortium, in_process
-from tests.unit.subn.driving import chain_tables, schema_of, study_of
+from tests.harness.consortium import NAMES, Consortium, in_process
+from tests.harness.run_script import chain_tables, schema_of, study_of
 
 ATTRIBUTES = 4
 ROWS = 360  # of all parties together: enough that structure is learnt

@@ -19,8 +19,8 @@ from curator.publisher import curator_signer, publish
 from curator.server.admission import Kind, limits
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
-from tests.integration.consortium import clock
-from tests.place import NORTH, Place, outcome_of
+from tests.harness.consortium import clock
+from tests.harness.deployed_folder import NORTH, Place, outcome_of
 from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures
 
 

@@ -8,8 +8,8 @@ import pytest
 from common.errors import LocalError
 from common.wire.catalogue import WireError
 from curator.store.records import StudyState as CuratorState
-from tests.integration.consortium import Crash, Wrapped, check_release, finish, wrapping
-from tests.integration.disks import NoMountError, fill, mounted
+from tests.harness.consortium import Crash, Wrapped, check_release, finish, wrapping
+from tests.harness.disks import NoMountError, fill, mounted
 from tests.integration.test_ended_studies import approve
 
 _KIB = 1024

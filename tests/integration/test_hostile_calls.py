@@ -23,8 +23,8 @@ from curator.server.admission import Kind
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
-from tests.integration.consortium import clock
-from tests.integration.town import Town
+from tests.harness.consortium import clock
+from tests.harness.process_consortium import Town
 
 SERVICE = "/parley.v1.CuratorService/"
 CALLS = [

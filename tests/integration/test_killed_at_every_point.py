@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from tests.integration.town import ROOT
+from tests.harness.process_consortium import ROOT
 
 
 def kill_everybody(folder, stride):
     done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.mortals", str(folder / "study"), str(stride)],
+        [sys.executable, "-m", "tests.harness.kill_everywhere", str(folder / "study"), str(stride)],
         cwd=ROOT, capture_output=True, text=True, timeout=3600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

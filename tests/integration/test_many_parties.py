@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.integration.consortium import Consortium, finish
+from tests.harness.consortium import Consortium, finish
 from tests.study.conftest import EveryKindOfStep
 
 

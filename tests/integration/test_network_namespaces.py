@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.integration.links import CUT, FAIR, Forwarded, Netem, Weather, make_country
-from tests.integration.town import NAMES, Town
+from tests.harness.network_emulation import CUT, FAIR, Forwarded, Netem, Weather, make_country
+from tests.harness.process_consortium import NAMES, Town
 
 KINDS = [Forwarded, Netem]
 STORM = Weather(delay_s=0.03, loss=0.05, duplicate=0.1, reorder=0.25)

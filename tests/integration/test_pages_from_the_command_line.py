@@ -15,8 +15,8 @@ from curator.operations import member_of
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
 from parley.simulation.study_options import StudyOptions
-from tests.integration.consortium import clock
-from tests.unit.web.conftest import Client
+from tests.harness.consortium import clock
+from tests.unit.service.web.conftest import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "dashboard.md"

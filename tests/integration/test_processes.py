@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from curator.store.records import StudyState as CuratorState
-from tests.integration.town import NAMES, ROOT, Town
+from tests.harness.process_consortium import NAMES, ROOT, Town
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_processes_killed_again_and_again_end_in_the_same_kind_of_release(town):
 def another(town, role, **environment):
     """A second process of a service, which is expected to end at once."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.services", "party" if role in NAMES else role,
+        [sys.executable, "-m", "tests.harness.services", "party" if role in NAMES else role,
          str(town.folder / f"{role}.toml")],
         cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
 from party.journal import Outgoing, StudyState
 from party.owner.approvals import Decision
-from tests.integration.consortium import (
+from tests.harness.consortium import (
     Party,
     Wrapped,
     clock,

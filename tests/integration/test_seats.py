@@ -16,7 +16,7 @@ from party.client.connection import DONE
 from party.client.session import Limits
 from party.journal import StudyState
 from party.owner.approvals import Decision
-from tests.integration.consortium import Crash, Rows, Wrapped, wrapping
+from tests.harness.consortium import Crash, Rows, Wrapped, wrapping
 
 YES = Decision(
     approved=True, epsilon=Fraction(100), reason="", decided_by="owner", decided_at="now"

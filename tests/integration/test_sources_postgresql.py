@@ -10,7 +10,7 @@ from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
 from party.sources import SourceSettings, grouping, parts, source, sql
-from tests.people import schema_of
+from tests.harness.people import schema_of
 
 PASSWORD = "correct-horse"
 ROWS = 150_000

@@ -17,8 +17,8 @@ from parley.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest
 from party.sources.spark import SparkSource, start_session, table_of
-from tests.people import people as everybody
-from tests.people import schema_of
+from tests.harness.people import people as everybody
+from tests.harness.people import schema_of
 
 pytestmark = pytest.mark.slow  # a session takes its time to start
 

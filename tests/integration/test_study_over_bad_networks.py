@@ -14,7 +14,7 @@ from common.study.messages import StudyFinished
 from common.wire import codec
 from party.client.connection import HungUpError
 from party.journal import StudyState
-from tests.integration.consortium import (
+from tests.harness.consortium import (
     Crash,
     Wrapped,
     in_process,

@@ -14,7 +14,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.wire import tls
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
-from tests.integration.consortium import (
+from tests.harness.consortium import (
     Crash,
     Doubling,
     Mortal,

@@ -15,7 +15,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from party import app as party_app
 from party.app import PartySettings
 from party.journal import StudyState
-from tests.integration.consortium import (
+from tests.harness.consortium import (
     Crash,
     Wrapped,
     check_release,

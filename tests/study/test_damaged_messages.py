@@ -24,8 +24,8 @@ from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
 from party.role import PartyRole
+from tests.harness.run_script import chain_tables, study_of
 from tests.study.conftest import EveryKindOfStep, make_study
-from tests.unit.subn.driving import chain_tables, study_of
 from tests.unit.wire.test_fuzzing import damaged
 
 MODES = {

@@ -15,7 +15,7 @@ from common.study.messages import MOST_TEXT, PartyRefused, ShareSubmitted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState
-from tests.children import exit_code, fork
+from tests.harness.forked import exit_code, fork
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import Parties
 

@@ -29,7 +29,7 @@ from curator.store.reader import StoreReader
 from curator.store.records import StudyState
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import NOW, Parties
-from tests.unit.web.conftest import Client
+from tests.unit.service.web.conftest import Client
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from common.study.document import Study
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from tests.place import Place
+from tests.harness.deployed_folder import Place
 
 
 @dataclass(frozen=True)

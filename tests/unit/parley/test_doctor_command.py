@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.service.checks import Finding
-from tests.place import HUB, NORTH, Place, spend
+from tests.harness.deployed_folder import HUB, NORTH, Place, spend
 
 pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
 

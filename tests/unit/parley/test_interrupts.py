@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli.exit_codes import ExitCode
-from tests.place import HUB, NORTH
+from tests.harness.deployed_folder import HUB, NORTH
 
 ROOT = Path(__file__).resolve().parents[3]
 LINE = "error: interrupted; nothing was left half-written\n"

@@ -24,7 +24,7 @@ from curator.studies import Studies
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.notes import Notes
-from tests.place import HUB, NORTH, POLICY, outcome_of, spend
+from tests.harness.deployed_folder import HUB, NORTH, POLICY, outcome_of, spend
 
 pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
 

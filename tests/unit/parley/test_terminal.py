@@ -13,7 +13,7 @@ from common.wording import harmless, one_line
 from parley.cli import console
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from tests.place import NORTH
+from tests.harness.deployed_folder import NORTH
 
 # Clears the screen; the same for 8-bit terminals; carriage return; right-to-left; a line separator.
 HOSTILE = "\x1b[2Jx\x9b2Jx\rx\u202ex\u2028x\x7f"

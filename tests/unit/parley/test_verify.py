@@ -22,7 +22,7 @@ from common.study.document import Study
 from common.wire.pki.keyring import init_identity
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from tests.place import NORTH, Place
+from tests.harness.deployed_folder import NORTH, Place
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.own_record import reasons_against
 from party.owner.approvals import Approvals, Decision
-from tests.unit.subn.driving import random_tables, study_of
+from tests.harness.run_script import random_tables, study_of
 
 STUDY = study_of(random_tables((2, 3), (40, 50)))
 RESULTS = [b"\x01" * 16, b"\x02" * 16]

@@ -17,7 +17,7 @@ from common.study.messages import ShareSubmitted, StepOpened, StudyAborted
 from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps
-from tests.children import exit_code, fork
+from tests.harness.forked import exit_code, fork
 
 STUDY = hashlib.sha256(b"a study").digest()  # the study that the stage is set for
 

@@ -31,7 +31,7 @@ from tests.study.conftest import (  # noqa: F401  # fixtures
     rows,
     tables,
 )
-from tests.unit.web.conftest import Client
+from tests.unit.service.web.conftest import Client
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 NASTY = "<img src=x onerror=alert(1)>"

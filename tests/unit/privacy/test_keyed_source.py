@@ -11,7 +11,7 @@ from scipy import stats
 from common.errors import LocalError
 from common.privacy import randomness
 from common.privacy.randomness import KeyedRandomSource
-from tests.children import exit_code, fork
+from tests.harness.forked import exit_code, fork
 
 KEY = bytes(range(32))
 

@@ -13,7 +13,7 @@ from common.errors import InputError
 from common.schema import words
 from common.schema.columns import arrow_column, real_numbers, whole_numbers
 from common.schema.encoder import encode_column
-from tests.cells import (
+from tests.harness.cells import (
     ATTRIBUTES,
     BEYOND_DOUBLES,
     DATE,

@@ -1,0 +1,229 @@
+"""Kills everybody of a study, one after the other, at every point where something is written.
+
+`python -m tests.harness.kill_everywhere FOLDER STRIDE` runs a study of a curator and two parties, real
+processes over real gRPC, again and again: once for every STRIDEth write to a disk and every call
+that hands in answers, of everybody. The victim dies by kill -9 right there, comes back, and the
+study must end in the release of the in-process run, with every step charged once and every answer
+as it was drawn first. Prints how many points there were for everybody.
+
+It is a process of its own because it forks, and gRPC bears that only before it was used.
+"""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from common.privacy.randomness import KEY_BYTES, SeededRandomSource
+from common.service.database import Database
+from curator.store.records import StudyState as CuratorState
+from curator.store.store import Store
+from party.journal import Journal, StudyState
+from party.ledger import Ledger
+from tests.harness import consortium as stage
+from tests.harness.consortium import Wrapped, wrapping
+
+PARTIES = stage.NAMES[:2]
+WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+SECONDS = 120  # for one study, on a machine that is busy with other things
+
+
+class KeysInOrder:
+    """Draws the key that comes after those on disk, however often its process was killed."""
+
+    private = False
+
+    def __init__(self, name, database, table):
+        self._name, self._database = name, database
+        self._query = f"SELECT COUNT(*) FROM {table}"  # noqa: S608  # ours
+
+    def random_bytes(self, count):
+        ((drawn,),) = self._database.rows(self._query)
+        return SeededRandomSource(self._name).random_bytes(KEY_BYTES * drawn + count)[-count:]
+
+
+class Fate:
+    """Counts the points of a process, and ends it at one of them."""
+
+    def __init__(self, kill_at):
+        self._kill_at = kill_at
+        self._points = itertools.count(1)
+
+    def point(self):
+        if next(self._points) == self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def statement(self, text):
+        if text.lstrip().startswith(WRITES):
+            self.point()
+
+    def database(self, path):
+        made = Database(path)
+        made._connection.set_trace_callback(self.statement)
+        return made
+
+
+def plain(model):
+    """The results of every step, as JSON has them."""
+    return [each.hex() if isinstance(each, bytes) else each.tolist() for each in model.results]
+
+
+class Everybody(stage.Consortium):
+    """The consortium, whose members can be forked."""
+
+    def __init__(self, folder):
+        super().__init__(folder, PARTIES)
+        self.folder = folder
+        self.release = folder / "release.json"
+        self.port_file = folder / "port"
+
+    def clear(self):
+        for path in (*self.folder.glob("*.db*"), self.release, self.port_file):
+            path.unlink(missing_ok=True)
+        self.curator.port = 0
+
+    def run_curator(self, fate):
+        curator = self.curator
+        curator.keys_on = lambda database: KeysInOrder("curator", database, "secret")
+
+        def publish(outcome):
+            fate.point()
+            results = plain(outcome.model)
+            self.release.with_suffix(".new").write_text(json.dumps(results))
+            self.release.with_suffix(".new").replace(self.release)
+            fate.point()
+            return self.release
+
+        curator.publish = publish
+        curator.start()
+        curator.studies.propose(self.study)
+        self.port_file.with_suffix(".new").write_text(str(curator.port))
+        self.port_file.with_suffix(".new").replace(self.port_file)
+        signal.pause()
+
+    def run_party(self, name, fate):
+        party = self.parties[name]
+        party.keys_on = lambda database: KeysInOrder(name, database, "step_key")
+
+        class Watched(Wrapped):
+            def submit(self, study, messages):
+                fate.point()
+                newest = self.connection.submit(study, messages)
+                fate.point()
+                return newest
+
+        party.dial = wrapping(party, Watched)
+        if party.attend(self.study) is not StudyState.FINISHED:
+            raise AssertionError(f"the study did not finish for {name}")
+
+    def fork(self, who, kill_at=0):
+        child = os.fork()
+        if child:
+            return child
+        code = 1
+        try:
+            fate = Fate(kill_at)
+            stage.Database = fate.database
+            if who == "curator":
+                self.run_curator(fate)
+            else:
+                self.run_party(who, fate)
+            code = 0
+        except BaseException:  # noqa: BLE001  # the end of a process
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def play(self, victim, kill_at):
+        """A whole study; whether the victim came to the point where it is killed."""
+        self.clear()
+        living, killed = {}, False
+        deadline = time.monotonic() + SECONDS
+        try:
+            living["curator"] = self.fork("curator", kill_at if victim == "curator" else 0)
+            while not self.port_file.exists():
+                if self._reap(living, deadline) == "curator":
+                    living["curator"], killed = self.fork("curator"), True
+            self.curator.port = int(self.port_file.read_text())
+            for name in PARTIES:
+                living[name] = self.fork(name, kill_at if victim == name else 0)
+            while set(living) != {"curator"}:
+                if self._reap(living, deadline) is not None:
+                    living[victim], killed = self.fork(victim), True
+        finally:
+            for child in living.values():
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+        return killed
+
+    def _reap(self, living, deadline):
+        """Who was killed just now, if anybody; whoever is done is forgotten."""
+        if time.monotonic() > deadline:
+            raise AssertionError(f"the study does not end; still there: {list(living)}")
+        for who, child in list(living.items()):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                del living[who]
+                code = os.waitstatus_to_exitcode(status)
+                if code == -signal.SIGKILL:
+                    return who
+                if code or who == "curator":
+                    raise AssertionError(f"{who} ended by itself, with code {code}")
+        time.sleep(0.005)
+        return None
+
+    def check(self, expected):
+        """One release, that of the in-process run; one charge for every step; no second answer."""
+        digest = self.study.digest
+        assert json.loads(self.release.read_text()) == plain(expected.model)
+        database = Database(self.folder / "curator.db")
+        store = Store(database, SeededRandomSource(0))
+        assert store.record(digest).state is CuratorState.DONE
+        arrived = {
+            name: [
+                store.incoming_digest(digest, name, number).hex()
+                for number in range(1, store.newest_incoming(digest, name) + 1)
+            ]
+            for name in PARTIES
+        }
+        database.close()
+        for name, party in self.parties.items():
+            database = Database(party.path)
+            ledger, journal = Ledger(database), Journal(database, SeededRandomSource(0))
+            ledger.verify()
+            charged = [(entry.charge.step, entry.charge.epsilon) for entry in ledger.entries()]
+            assert charged == [(each.step, each.epsilon) for each in expected.charges[name]]
+            assert [each.digest for each in journal.transcript()] == arrived[name]
+            assert journal.state(digest) is StudyState.FINISHED
+            database.close()
+
+
+def kill_everybody(folder, stride):
+    """The number of points of everybody."""
+    everybody = Everybody(folder)
+    expected = stage.in_process(everybody, None)
+    points = {}
+    for victim in ("curator", *PARTIES):
+        for kill_at in itertools.count(1, stride):
+            try:
+                killed = everybody.play(victim, kill_at)
+                everybody.check(expected)
+            except BaseException:
+                print(f"{victim} was killed at point {kill_at}", file=sys.stderr)  # noqa: T201
+                raise
+            if not killed:
+                break
+            points[victim] = kill_at
+    return points
+
+
+if __name__ == "__main__":
+    there = Path(sys.argv[1])
+    there.mkdir()
+    print(json.dumps(kill_everybody(there, int(sys.argv[2]))))  # noqa: T201
+    shutil.rmtree(there)

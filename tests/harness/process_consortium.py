@@ -1,0 +1,236 @@
+"""Everybody of a study as a process of their own, on folders of their own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from common.crypto.identities.files import load_identity
+from common.crypto.sums.plan import Aggregation
+from common.methods.registry import run_of
+from common.privacy.randomness import OsRandomSource
+from common.schema import Schema
+from common.schema.codes import Codes
+from common.service.database import Database
+from common.study.document import Member, Study
+from common.wire.pki.keyring import init_curator, init_party
+from curator.app import CuratorSettings, open_store, propose
+from curator.store.records import StudyState as CuratorState
+from party.journal import Journal, StudyState
+from party.ledger import Ledger
+from tests.harness.consortium import replayed
+
+SEED = "PARLEY_TEST_SEED"
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("north", "east")
+ROWS = 300  # enough for a structure to be learnt, in several steps
+SCHEMA = "".join(f'[[attribute]]\nname = "a{i}"\nkind = "boolean"\n' for i in range(4))
+POLICY = """
+[budget]
+epsilon_per_study = "{per_study}"
+epsilon_in_total = "{in_total}"
+[study]
+signers = ["{signer}"]
+[approval]
+automatic = true
+"""
+
+
+def clock():
+    return datetime.now(UTC)
+
+
+class Processes:
+    """Folders of a curator and of its parties, and the processes that run on them."""
+
+    stdin = None  # of every process; None is ours
+
+    def __init__(self, folder, names, *, country=None):
+        self.folder, self.names, self.country = folder, names, country
+        self.processes = {}
+        self.port = 0
+        hosts = {name: self.curator_of(name) for name in names}
+        self.ring = init_curator(
+            folder / "curator keys", "hub", tuple(hosts.values()), now=clock(), external=False
+        )
+        self.settings = CuratorSettings(
+            folder=folder / "curator", keys=self.ring.folder, releases=folder / "releases"
+        )
+        (folder / "curator.toml").write_text(
+            'folder = "curator"\nkeys = "curator keys"\nreleases = "releases"\n'
+            'metrics = "127.0.0.1:0"\n'
+        )
+        self.tables, self.identities = {}, {}
+        self.members = [self.add_party(name) for name in names]
+
+    def new_study(self, name, *, schema=SCHEMA, members=None, **terms):
+        """A study of some of the parties, or of all, signed by the first party."""
+        members = tuple(self.members if members is None else members)
+        study = Study(name=name, schema=Schema.from_toml(schema), members=members, **terms)
+        return study.signed_by(self.identities[self.names[0]])
+
+    def write_policy(self, *, per_study, in_total):
+        """The policy of every party: within the budget, what the first party signed."""
+        signer = self.identities[self.names[0]].public.fingerprint
+        text = POLICY.format(signer=signer, per_study=per_study, in_total=in_total)
+        (self.folder / "policy.toml").write_text(text)
+
+    def add_keys(self, name):
+        """Make the keys and the certificate of a party."""
+        own = init_party(self.folder / f"{name} keys", name)
+        _, path = self.ring.approve(own.read_request(), days=2, now=clock())
+        own.trust(self.ring.files.authority.read_bytes(), where=path)
+        own.accept(path.read_bytes(), where=path, now=clock())
+        return own
+
+    def add_party(self, name):
+        own = self.add_keys(name)
+        cells = np.random.default_rng(3).integers(0, 2, (ROWS, 4))
+        self.tables[name] = Codes.from_columns(list(cells.T), [2] * 4)
+        self.identities[name] = load_identity(own.identity)
+        lines = [",".join(f"a{i}" for i in range(4)), *(",".join(map(str, r)) for r in cells)]
+        (self.folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        (self.folder / f"{name}.toml").write_text(
+            f'folder = "{name}"\nkeys = "{name} keys"\npolicy = "policy.toml"\n'
+            "first_wait_s = 0.05\nlongest_wait_s = 0.5\nlook_again_s = 0.1\n"
+            f'[source]\nkind = "csv"\npath = "{name}.csv"\n'
+        )
+        return Member(name=name, rows=ROWS, identity=self.identities[name].public)
+
+    def curator_of(self, name):
+        """The curator's address, as a party knows it."""
+        if self.country is None:
+            return "127.0.0.1"
+        return self.country.curator_address(self.names.index(name))
+
+    def command(self, who):
+        """What runs a service; both read their settings from `who`.toml."""
+        role = "curator" if who == "curator" else "party"
+        file = str(self.folder / f"{who}.toml")
+        return [sys.executable, "-m", "tests.harness.services", role, file]
+
+    def start(self, who):
+        environment = {**os.environ, SEED: who}
+        if who == "curator":
+            address = "127.0.0.1" if self.country is None else "0.0.0.0"  # noqa: S104  # its own
+            environment["PARLEY_CURATOR_LISTEN"] = f"{address}:{self.port}"
+        else:
+            environment["PARLEY_PARTY_CURATOR"] = f"{self.curator_of(who)}:{self.port}"
+        within = [] if self.country is None else self.country.within(who)
+        log = (self.folder / f"{who}.log").open("ab")
+        with log:
+            self.processes[who] = subprocess.Popen(
+                [*within, *self.command(who)],
+                cwd=ROOT, env=environment, stdin=self.stdin, stderr=log, stdout=log,
+            )  # fmt: skip
+        if who == "curator" and not self.port:
+            self.wait_for((self.folder / "curator" / "port").exists)
+            self.port = int((self.folder / "curator" / "port").read_text())
+
+    def kill(self, who, number=signal.SIGKILL):
+        process = self.processes.pop(who)
+        process.send_signal(number)
+        return process.wait(timeout=60)
+
+    def wait_for(self, condition, seconds=120):
+        for _ in range(seconds * 20):
+            if condition():
+                return
+            time.sleep(0.05)
+        logs = {path.name: path.read_text()[-2000:] for path in self.folder.glob("*.log")}
+        raise AssertionError(f"waited too long: {logs}")
+
+    def log(self, who):
+        return (self.folder / f"{who}.log").read_text()[-3000:]
+
+    def stop(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+class Town(Processes):
+    """Two parties and the one study that they run."""
+
+    def __init__(self, folder, *, country=None):
+        super().__init__(folder, NAMES, country=country)
+        self.study = self.new_study(
+            "processes", epsilon=Fraction(8), method="dp-subn", aggregation=Aggregation.MASKED
+        )
+        self.write_policy(per_study=8, in_total=9)
+        propose(self.settings, self.study, clock=clock)
+
+    def record(self):
+        database, store = open_store(self.settings)
+        try:
+            return store.record(self.study.digest)
+        finally:
+            database.close()
+
+    def metrics(self):
+        log = self.folder / "curator.log"
+        # Calls are taken a moment before metrics are served.
+        self.wait_for(lambda: "metrics on port" in log.read_text())
+        port = re.search(r"metrics on port (\d+)", log.read_text())[1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+            return answer.read().decode()
+
+    def check_end(self, *, restarted=False):
+        """A release, every step charged once, every answer one: those of the in-process run.
+
+        After a restart a seeded source begins anew, so the release is then one of its kind.
+        """
+        for name in NAMES:
+            codes = {0}
+            if restarted:  # started again after its study was over, it waits for another
+                self.wait_for(lambda name=name: self.state_of(name) is StudyState.FINISHED)
+                self.processes[name].terminate()
+                codes.add(-signal.SIGTERM)  # it may be on its way out, and heed no signal any more
+            assert self.processes.pop(name).wait(timeout=120) in codes, self.log(name)
+        assert self.record().state is CuratorState.DONE
+        released = json.loads(Path(self.record().place).read_text())
+        if not restarted:
+            expected = replayed(self.study, run_of, self.identities, self.tables).model.as_json()
+            assert released["model"] == json.loads(json.dumps(expected))
+        for name in NAMES:
+            self._check_party(name, released["steps"])
+
+    def state_of(self, name):
+        database = Database(self.folder / name / "party.db")
+        try:
+            return Journal(database, OsRandomSource()).state(self.study.digest)
+        finally:
+            database.close()
+
+    def _check_party(self, name, steps):
+        database = Database(self.folder / name / "party.db")
+        ledger, journal = Ledger(database), Journal(database, OsRandomSource())
+        ledger.verify()
+        charged = {entry.charge.step: str(entry.charge.epsilon) for entry in ledger.entries()}
+        assert charged == {step: costs[name] for step, costs in steps if name in costs}
+        assert ledger.spent() <= self.study.epsilon
+        assert journal.state(self.study.digest) is StudyState.FINISHED
+        left = {each.number: each.digest for each in journal.transcript()}
+        database.close()
+        assert left == self.arrived(name), "the curator has what left, and left once"
+
+    def arrived(self, name):
+        """The digest of every message of a party, as the curator stored it."""
+        database, store = open_store(self.settings)
+        try:
+            newest = store.newest_incoming(self.study.digest, name)
+            return {
+                number: store.incoming_digest(self.study.digest, name, number).hex()
+                for number in range(1, newest + 1)
+            }
+        finally:
+            database.close()

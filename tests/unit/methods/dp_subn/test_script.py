@@ -1,0 +1,188 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from common.errors import LocalError, RemoteProtocolError
+from common.marginals import count
+from common.methods.dp_subn.script import in_cohorts
+from common.methods.registry import run_of
+from common.privacy.randomness import SeededRandomSource
+from common.schema.codes import concatenate
+from common.study.accounting import account
+from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
+from tests.harness.run_script import Driver, chain_tables, drive, random_tables, study_of
+
+EPSILON = Fraction(8)
+MIXED = (2, 3, 4, 2, 5)
+HUGE = Fraction(10**7)
+
+
+def finished(tables, seed="run", **changes):
+    study = study_of(tables, **changes)
+    return study, drive(run_of(study), study, tables, seed=seed)
+
+
+@pytest.mark.parametrize("encoding", ["own", "binary"])
+@pytest.mark.parametrize(
+    ("rows", "cohorts"),
+    [([600], 1), ([300, 300], 2), ([200] * 3, 2), ([60] * 10, 1), ([60] * 10, 10), ([600, 5], 2)],
+)
+def test_the_sound_profile_costs_the_printed_epsilon(rows, cohorts, encoding):
+    tables = random_tables(MIXED, rows)
+    study, driven = finished(tables, epsilon=EPSILON, cohorts=cohorts, encoding=encoding)
+    accountant = account(study, driven.steps)
+    choosers = {step.party for step in driven.steps if isinstance(step, ChoiceStep)}
+    assert choosers
+    for name in tables:
+        # A party that had no attribute left to choose for keeps that quarter.
+        expected = EPSILON if name in choosers else EPSILON * 3 / 4
+        assert accountant.spent(name) == expected
+        assert accountant.claimed(name) == expected
+
+
+@pytest.mark.parametrize("encoding", ["own", "binary"])
+@pytest.mark.parametrize("parties", [1, 2, 3, 10])
+def test_the_papers_profile_costs_what_its_releases_cover(parties, encoding):
+    tables = random_tables(MIXED, [600 // parties] * parties, seed=parties)
+    study, driven = finished(tables, epsilon=EPSILON, profile="paper", encoding=encoding)
+    accountant = account(study, driven.steps)
+    quarter = EPSILON / 4
+    chooses = {step.party for step in driven.steps if isinstance(step, ChoiceStep)}
+    releases = []
+    for step in driven.steps:
+        if isinstance(step, ReplaceStep) and step.release not in releases:
+            releases.append(step.release)
+    assert len(releases) == parties
+    for place, name in enumerate(tables):
+        own = (name in chooses) * quarter
+        update = sum((2 * r.marginals_covering(name) / r.law.scale for r in releases), Fraction(0))
+        assert accountant.spent(name) == quarter + own + update + quarter
+        assert accountant.claimed(name) == quarter + own + quarter + quarter
+        assert quarter <= update <= (parties - place) * quarter
+    if parties > 1:
+        assert accountant.spent("p0") > accountant.claimed("p0")
+
+
+def test_on_two_attributes_the_first_party_pays_for_every_release():
+    tables = random_tables((2, 2), [50] * 10)
+    study, driven = finished(tables, epsilon=EPSILON, profile="paper")
+    accountant = account(study, driven.steps)
+    for place, name in enumerate(tables):
+        chosen = 1 if place == 0 else 0
+        assert accountant.spent(name) == (2 + chosen + 10 - place) * EPSILON / 4
+
+
+@pytest.mark.parametrize("profile", ["sound", "paper"])
+@pytest.mark.parametrize("encoding", ["own", "binary"])
+@pytest.mark.parametrize("rows", [[2000], [1000, 1000], [700] * 3, [200] * 10, [2000, 5]])
+def test_a_planted_chain_is_found_at_a_huge_budget(rows, encoding, profile):
+    tables = chain_tables(6, rows, seed=len(rows))
+    _, driven = finished(tables, epsilon=HUGE, encoding=encoding, profile=profile)
+    everything = concatenate(list(tables.values()))
+    synthetic = driven.model.sample(20_000, SeededRandomSource("rows"))
+    pairs = [(i, j) for i in range(6) for j in range(i)]
+    for truth, drawn in zip(count(everything, pairs), count(synthetic, pairs), strict=True):
+        distance = np.abs(truth / everything.rows - drawn / synthetic.rows).sum() / 2
+        assert distance < 0.05
+
+
+@pytest.mark.parametrize("profile", ["sound", "paper"])
+@pytest.mark.parametrize("encoding", ["own", "binary"])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**6), Fraction(1, 100), Fraction(3)])
+def test_any_budget_gives_rows_in_the_domains(epsilon, encoding, profile):
+    tables = random_tables(MIXED, [300, 5, 100])
+    _, driven = finished(tables, epsilon=epsilon, encoding=encoding, profile=profile)
+    for table in driven.model.conditionals:
+        assert np.isfinite(table).all()
+        assert np.allclose(table.sum(axis=1), 1)
+    synthetic = driven.model.sample(500, SeededRandomSource("rows"))
+    assert synthetic.rows == 500
+    assert synthetic.sizes == MIXED
+
+
+def test_without_a_useful_parent_the_whole_budget_buys_histograms():
+    tables = random_tables(MIXED, [30, 30])
+    _, driven = finished(tables, epsilon=Fraction(1, 10))
+    (step,) = driven.steps
+    assert step.costs == {"p0": Fraction(1, 10), "p1": Fraction(1, 10)}
+    assert step.request.sets == ((0,), (1,), (2,), (3,), (4,))
+
+
+def test_a_single_attribute_is_a_histogram():
+    tables = random_tables((7,), [100, 100])
+    _, driven = finished(tables, epsilon=HUGE)
+    assert len(driven.steps) == 1
+    assert driven.model.sample(10, SeededRandomSource(1)).sizes == (7,)
+
+
+@pytest.mark.parametrize("parties", [4, 10])
+def test_more_parties_than_attributes(parties):
+    tables = random_tables((2, 3, 2), [100] * parties)
+    study, driven = finished(tables, epsilon=EPSILON)
+    choosers = [step.party for step in driven.steps if isinstance(step, ChoiceStep)]
+    assert choosers == ["p0", "p1"]
+    assert account(study, driven.steps).delivered == EPSILON
+
+
+@pytest.mark.parametrize("method", ["dp-subn", "dp-ccbn", "independent", "floor"])
+@pytest.mark.parametrize("profile", ["sound", "paper"])
+@pytest.mark.parametrize("encoding", ["own", "binary"])
+def test_two_copies_that_see_the_same_results_ask_for_the_same_steps(method, profile, encoding):
+    tables = random_tables(MIXED, [300, 200, 100])
+    study, driven = finished(
+        tables, epsilon=EPSILON, method=method, profile=profile, encoding=encoding
+    )
+    copy = run_of(study)
+    for number, (digest, result) in enumerate(zip(driven.digests, driven.results, strict=True)):
+        assert step_digest(study.digest, number, copy.step()) == digest
+        copy.advance(result)
+    assert copy.step() is None
+    assert copy.model().as_json() == driven.model.as_json()
+    assert len(set(driven.digests)) == len(driven.digests)
+    names = [step.name for step in driven.steps]
+    assert len(set(names)) == len(names)
+
+
+def test_a_refused_choice_changes_nothing():
+    tables = random_tables(MIXED, [300, 300])
+    study = study_of(tables, epsilon=EPSILON)
+    plan = run_of(study)
+    driver = Driver(study, tables, SeededRandomSource(3))
+    while not isinstance(plan.step(), ChoiceStep):
+        plan.advance(driver.answer(plan.step()))
+    before = plan.step()
+    with pytest.raises(RemoteProtocolError):
+        plan.advance(b"[[0,[]]]")
+    assert plan.step() is before
+    plan.advance(driver.answer(before))
+    assert plan.step() is not before
+
+
+def test_results_of_another_step_are_refused():
+    tables = random_tables(MIXED, [300, 300])
+    plan = run_of(study_of(tables, epsilon=EPSILON))
+    with pytest.raises(LocalError):
+        plan.advance(b"a choice")
+    with pytest.raises(LocalError):
+        plan.advance(np.zeros(3, dtype=np.int64))
+    with pytest.raises(LocalError):
+        plan.model()
+
+
+def test_steps_state_the_sensitivity_of_what_they_ask():
+    tables = random_tables(MIXED, [300, 300])
+    _, driven = finished(tables, epsilon=EPSILON)
+    for step in driven.steps:
+        if isinstance(step, SumStep):
+            assert step.sensitivity == 2 * len(step.request.sets)
+            assert step.law.scale == step.sensitivity / (EPSILON / 4)
+
+
+def test_cohorts_keep_the_order_and_differ_by_one_at_most():
+    parties = [(f"p{i}", 1) for i in range(10)]
+    for cohorts in range(1, 11):
+        parts = in_cohorts(parties, cohorts)
+        assert [party for part in parts for party in part] == parties
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+        assert len(parts) == cohorts

@@ -1,0 +1,392 @@
+import json
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
+from common.errors import LocalError
+from common.marginals import count
+from common.methods.designs.projective import best_design
+from common.methods.dp_subn.correlation import onto_simplex, pair_tables
+from common.methods.registry import run_of
+from common.methods.subn_plus.agreements import Agreements
+from common.methods.subn_plus.budget import (
+    GROUPS_BELOW,
+    HALVES_BELOW,
+    MOST_GROUPS,
+    VIEW_CELLS,
+    PublicFacts,
+    decide_budget,
+    halves_noise,
+    margin_noise,
+    view_noise,
+)
+from common.methods.subn_plus.joined import JoinedModel
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.script import measure
+from common.privacy import sensitivity
+from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
+from common.schema import Schema
+from common.schema.codes import Codes
+from common.study.document import Member, Study
+from common.study.script import ScriptRun
+from parley.simulation.in_process import RowsInMemory, run_study
+from tests.harness.run_script import feed
+
+
+def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
+    return PublicFacts(sizes=tuple(sizes), parties=("a", "b"), rows=rows, epsilon=epsilon, **more)
+
+
+def pair_distance(real: Codes, other: Codes) -> float:
+    pairs = list(combinations(range(real.width), 2))
+    return float(
+        np.mean(
+            [
+                0.5 * np.abs(p / real.rows - q / other.rows).sum()
+                for p, q in zip(count(real, pairs), count(other, pairs), strict=True)
+            ]
+        )
+    )
+
+
+def independent_columns(table: Codes, epsilon: Fraction, source: SeededRandomSource) -> Codes:
+    """The floor: noisy histograms, nothing else."""
+    scale = 2 * table.width / epsilon
+    rng = np.random.default_rng(int(source.words(1)[0]))
+    columns = []
+    for (histogram,) in ([h] for h in count(table, [(a,) for a in range(table.width)])):
+        noisy = histogram + discrete_laplace(scale, len(histogram), source)
+        share = onto_simplex(noisy.astype(float), table.rows) / table.rows
+        columns.append(rng.choice(len(share), table.rows, p=share / share.sum()))
+    return Codes.from_columns(columns, table.sizes)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    st.integers(1, 10**6),
+    st.fractions(Fraction(1, 100), 8),
+    st.integers(0, 2**32),
+)
+def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon, seed):
+    plan, twin = (ScriptRun(measure(facts(sizes, rows, epsilon))) for _ in range(2))
+    rng = np.random.default_rng(seed)
+    spent, names = Fraction(0), []
+    while (step := plan.step()) is not None:
+        assert step.canonical == twin.step().canonical
+        if isinstance(step.request, Agreements):
+            cut = sum(size > 1 for size in sizes)
+            assert step.sensitivity == sensitivity.agreements(cut)
+        else:
+            assert step.sensitivity == sensitivity.histograms(len(step.tables))
+        assert dict(step.costs) == dict.fromkeys(("a", "b"), step.sensitivity / step.law.scale)
+        spent += step.costs["a"]
+        names.append(step.name)
+        noisy = rng.integers(-rows, 2 * rows + 1, step.request.cells)
+        plan.advance(noisy)
+        twin.advance(noisy)
+    assert spent == epsilon
+    assert names in (
+        ["margins"],
+        ["correlations"],
+        ["margins", "correlations", "pairs"],
+        ["margins", "correlations", "margins again"],
+    )
+
+
+def test_small_domains_are_asked_for_views_only():
+    budget = decide_budget(facts([2] * 16))
+    assert (budget.margins, budget.correlations, budget.pairs) == (0, 1, 0)
+    plan = ScriptRun(measure(facts([2] * 16)))
+    assert plan.step().name == "correlations"
+    assert len(plan.step().request.sets) == 20
+
+
+def test_where_margins_are_hard_to_see_they_get_everything():
+    budget = decide_budget(facts([16] * 15, rows=1000, epsilon=Fraction(1, 10)))
+    assert (budget.margins, budget.correlations, budget.pairs) == (Fraction(1, 10), 0, 0)
+
+
+def test_where_even_blocks_drown_every_attribute_is_counted_by_itself():
+    budget = decide_budget(facts([2] * 6, rows=10, epsilon=Fraction(1, 10)))
+    assert budget.blocks == tuple((a,) for a in range(6))
+    assert budget.margins == Fraction(1, 10)
+
+
+def test_more_noise_shares_are_forecast_as_more_noise():
+    one, four = (facts([16] * 15, noise_shares=Fraction(shares)) for shares in (1, 4))
+    blocks = decide_budget(one).blocks
+    assert margin_noise(four, blocks) == pytest.approx(2 * margin_noise(one, blocks))
+
+
+def test_views_see_large_domains_in_groups():
+    plan = ScriptRun(measure(facts([20, 3, 7, 4], rows=10**6)))
+    plan.advance(np.zeros(plan.step().request.cells, dtype=np.int64))
+    assert plan.step().name == "correlations"
+    assert max(plan.step().request.sizes) <= 6
+    assert plan.step().request.sizes[1] == 3
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(2, 5), Fraction(4, 5), Fraction(8, 5)])
+def test_views_have_as_many_groups_as_their_noise_allows(epsilon):
+    sizes = [16] * 15
+    budget = decide_budget(facts(sizes, epsilon=epsilon))
+    noise = view_noise(budget.design, facts(sizes, epsilon=epsilon), budget.correlations)
+    assert budget.design.sizes == (budget.groups,) * 15
+    assert noise <= GROUPS_BELOW
+    finer = best_design((budget.groups + 1,) * 15, cell_limit=VIEW_CELLS)
+    assert (
+        budget.groups == MOST_GROUPS
+        or view_noise(finer, facts(sizes, epsilon=epsilon), budget.correlations) > GROUPS_BELOW
+    )
+
+
+def test_where_three_groups_drown_and_two_do_not_pairs_are_looked_at_in_halves():
+    given = facts([16] * 15, epsilon=Fraction(1, 5))
+    budget = decide_budget(given)
+    assert (budget.design, budget.groups) == (None, 2)
+    assert budget.margins + budget.correlations + budget.pairs == given.epsilon
+    assert halves_noise(given, budget.correlations) <= HALVES_BELOW
+    plan = ScriptRun(measure(given))
+    plan.advance(np.full(plan.step().request.cells, 2500, dtype=np.int64))
+    step = plan.step()
+    assert step.name == "correlations"
+    assert step.request == Agreements(((0,) * 8 + (1,) * 8,) * 15)
+    assert step.sensitivity == 7 * 8
+
+
+def test_the_forecast_noise_of_halves_is_that_of_their_tables():
+    given = facts([2] * 6, rows=1000, noise_shares=Fraction(2))
+    request, source = Agreements(((0, 1),) * 6), SeededRandomSource("halves")
+    weights = [(1, 1)] * 6
+    drawn = [
+        sum(discrete_laplace(Fraction(9), request.cells, source) for _ in range(2))
+        for _ in range(300)
+    ]
+    tables = [
+        table.counts - 250
+        for noise in drawn
+        for table in request.measurements(500 + noise, weights, 1.0, given.rows)
+    ]
+    norms = [np.abs(table).sum() / 2 for table in tables]
+    forecast = halves_noise(given, Fraction(1))
+    assert np.sqrt(np.mean(np.square(norms))) / given.rows == pytest.approx(forecast, rel=0.1)
+
+
+def test_the_forecast_noise_of_pairs_is_that_of_noisy_views():
+    given = facts([3, 2, 4, 2, 2], rows=1000, noise_shares=Fraction(2))
+    design = best_design(given.sizes, cell_limit=VIEW_CELLS)
+    source, scale = SeededRandomSource("forecast"), Fraction(2 * len(design.views))
+    seen = []
+    for _ in range(300):
+        noise = [
+            sum(discrete_laplace(scale, design.cells(view), source) for _ in range(2))
+            for view in design.views
+        ]
+        tables = [
+            values.reshape([given.sizes[a] for a in view]).astype(float)
+            for view, values in zip(design.views, noise, strict=True)
+        ]
+        pairs = pair_tables(design.views, tables).values()
+        seen.append(np.mean([np.sqrt(table.size * (table**2).sum()) / 2 for table in pairs]))
+    # The root of a mean square is a little more than the mean of the norms.
+    forecast = view_noise(design, given, Fraction(1))
+    assert 0.85 < np.mean(seen) / given.rows / forecast < 1.0
+
+
+def one_determines_another(rows: int) -> Codes:
+    """Attribute 2 determines attribute 0, in no order of values; nothing else depends."""
+    rng = np.random.default_rng(2)
+    sizes = (16, 16, 16, 2, 9)
+    columns = [rng.integers(0, size, rows) for size in sizes]
+    columns[0] = np.random.default_rng(5).permutation(16)[columns[2]]
+    return Codes.from_columns(columns, sizes)
+
+
+def test_a_pair_that_depends_strongly_is_counted_in_full_detail_and_met():
+    table = one_determines_another(40_000)
+    plan, source = ScriptRun(measure(facts(table.sizes, table.rows))), SeededRandomSource("chosen")
+    steps = []
+    while (step := plan.step()) is not None:
+        exact = step.request.answer(RowsInMemory(table))
+        plan.advance(exact + step.law.draw(len(exact), source))
+        steps.append(step)
+    assert [step.name for step in steps] == ["margins", "correlations", "pairs"]
+    assert steps[-1].request.sets == ((0, 2),)
+    assert steps[-1].request.sizes == table.sizes
+    drawn = plan.model().sample(table.rows, source)
+    (met,) = count(drawn, [(0, 2)])
+    (real,) = count(table, [(0, 2)])
+    assert np.abs(met - real).sum() / 2 < 0.03 * table.rows
+    assert pair_distance(table, drawn) < 0.03
+
+
+def test_how_rows_are_split_among_parties_changes_nothing():
+    table = one_determines_another(6000)
+    by_value = [np.flatnonzero(table.columns[2] == value) for value in range(16)]
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
+    while (step := plan.step()) is not None:
+        parts = [step.request.answer(RowsInMemory(table.take(own))) for own in by_value]
+        assert np.array_equal(sum(parts), step.request.answer(RowsInMemory(table)))
+        plan.advance(sum(parts))
+
+
+def test_where_no_pair_stands_out_the_margins_are_summed_again():
+    rng = np.random.default_rng(3)
+    table = Codes.from_columns([rng.integers(0, 16, 40_000) for _ in range(6)], (16,) * 6)
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
+    names = feed(plan, table, SeededRandomSource("independent"))
+    assert names == ["margins", "correlations", "margins again"]
+    assert isinstance(plan.model(), LatentModel)
+
+
+def test_where_margins_get_everything_different_blocks_are_independent():
+    rng = np.random.default_rng(6)
+    first = rng.integers(0, 2, 3000)
+    columns = [first ^ (rng.random(3000) < 0.1) for _ in range(6)]
+    columns += [rng.integers(0, 20, 3000) for _ in range(9)]
+    table = Codes.from_columns(columns, (2,) * 6 + (20,) * 9)
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
+    assert feed(plan, table, SeededRandomSource("blocks")) == ["margins"]
+    model = plan.model()
+    assert isinstance(model, JoinedModel)
+    assert len(model.mixture.weights) == 1
+    assert set(model.joined.sets) == set(decide_budget(facts(table.sizes, table.rows)).blocks)
+    assert max(map(len, decide_budget(facts(table.sizes, table.rows)).blocks)) > 1
+    block = max(decide_budget(facts(table.sizes, table.rows)).blocks, key=len)
+    made = model.sample(table.rows, SeededRandomSource("rows"))
+    inside, whole = list(combinations(block, 2)), table.rows
+    for real, other in zip(count(table, inside), count(made, inside), strict=True):
+        assert np.abs(real - other).sum() / 2 < 0.1 * whole
+
+
+@pytest.mark.parametrize("epsilon", [10**3, 10**6, 10**9])
+def test_budgets_that_hide_nothing_are_fitted_too(epsilon):
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 12, 500)
+    table = Codes.from_columns([first, first // 2, rng.integers(0, 3, 500)], (12, 6, 3))
+    plan = ScriptRun(measure(facts(table.sizes, rows=table.rows, epsilon=Fraction(epsilon))))
+    feed(plan, table, SeededRandomSource("clear"))
+    made = plan.model().sample(table.rows, SeededRandomSource("rows"))
+    assert pair_distance(table, made) < 0.1
+
+
+def test_what_is_not_the_current_result_is_refused_and_changes_nothing():
+    plan = ScriptRun(measure(facts([2] * 5)))
+    before = plan.step()
+    for wrong in (b"choice", np.zeros(3, dtype=np.int64)):
+        with pytest.raises(LocalError, match=r"not a result|32 cells"):
+            plan.advance(wrong)
+    assert plan.step() is before
+    with pytest.raises(LocalError, match="no model before"):
+        plan.model()
+    plan.advance(np.zeros(before.request.cells, dtype=np.int64))
+    with pytest.raises(LocalError, match="not a result"):
+        plan.advance(np.zeros(before.request.cells, dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"sizes": ()}, {"rows": 0}, {"epsilon": Fraction(0)}, {"noise_shares": Fraction(1, 2)}],
+)
+def test_impossible_facts_are_refused(wrong):
+    with pytest.raises(LocalError):
+        PublicFacts(
+            **{"sizes": (2,), "parties": ("a",), "rows": 1, "epsilon": Fraction(1), **wrong}
+        )
+
+
+@pytest.mark.parametrize("sizes", [(7,), (1, 1), (1, 300), (2, 2)])
+def test_odd_tables_work(sizes):
+    rows = 5000
+    rng = np.random.default_rng(4)
+    table = Codes.from_columns([rng.integers(0, s, rows) for s in sizes], sizes)
+    plan = ScriptRun(measure(facts(sizes, rows, Fraction(2))))
+    feed(plan, table, SeededRandomSource("odd"))
+    model = plan.model()
+    drawn = model.sample(100, SeededRandomSource(1))
+    assert (drawn.rows, drawn.sizes) == (100, sizes)
+    json.dumps(model.as_json())
+
+
+# Mean 2-way total variation distance over these seeds, plus a margin: regressions stand out.
+@pytest.mark.parametrize(
+    ("name", "epsilon", "most", "runs"),
+    [
+        ("nltcs", Fraction(1, 10), 0.045, 1),
+        ("br2000", Fraction(2, 5), 0.040, 1),
+        ("adult", Fraction(1, 10), 0.115, 4),  # margins only, so they are close
+        ("adult", Fraction(1, 5), 0.085, 1),
+        ("adult", Fraction(4, 5), 0.046, 1),
+    ],
+)
+def test_real_tables_are_described_better_than_by_independent_columns(
+    shared_data, name, epsilon, most, runs
+):
+    sizes = tuple(json.loads((shared_data / f"{name}-domain.json").read_text()).values())
+    frame = pd.read_csv(shared_data / f"{name}.csv")
+    table = Codes.from_columns([frame[column].to_numpy() for column in frame], sizes)
+    source = SeededRandomSource(f"{name} {epsilon}")
+    errors, floors = [], []
+    for _ in range(runs):
+        plan = ScriptRun(measure(facts(sizes, table.rows, epsilon)))
+        feed(plan, table, source)
+        errors.append(pair_distance(table, plan.model().sample(table.rows, source)))
+        floors.append(pair_distance(table, independent_columns(table, epsilon, source)))
+    assert np.mean(errors) < min(np.mean(floors), most)
+
+
+def test_the_plan_runs_on_the_real_roles_and_charges_exactly_epsilon():
+    source = SeededRandomSource("roles")
+    attributes = "".join(
+        f'[[attribute]]\nname = "{name}"\nkind = "categorical"\nvalues = {list(values)}\n'
+        for name, values in {"a": "xy", "b": "uvw", "c": "abcdefghij"}.items()
+    )
+    schema = Schema.from_toml(attributes)
+    rng = np.random.default_rng(8)
+    shared = rng.integers(0, 2, 6000)
+    whole = Codes.from_columns([shared, shared + rng.integers(0, 2, 6000), 5 * shared], (2, 3, 10))
+    tables = {name: whole.take(slice(i, None, 3)) for i, name in enumerate(("n", "e", "s"))}
+    identities = {name: Identity.generate(source) for name in tables}
+    members = tuple(
+        Member(name=name, rows=tables[name].rows, identity=identity.public)
+        for name, identity in identities.items()
+    )
+    study = Study(
+        name="test",
+        schema=schema,
+        members=members,
+        epsilon=Fraction(3, 2),
+        aggregation=Aggregation.MASKED,
+    )
+
+    run_ = run_study(study, run_of, tables, identities, source=source)
+    assert list(run_.traffic)[-3:-1] == ["margins", "correlations"]
+    for charges in run_.charges.values():
+        assert sum(charge.epsilon for charge in charges) == Fraction(3, 2)
+    assert pair_distance(whole, run_.model.sample(6000, source)) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "margins", "groups"),
+    [
+        (23, 47_461, 0, 2),  # the views show everything
+        (60, 30_000, 1, 0),  # pairs would be mostly noise
+        (60, 200_000, Fraction(2, 5), 2),  # views show margins badly: a forest
+        (200, 100_000, 1, 0),  # pairs would be mostly noise
+        (200, 1_000_000, Fraction(2, 5), 2),  # too many for the mixture's classes: a forest
+    ],
+)
+def test_wide_tables_ask_for_what_can_be_seen(columns, rows, margins, groups):
+    budget = decide_budget(facts([2] * columns, rows, noise_shares=Fraction(2)))
+    assert (budget.margins, budget.groups) == (margins, groups)
+    assert budget.forest == (margins == Fraction(2, 5))
+    assert budget.margins + budget.correlations + budget.pairs == 1

@@ -1,0 +1,138 @@
+"""Plans by name, run by the roles; what is charged, and what the statement says."""
+
+from fractions import Fraction
+
+import pytest
+
+from common.crypto.sums.plan import Aggregation, Noise
+from common.errors import InputError, PolicyError
+from common.methods.registry import methods, run_of
+from common.privacy.randomness import SeededRandomSource
+from common.study.accounting import account, statement_of
+from parley.simulation.in_process import run_study
+from tests.harness.run_script import drive, identities_of, random_tables, study_of
+
+MIXED = (2, 3, 4, 2)
+LEARNT = [method for method in methods() if method != "subn+"]  # which keeps own domains
+
+
+@pytest.mark.parametrize("aggregation", [Aggregation.CLEAR, Aggregation.MASKED])
+@pytest.mark.parametrize("profile", ["sound", "paper"])
+@pytest.mark.parametrize("encoding", ["own", "binary"])
+@pytest.mark.parametrize("method", LEARNT)
+@pytest.mark.parametrize("rows", [[300], [150, 5], [100] * 3])
+def test_roles_run_every_method_and_charge_what_the_accountant_says(
+    rows, method, encoding, profile, aggregation
+):
+    tables = random_tables(MIXED, rows)
+    study = study_of(
+        tables,
+        method=method,
+        encoding=encoding,
+        profile=profile,
+        aggregation=aggregation,
+        epsilon=Fraction(8),
+        colluders=0,
+    )
+    run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource(method))
+    accountant = account(study, run.steps)
+    for name in tables:
+        assert sum((c.epsilon for c in run.charges[name]), Fraction(0)) == accountant.spent(name)
+    assert run.model.sample(30, SeededRandomSource("rows")).sizes == MIXED
+
+
+@pytest.mark.parametrize("method", LEARNT)
+def test_ten_parties(method):
+    tables = random_tables(MIXED, [40] * 10)
+    study = study_of(tables, method=method, epsilon=Fraction(8), cohorts=5, colluders=3)
+    run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource(method))
+    assert run.model.sample(30, SeededRandomSource("rows")).rows == 30
+
+
+def test_a_method_that_cannot_take_attributes_apart_says_so():
+    study = study_of(random_tables(MIXED, [10]), method="subn+", encoding="binary")
+    with pytest.raises(InputError, match=r"encoding.*subn\+"):
+        run_of(study)
+
+
+def test_a_study_that_costs_more_than_it_says_is_refused_in_the_sound_profile():
+    tables = random_tables(MIXED, [100, 100])
+    study = study_of(tables, method="floor")
+    driven = drive(run_of(study), study, tables)
+    with pytest.raises(PolicyError):
+        account(study, driven.steps * 2)
+
+
+def stated(rows=(200, 200, 200), *, source_private=True, **changes):
+    tables = random_tables(MIXED, rows)
+    study = study_of(tables, epsilon=Fraction(8), **changes)
+    driven = drive(run_of(study), study, tables)
+    return statement_of(study, account(study, driven.steps), source_private=source_private)
+
+
+def epsilons(statement):
+    return {p.against: p.epsilon for p in statement.protections}
+
+
+def test_the_sound_statement_names_public_curator_and_colluders():
+    statement = stated(colluders=2)
+    assert statement.private
+    assert epsilons(statement) == {
+        "the public": 8,
+        "the curator": 8,
+        "up to 2 other parties together, with or without the curator": 8,
+    }
+    assert statement.as_dict()["epsilon_delivered"] == statement.as_dict()["epsilon_requested"]
+
+
+def test_a_single_party_has_nobody_else_to_fear():
+    assert list(epsilons(stated(rows=(300,)))) == ["the public", "the curator"]
+
+
+def test_without_tolerated_colluders_another_party_is_not_held_off():
+    assert epsilons(stated(colluders=0))["another party"] is None
+
+
+def test_the_papers_statement_prints_claim_and_truth():
+    statement = stated(profile="paper")
+    document = statement.as_dict()
+    assert document["epsilon_delivered"] > document["epsilon_requested"]
+    assert document["epsilon_claimed_by_paper"] == document["epsilon_requested"] == 8
+    assert epsilons(statement)["another party"] is None
+    assert any("p0" in note and "claims 8" in note for note in statement.notes)
+    assert "the paper would have counted 8" in statement.as_text()
+
+
+def test_one_share_of_noise_can_be_subtracted():
+    statement = stated(
+        profile="paper", noise=Noise.ONE_SHARE, aggregation=Aggregation.PAILLIER, method="floor"
+    )
+    (party,) = [p for p in statement.protections if p.against == "another party"]
+    assert party.epsilon is None
+    assert "probability 1/3" in party.assumes
+
+
+def test_the_papers_ring_does_not_withstand_a_party_that_helps_the_curator():
+    statement = stated(profile="paper", method="floor", aggregation=Aggregation.PAILLIER)
+    assert epsilons(statement)["another party, without the curator"] == 8
+    assert epsilons(statement)["the curator and another party together"] is None
+    (curator,) = [p for p in statement.protections if p.against == "the curator"]
+    assert curator.assumes == "no party tells it anything"
+
+
+def test_seeds_and_sums_in_the_clear_are_not_private():
+    statement = stated(source_private=False, aggregation=Aggregation.CLEAR)
+    assert not statement.private
+    assert len(statement.not_private_because) == 2
+    assert epsilons(statement) == {
+        "the public": 8,
+        "the curator": None,
+        "another party, without the curator": 8,
+        "2 or more other parties together": None,
+    }
+
+
+def test_models_made_alone_are_private_however_sums_are_made():
+    statement = stated(method="independent", aggregation=Aggregation.CLEAR)
+    assert statement.private
+    assert epsilons(statement)["all other parties together, and the curator"] == 8

@@ -1,0 +1,205 @@
+"""The review says what a study costs and asks, what leaves, and who is protected from whom."""
+
+import dataclasses
+import datetime as dt
+import json
+from fractions import Fraction
+
+import pytest
+
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation, Noise
+from common.methods.registry import run_of
+from common.privacy.laplace import DiscreteLaplace
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
+from common.study.document import Member, Study
+from common.study.steps import ChoiceStep, SumStep, TableRequest
+from party.owner.dry_run import rehearse
+from party.owner.policy import SAMPLE, Circumstances, Policy
+from party.owner.review import PlannedStep, fewest_owners, planned, review
+from tests.harness.run_script import identities_of, random_tables, study_of
+
+SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
+PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
+SUM = SumStep(
+    name="one-way",
+    phase="structure",
+    parties=("a", "b", "c"),
+    request=TableRequest(((0,), (0, 1)), (2, 3)),
+    sensitivity=Fraction(4),
+    law=DiscreteLaplace(Fraction(16)),
+)
+CHOICE = ChoiceStep(
+    name="edge",
+    phase="edges",
+    party="a",
+    choice=None,  # type: ignore[arg-type]  # never run here
+    epsilon=Fraction(1, 2),
+    mechanism="exponential",
+)
+
+
+def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, **changes):
+    members = tuple(Member(name=n, rows=2000, identity=PEOPLE[n]) for n in parties)
+    settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(3, 4), "key_bits": 3072}
+    study = Study(members=members, **(settings | changes))
+    if steps is None:
+        steps = [planned(SUM, "a"), planned(CHOICE, "a"), planned(SUM, "a")]
+    around = Circumstances(
+        party="a", identity=PEOPLE["a"], fewest_owners=fewest_owners(steps), rows=2000,
+        data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Fraction(1), signer=None,
+        curator=None,
+    )  # fmt: skip
+    return review(study, Policy.from_toml(policy), around, steps)
+
+
+def test_a_step_is_counted_for_the_parties_it_concerns():
+    assert planned(SUM, "a") == PlannedStep(
+        phase="structure", epsilon=Fraction(1, 4), tables=2, cells=8, owners=3
+    )
+    assert planned(SUM, "d") == PlannedStep(phase="structure", epsilon=Fraction(0))
+    assert planned(CHOICE, "a") == PlannedStep(phase="edges", epsilon=Fraction(1, 2), choices=1)
+
+
+def test_steps_are_added_up_by_phase():
+    structure, edges = reviewed().phases
+    assert structure == PlannedStep(
+        phase="structure", epsilon=Fraction(1, 2), tables=4, cells=16, owners=3
+    )
+    assert edges.choices == 1
+
+
+def test_the_text_says_cost_queries_departures_and_verdict():
+    text = reviewed().text()
+    for part in (
+        "epsilon 3/4 (about 0.75) for each of our rows",
+        "1 spent before; 9/4 (about 2.25) would be left",
+        "it publishes 6,000 made-up rows and the model they are drawn from: method subn+",
+        "it reads 1 column of ours, and no other:",
+        "a: {False, True}",
+        f"a (us): 2,000 rows, identity {PEOPLE['a'].fingerprint}",
+        f"b: 2,000 rows, identity {PEOPLE['b'].fingerprint}",
+        "structure: epsilon 1/2 (about 0.5), 4 tables of 16 cells in all",
+        "edges: epsilon 1/2 (about 0.5), 1 choice of our own",
+        "4 tables of counts (16 integers) with noise in them, encrypted",
+        "never: a row, an exact count",
+        "a suspicion of 50 % about a row can become about 68 % at most",
+        "a person with two rows, both ours or one of another owner, pays twice: epsilon 3/2",
+        "a row that was in all of ours will have paid 7/4 (about 1.75)",
+        "we can withdraw until the study is over",
+        "Our policy allows it",
+    ):
+        assert part in text
+    assert "claims" not in text
+
+
+def test_a_cost_above_the_claim_and_a_refusal_stand_out():
+    text = reviewed(cost=Fraction(5), profile="paper").text()
+    assert "epsilon 5 for each of our rows; the study claims 3/4" in text
+    assert "Our policy REFUSES it" in text
+    assert "epsilon_per_study" in text
+    assert "'paper' is not among the profiles" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "protected"),
+    [
+        ({}, [True, True, True, False]),
+        ({"colluders": 2}, [True, True, True]),
+        ({"aggregation": Aggregation.MASKED}, [True, True, True, False]),
+        ({"aggregation": Aggregation.CLEAR}, [True, False, True, False]),
+        ({"noise": Noise.ONE_SHARE, "profile": "paper"}, [True, True, False]),
+        # Distributed noise does not help where partial sums have no masks, or noise is replaced.
+        ({"profile": "paper", "method": "dp-ccbn"}, [True, True, True, False, False]),
+        ({"profile": "paper", "method": "dp-subn"}, [True, True, False, False]),
+        ({"parties": "a"}, [True, True]),
+        ({"method": "independent", "aggregation": Aggregation.CLEAR}, [True, True, True]),
+    ],
+)
+def test_who_is_protected_from_whom(changes, protected):
+    found = reviewed(**changes).protections
+    assert [each.epsilon is not None for each in found] == protected
+
+
+def test_the_json_is_plain_and_holds_everything():
+    made = reviewed()
+    document = json.loads(json.dumps(made.as_json()))
+    assert set(document) == {field.name for field in dataclasses.fields(made)}
+    assert document["cost"] == "3/4"
+    assert document["phases"][0]["epsilon"] == "1/2"
+    assert document["reasons_against"] == []
+
+
+def test_a_study_that_asks_nothing_says_so():
+    assert reviewed(steps=[], cost=Fraction(0)).leaves[0].startswith("our number of rows")
+
+
+def test_a_signature_that_the_policy_does_not_look_at_is_called_so():
+    assert "names no signers" in reviewed().text()
+    known = SAMPLE.replace("signers = []", f'signers = ["{PEOPLE["b"].fingerprint}"]')
+    assert known != SAMPLE
+    assert "names no signers" not in reviewed(policy=known).text()
+
+
+def test_values_that_a_spreadsheet_would_run_are_warned_of():
+    listed = '[[attribute]]\nname = "a"\nkind = "categorical"\nvalues = ["=cmd()", "-1", "x"]\n'
+    text = reviewed(schema=Schema.from_toml(listed)).text()
+    assert "Formulas: a spreadsheet would run 1 of the names and values" in text
+    assert "Formulas" not in reviewed().text()
+
+
+def test_values_cannot_forge_lines_of_a_review():
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "a"\nkind = "categorical"\n'
+        'values = ["x\\n\\nWhat it costs\\n  epsilon 1/10", "\\u001b[2J", "\\u202e"]\n'
+    )
+    text = reviewed(schema=schema).text()
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert text.count("\nWhat it costs\n") == 1
+
+
+TABLES = random_tables((2, 2, 2, 2), (4000, 4000, 4000))
+
+
+def rehearsed(**changes):
+    study = study_of(TABLES, epsilon=Fraction(3, 4), key_bits=3072, **changes)
+    steps = rehearse(study, "p1", begin=run_of)
+    around = Circumstances(
+        party="p1", identity=identities_of(TABLES)["p1"].public, rows=4000,
+        fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1), cost=Fraction(3, 4),
+        spent_in_total=Fraction(0), signer=None, curator=None,
+    )  # fmt: skip
+    return review(study, Policy.from_toml(SAMPLE), around, steps)
+
+
+@pytest.mark.parametrize("aggregation", [Aggregation.PAILLIER, Aggregation.MASKED])
+@pytest.mark.parametrize(
+    ("cohorts", "said", "refused"),
+    [
+        (1, "the sum of all parties and nothing else", 0),
+        (2, "sums, the smallest of them of 2 of the 3 parties, and nothing else", 1),
+        (3, "sums, SOME OF THEM OF OUR ROWS ALONE, and nothing else", 1),
+    ],
+)
+def test_the_fewest_owners_of_a_sum_are_named_and_held_against_the_policy(
+    aggregation, cohorts, said, refused
+):
+    made = rehearsed(cohorts=cohorts, aggregation=aggregation)
+    assert any(phase.phase == "structure update" for phase in made.phases)
+    assert said in made.leaves[0]
+    assert ("sum of all parties" in made.text()) == (cohorts == 1)
+    assert ["min_parties" in reason for reason in made.reasons_against] == [True] * refused
+
+
+def test_replacement_brings_in_one_owners_rows_at_a_time():
+    made = rehearsed(profile="paper", aggregation=Aggregation.PAILLIER)
+    assert "OUR ROWS ALONE" in made.leaves[0]
+    assert any("min_parties" in reason for reason in made.reasons_against)
+
+
+def test_independent_models_add_nothing_up_and_say_so():
+    made = rehearsed(method="independent")
+    assert made.leaves[0].startswith("1 choice made by a differentially private mechanism on our")
+    assert "sum of all parties" not in made.text()
+    assert not any("min_parties" in reason for reason in made.reasons_against)

@@ -1,0 +1,144 @@
+"""One service on a folder; logs are JSON without what an exception quotes; signals set an event."""
+
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.errors import InputError
+from common.service.process import LOCK, JsonFormatter, alone_in, check_level, stopping_on_signals
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def logged(write):
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter())
+    logger = logging.Logger("a.b")
+    logger.addHandler(handler)
+    write(logger)
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_line_is_one_json_object():
+    (line,) = logged(lambda logger: logger.warning("study %s\nwaits", "ä"))
+    assert line["message"] == "study ä\nwaits"
+    assert (line["level"], line["logger"]) == ("warning", "a.b")
+    assert line["time"].endswith("+00:00")
+
+
+def test_an_exceptions_text_is_not_logged():
+    def write(logger):
+        try:
+            raise InputError("row 7 holds 'Ada Lovelace'")
+        except InputError:
+            logger.exception("a table cannot be read")
+
+    (line,) = logged(write)
+    assert "Lovelace" not in json.dumps(line)
+    assert line["error"] == "InputError"
+    assert any("test_service.py" in place for place in line["at"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_sets_the_event_and_the_handlers_come_back(number):
+    before = signal.getsignal(number)
+    with stopping_on_signals() as stopping:
+        assert not stopping.is_set()
+        os.kill(os.getpid(), number)
+        assert stopping.wait(5)
+    assert signal.getsignal(number) is before
+
+
+def test_a_hang_up_is_survived():
+    program = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+        "from common.service.process import stopping_on_signals\n"
+        "with stopping_on_signals() as stopping:\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    print('running' if not stopping.is_set() else 'stopping')\n"
+        "assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"running\n")
+
+
+def test_an_unknown_level_is_refused():
+    check_level("Info")
+    with pytest.raises(InputError, match="debug, info, warning, error"):
+        check_level("loud")
+
+
+def test_a_process_with_a_pipe_from_its_parent_stops_when_the_pipe_ends():
+    program = (
+        "from common.service.process import stopping_on_signals\n"
+        "with stopping_on_signals(with_stdin=True) as stopping:\n"
+        "    print('running', flush=True)\n"
+        "    assert stopping.wait(30)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with child:
+        assert child.stdout.readline() == b"running\n"
+        assert child.poll() is None
+        child.stdin.close()
+        assert child.wait(timeout=30) == 0
+
+
+HOLDING = (
+    "import sys, time\n"
+    "from pathlib import Path\n"
+    "from common.service.process import alone_in\n"
+    "with alone_in(Path(sys.argv[1]), service='curator'):\n"
+    "    print('running', flush=True)\n"
+    "    time.sleep(60)\n"
+)
+
+
+def test_a_folder_has_one_service_until_that_is_killed(tmp_path):
+    folder = tmp_path / "new" / "state"
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(folder)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    with child:
+        assert child.stdout.readline() == b"running\n"
+        with (
+            pytest.raises(InputError, match="another curator runs on the folder") as refusal,
+            alone_in(folder, service="curator"),
+        ):
+            pass
+        assert str(folder) in str(refusal.value)
+        assert f"process {child.pid})" in str(refusal.value)
+        child.kill()
+    for _ in range(2):  # a block that ended lets the next one in, as a killed process does
+        with alone_in(folder, service="curator"):
+            assert (folder / LOCK).read_text() == f"{os.getpid()}\n"
+
+
+def test_a_folder_that_cannot_be_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match="file"),
+        alone_in(tmp_path / "file", service="curator"),
+    ):
+        pass
+
+
+def test_a_service_may_open_as_many_files_as_its_hard_limit_allows():
+    code = (
+        "import resource\n"
+        "from common.service.process import raise_open_files\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2000))\n"
+        "print(raise_open_files(), *resource.getrlimit(resource.RLIMIT_NOFILE))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.split() == [b"2000", b"2000", b"2000"]
