@@ -30,8 +30,8 @@ _NOT_PINNED = (
     "--signer, or --unsigned if you know how the release came here"
 )
 _NO_CURATOR = (
-    "study.toml is not signed, so it names no curator, and --all-parties asked for the parties' "
-    "signatures only: pass the curator's fingerprint with --signer"
+    "study.toml is signed by no curator, so --all-parties asked for the parties' signatures only: "
+    "pass the curator's fingerprint with --signer"
 )
 
 
@@ -180,7 +180,7 @@ def verify_contents(
     if all_parties and study is not None:
         missing |= missing_parties(study, checked.signatures)
         missing |= missing_curator(study, checked.signatures, signers)
-        if study.signer is None:
+        if curator_of(study) is None:
             remarks.append(_NO_CURATOR)
     elif all_parties and not problems:  # or a release without parties would pass for vouched for
         detail = "is missing: without a study there are no parties that could countersign"
@@ -222,17 +222,23 @@ def missing_parties(study: Study, signatures: Sequence[Signature]) -> dict[str, 
     }
 
 
+def curator_of(study: Study) -> str | None:
+    """The identity that signed the study as its curator; None if a party signed it, or no one."""
+    parties = {member.identity.fingerprint for member in study.members}
+    return None if study.signer in parties else study.signer
+
+
 def missing_curator(
     study: Study, signatures: Sequence[Signature], signers: Sequence[str]
 ) -> dict[str, str]:
-    """The signer of the study, unless it or an identity of `signers` signed as curator."""
-    known = {study.signer, *signers}
-    if study.signer is None or any(
-        each.role is SignerRole.CURATOR and each.identity.fingerprint in known
+    """The study's curator, unless it or an identity of `signers` signed as curator."""
+    curator = curator_of(study)
+    if curator is None or any(
+        each.role is SignerRole.CURATOR and each.identity.fingerprint in {curator, *signers}
         for each in signatures
     ):
         return {}
-    return {study.signer: "the signature, as curator, of the identity that signed the study"}
+    return {curator: "the signature, as curator, of the identity that signed the study"}
 
 
 def signer_json(signature: Signature) -> dict[str, str]:

@@ -188,7 +188,7 @@ class Consortium:
                 party_app.session_manager(
                     self.party_settings(name), house, environment={}, stopping=self.stopping,
                     software="parley <test>",
-                ).attend(once=False)  # fmt: skip
+                ).run(once=False)  # fmt: skip
 
         self._run(run)
 

@@ -362,8 +362,9 @@ def test_all_parties_includes_the_curator_that_signed_the_study():
     assert list(missing_curator(agreed, [party], [])) == [hub.public.fingerprint]
     assert list(missing_curator(agreed, [party, stranger], [])) == [hub.public.fingerprint]
     assert missing_curator(agreed, [party, stranger], [other.public.fingerprint]) == {}
-    agreed.signer = None
-    assert missing_curator(agreed, [party], []) == {}
+    for no_curator in (None, owners[0].public.fingerprint):  # unsigned, or signed by a party
+        agreed.signer = no_curator
+        assert missing_curator(agreed, [party], []) == {}
 
 
 @pytest.mark.parametrize("name", ["several", "one", "ranges"])
