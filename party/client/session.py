@@ -146,8 +146,8 @@ class StudySession:
         return self._source is not None
 
     def release(self) -> None:
-        """Drop the rows and the role; the next turn reads and replays them, as after a crash."""
-        self._source = self._node = None
+        """Drop study, rows and role; the next turn fetches and replays them, as after a crash."""
+        self._study = self._source = self._node = None
 
     def cede(self, *, wanted: bool) -> None:
         """End the turn soon if it waits for messages for too long, or lasts too long.
