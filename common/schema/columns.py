@@ -25,7 +25,8 @@ from common.schema import words
 
 Mask = NDArray[np.bool_]
 SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-# Made of these bytes, a text is read alike by Arrow and by the grammar if Arrow reads it at all.
+# Made of these bytes, or of bytes below the letters, a text that Arrow reads is read alike by the
+# grammar: no hexadecimal, no nan(1). What Arrow does not read is left to the grammar.
 _ALIKE = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE:T \t\n\r\f\v", dtype=np.uint8))
 _TRAILING_ZEROS = r"\.0+$|(\.[0-9]*[1-9])0+$"
 _NOT_AN_ARRAY = (
@@ -225,7 +226,9 @@ def _read_alike(array: pa.Array) -> bool:
         return False
     width = np.int64 if pa.types.is_large_string(array.type) else np.int32
     ends = np.frombuffer(places, dtype=width)[[array.offset, array.offset + len(array)]]
-    return bool(_ALIKE.take(np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[1]]).all())
+    content = np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[1]]
+    # Digits, signs, points, colons and blanks are below the letters: no exponent, no T.
+    return bool(content.max(initial=0) <= ord(":") or _ALIKE.take(content).all())
 
 
 def as_text(array: pa.Array) -> pa.Array:
@@ -242,10 +245,10 @@ def as_text(array: pa.Array) -> pa.Array:
     return pa.nulls(len(array), pa.string())
 
 
-def as_bytes(array: pa.Array) -> list[bytes | None]:
-    """The texts of a column as Python holds bytes."""
+def as_bytes(array: pa.Array) -> list[bytes]:
+    """The texts of a column without nulls as Python holds bytes."""
     large = pa.types.is_large_string(array.type)
-    held: list[bytes | None] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
+    held: list[bytes] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
     return held
 
 

@@ -132,7 +132,7 @@ def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array) -> pa.Array:
     """The places of texts that are not listed, but are another text of a listed number."""
     unknown = pc.and_(pc.is_null(found), pc.is_valid(texts))
     rest = texts.filter(unknown).dictionary_encode()
-    numbers = [number(word) for word in as_bytes(rest.dictionary) if word is not None]
+    numbers = [number(word) for word in as_bytes(rest.dictionary)]
     places = [None if each is None else domain.by_number.get(each) for each in numbers]
     return pc.replace_with_mask(
         found, unknown, pa.array(places, type=found.type).take(rest.indices)
@@ -142,6 +142,7 @@ def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array) -> pa.Array:
 def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
     """The codes of numbers among texts: of the listed text that is the number."""
     numbers: NDArray[Any]
+    keys: dict[Any, int]
     if pa.types.is_integer(array.type):
         numbers = plain(array, 0)
         limits = np.iinfo(numbers.dtype)
@@ -171,7 +172,7 @@ def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
         numbers, empty, _ = real_numbers(array, empty)
         return Encoded(numbers == 1, empty, excluding((numbers != 0) & (numbers != 1), empty))
     text = as_text(array).dictionary_encode()
-    words = [-1 if word is None else boolean(word) for word in as_bytes(text.dictionary)]
+    words = [boolean(word) for word in as_bytes(text.dictionary)]
     codes = np.array([*(-1 if w is None else w for w in words), -1], dtype=np.int8).take(
         text.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
     )

@@ -75,7 +75,7 @@ class SqlReader:
         self._as_of = as_of
         # Asking for no rows tells the names of the columns.
         with self._running(f"SELECT * FROM ({self._query}) AS source LIMIT 0") as rows:  # noqa: S608  # the owner's own query
-            self._names = rows.schema.names
+            self._names: list[str] = rows.schema.names
             self._cells = {field.name: _expression(kind, field) for field in rows.schema}
         if schema is not None:
             schema.check_columns(self._names, where=self.where)
