@@ -83,6 +83,14 @@ OBJECTS: list[list[Any]] = [
 EMPTY: list[Any] = [None, float("nan"), pd.NA, pd.NaT, ""]
 
 
+def every_kind():
+    """Attributes of every kind, x0, x1, ..., that refuse nothing."""
+    texts = [WORDS, SPELLED, LISTED, WHOLE, EDGED, DATE, TIME, TRUTH]
+    texts += [text + "other = true\nmissing = true\n" for text in texts]
+    attributes = [schema_of(text, [f"x{at}"]).attributes[0] for at, text in enumerate(texts)]
+    return Schema(tuple(attributes)).forgiven()
+
+
 def schema_of(attribute, names):
     """A schema in which every column is the same attribute."""
     text = "".join(f'[[attribute]]\nname = "{name}"\n{attribute}' for name in names)
