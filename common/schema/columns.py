@@ -158,16 +158,15 @@ def _moments(
     kind: str, array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
     """Days or seconds since 1970, rounded down."""
-    wrong, per_second = None, 1
+    wrong = None
     if is_number(array.type):
         numbers, empty, wrong = whole_numbers("integer", array, empty)
         array = pc.cast(pa.array(numbers, mask=either(empty, wrong)), pa.string())
     if is_text(array.type):
-        # Seconds, not a fraction of them: that would be beyond 64 bits for far moments.
         array, empty, other = _parsed(array, empty, pa.timestamp("us"), words.moment)
         wrong = either(wrong, other)
     if pa.types.is_date(array.type):
-        array = pc.cast(array, pa.timestamp("s"))
+        array = pc.cast(array, pa.timestamp("s"), safe=False)
     elif not pa.types.is_timestamp(array.type) or array.type.tz is not None:
         nothing = np.zeros(len(array), dtype=np.int64)
         return nothing, empty, excluding(np.ones(len(array), dtype=bool), empty)

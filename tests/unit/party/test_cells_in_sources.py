@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.marginals import count
-from common.schema import tables
+from common.schema import Schema, tables
 from common.schema.codes import concatenate
 from party.sources import SourceSettings, files, parts, source, sql
 from tests.cells import DATE, EDGED, SPELLED, TEXTS, WHOLE, WORDS, every_kind, schema_of
@@ -104,6 +104,16 @@ def test_texts_of_a_parquet_file(tmp_path, kind):
     table = pa.table([pa.array(column, type=kind) for column in columns], names_of(columns))
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=9)
     assert_as_alone({"kind": "parquet", "path": "t.parquet"}, columns, tmp_path)
+
+
+def test_texts_of_a_parquet_file_that_are_not_utf8(tmp_path):
+    column = pa.array([b"1", b"\xff", b"2", b"7\xff"]).view(pa.string())
+    pyarrow.parquet.write_table(pa.table({"a": column, "b": column}), tmp_path / "t.parquet")
+    schema = Schema((
+        schema_of(WORDS + ANY, "a").attributes[0], schema_of(WHOLE + ANY, "b").attributes[0],
+    ))  # fmt: skip
+    codes = opened({"kind": "parquet", "path": "t.parquet"}, schema, tmp_path).codes()
+    assert [found.tolist() for found in codes.columns] == [[1, 7, 2, 7], [0, 5, 0, 5]]
 
 
 def test_cells_of_sqlite_whatever_their_storage_classes(tmp_path):
