@@ -25,7 +25,8 @@ from common.schema import words
 
 Mask = NDArray[np.bool_]
 SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-# Made of these bytes, a text is read alike by Arrow and by the grammar if Arrow reads it at all.
+# Made of these bytes, or of bytes below the letters, a text that Arrow reads is read alike by the
+# grammar: no hexadecimal, no nan(1). What Arrow does not read is left to the grammar.
 _ALIKE = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE:T \t\n\r\f\v", dtype=np.uint8))
 _TRAILING_ZEROS = r"\.0+$|(\.[0-9]*[1-9])0+$"
 _NOT_AN_ARRAY = (
@@ -157,16 +158,15 @@ def _moments(
     kind: str, array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
     """Days or seconds since 1970, rounded down."""
-    wrong, per_second = None, 1
+    wrong = None
     if is_number(array.type):
         numbers, empty, wrong = whole_numbers("integer", array, empty)
         array = pc.cast(pa.array(numbers, mask=either(empty, wrong)), pa.string())
     if is_text(array.type):
-        # Seconds, not a fraction of them: that would be beyond 64 bits for far moments.
         array, empty, other = _parsed(array, empty, pa.timestamp("us"), words.moment)
         wrong = either(wrong, other)
     if pa.types.is_date(array.type):
-        array = pc.cast(array, pa.timestamp("s"))
+        array = pc.cast(array, pa.timestamp("s"), safe=False)
     elif not pa.types.is_timestamp(array.type) or array.type.tz is not None:
         nothing = np.zeros(len(array), dtype=np.int64)
         return nothing, empty, excluding(np.ones(len(array), dtype=bool), empty)
@@ -226,7 +226,9 @@ def _read_alike(array: pa.Array) -> bool:
         return False
     width = np.int64 if pa.types.is_large_string(array.type) else np.int32
     ends = np.frombuffer(places, dtype=width)[[array.offset, array.offset + len(array)]]
-    return bool(_ALIKE.take(np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[1]]).all())
+    content = np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[1]]
+    # Digits, signs, points, colons and blanks are below the letters: no exponent, no T.
+    return bool(content.max(initial=0) <= ord(":") or _ALIKE.take(content).all())
 
 
 def as_text(array: pa.Array) -> pa.Array:
@@ -243,10 +245,10 @@ def as_text(array: pa.Array) -> pa.Array:
     return pa.nulls(len(array), pa.string())
 
 
-def as_bytes(array: pa.Array) -> list[bytes | None]:
-    """The texts of a column as Python holds bytes."""
+def as_bytes(array: pa.Array) -> list[bytes]:
+    """The texts of a column without nulls as Python holds bytes."""
     large = pa.types.is_large_string(array.type)
-    held: list[bytes | None] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
+    held: list[bytes] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
     return held
 
 

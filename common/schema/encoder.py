@@ -121,20 +121,21 @@ def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encode
         return _encode_numbers(domain, array, empty)
     texts = as_text(array)
     found = pc.index_in(texts, value_set=pa.array(domain.values, type=texts.type))
-    unknown = excluding(null_mask(found), null_mask(texts))
-    if unknown is not None and domain.by_number and unknown.any():
-        found = _same_numbers(domain, texts, found, unknown)
+    if domain.by_number and found.null_count > texts.null_count:
+        found = _same_numbers(domain, texts, found)
     codes = plain(found, 0).astype(code_dtype(domain.count))
-    return Encoded(codes, empty, excluding(null_mask(found), empty))
+    unlisted = found.null_count > array.null_count
+    return Encoded(codes, empty, excluding(null_mask(found), empty) if unlisted else None)
 
 
-def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array, unknown: Mask) -> pa.Array:
+def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array) -> pa.Array:
     """The places of texts that are not listed, but are another text of a listed number."""
-    rest = texts.filter(pa.array(unknown)).dictionary_encode()
-    numbers = [number(word) for word in as_bytes(rest.dictionary) if word is not None]
+    unknown = pc.and_(pc.is_null(found), pc.is_valid(texts))
+    rest = texts.filter(unknown).dictionary_encode()
+    numbers = [number(word) for word in as_bytes(rest.dictionary)]
     places = [None if each is None else domain.by_number.get(each) for each in numbers]
     return pc.replace_with_mask(
-        found, pa.array(unknown), pa.array(places, type=found.type).take(rest.indices)
+        found, unknown, pa.array(places, type=found.type).take(rest.indices)
     )
 
 
@@ -171,7 +172,7 @@ def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
         numbers, empty, _ = real_numbers(array, empty)
         return Encoded(numbers == 1, empty, excluding((numbers != 0) & (numbers != 1), empty))
     text = as_text(array).dictionary_encode()
-    words = [-1 if word is None else boolean(word) for word in as_bytes(text.dictionary)]
+    words = [boolean(word) for word in as_bytes(text.dictionary)]
     codes = np.array([*(-1 if w is None else w for w in words), -1], dtype=np.int8).take(
         text.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
     )

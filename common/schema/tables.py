@@ -30,7 +30,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from common.errors import InputError
-from common.schema.attribute import Attribute, Listed
+from common.schema.attribute import Listed
 from common.schema.codes import Codes
 from common.schema.refusals import SHOWN
 from common.schema.schema import Schema
@@ -44,7 +44,6 @@ _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 TEXT = pa.string()
 REPEATED_TEXT = pa.dictionary(pa.int32(), pa.string())
-_MOST_DISTINCT = 1 << 12  # whole numbers of a wider range are not worth a dictionary
 csv.field_size_limit(1 << 30)  # a long cell is a cell
 
 
@@ -201,14 +200,10 @@ def convert_options(
 
 def text_types(schema: Schema) -> dict[str, pa.DataType]:
     """Text for every attribute, in the layout that the encoder is fastest with."""
-    return {a.name: REPEATED_TEXT if _repeats(a) else TEXT for a in schema.attributes}
-
-
-def _repeats(attribute: Attribute) -> bool:
-    domain = attribute.domain
-    return isinstance(domain, Listed) or (
-        domain.whole and domain.high - domain.low < _MOST_DISTINCT
-    )
+    return {
+        attribute.name: REPEATED_TEXT if isinstance(attribute.domain, Listed) else TEXT
+        for attribute in schema.attributes
+    }
 
 
 def delimiter_in(path: Path, schema: Schema | None) -> str:
@@ -361,8 +356,6 @@ def odd_quotes(path: Path) -> bool:
 
 def ends_in_quotes(path: Path, delimiter: str) -> bool:
     """Whether the file ends inside of a cell: a quotation mark opened it, and none closes it."""
-    if not odd_quotes(path):
-        return False
     mark = "the end"
     with pa.input_stream(str(path)) as stream:
         lines = itertools.chain(_lines(stream), ["\n", mark])

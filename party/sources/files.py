@@ -101,7 +101,9 @@ class CsvReader(_File):
         self._types |= {} if schema is None else rules.text_types(schema)
 
     def _check_quotes(self) -> None:
-        if self._strict and rules.odd_quotes(self._path):
+        if not rules.odd_quotes(self._path):
+            return
+        if self._strict:
             rules.diagnose(self._path, self._delimiter, len(self._names))
         if rules.ends_in_quotes(self._path, self._delimiter):
             raise InputError(

@@ -221,6 +221,9 @@ def _expression(kind: str, field: pa.Field) -> str:
             f"CASE typeof({column}) WHEN 'real' THEN printf('%!.17g', {column}) ELSE {column} END"
         )
         return f"ifnull(CAST({real} AS TEXT), '')"
+    if kind == "postgresql" and (pa.types.is_date(held) or pa.types.is_timestamp(held)):
+        # The driver's 64 bits overflow at infinity, and it would be before all times.
+        return f"CASE WHEN {column} > '9999-12-31' THEN '9999-12-31' ELSE {column} END"
     times = pa.types.is_date(held) or pa.types.is_timestamp(held) or pa.types.is_time(held)
     simple = pa.types.is_boolean(held) or pa.types.is_binary(held) or pa.types.is_dictionary(held)
     if is_number(held) or times or simple:

@@ -55,7 +55,7 @@ TEXTS = [
 
 BEYOND_DOUBLES = 9007199254740993  # pandas rounds it where it is next to a float
 ZONE = dt.timezone(dt.timedelta(hours=1))
-OBJECTS: list[Any] = [
+OBJECTS: list[list[Any]] = [
     [1, 7, 31, 0, 40, -2, 20240131],
     [1.0, 7.0, 31.0, 0.0, 20240131.0],
     [12345678901.0, 9007199254740992.0, 1e16, -0.0],
@@ -80,7 +80,15 @@ OBJECTS: list[Any] = [
     *TEXTS,
 ]
 """The same of what pandas may hold."""
-EMPTY = [None, float("nan"), pd.NA, pd.NaT, ""]
+EMPTY: list[Any] = [None, float("nan"), pd.NA, pd.NaT, ""]
+
+
+def every_kind():
+    """Attributes of every kind, x0, x1, ..., that refuse nothing."""
+    texts = [WORDS, SPELLED, LISTED, WHOLE, EDGED, DATE, TIME, TRUTH]
+    texts += [text + "other = true\nmissing = true\n" for text in texts]
+    attributes = [schema_of(text, [f"x{at}"]).attributes[0] for at, text in enumerate(texts)]
+    return Schema(tuple(attributes)).forgiven()
 
 
 def schema_of(attribute, names):

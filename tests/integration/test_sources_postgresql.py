@@ -9,7 +9,9 @@ from benchmarks.postgresql_server import running_server, server_programs
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
+from common.schema.codes import concatenate
 from party.sources import SourceSettings, grouping, parts, source, sql
+from tests.harness.cells import every_kind
 from tests.harness.people import schema_of
 
 PASSWORD = "correct-horse"
@@ -123,6 +125,61 @@ def test_a_collation_that_merges_texts_does_not_merge_values(server, monkeypatch
     opened.count([(0,)])
     grouped_only(monkeypatch, opened)
     assert opened.count([(0,)])[0].tolist() == [1000, 1000, 1000]
+
+
+TYPED = {
+    "text": ["'1'", "'1.0'", "'0x1F'", "'n/a'", "''", "'2024-01-31'", "'9223372036854775808'"],
+    "char(12)": ["'1'", "'n/a'", "'2024-01-31'"],
+    "numeric": ["1", "1.0", "1.00", "0.5", "'NaN'", "'Infinity'", "12345678901", "1e40"],
+    "float8": ["1", "0.5", "12345678901", "'NaN'", "'-Infinity'", "'-0'", "1e19"],
+    "float4": ["1", "0.1", "'NaN'"],
+    "bigint": ["1", "31", "9223372036854775807", "20240131"],
+    "boolean": ["true", "false"],
+    "date": ["'2024-01-31'", "'infinity'", "'-infinity'", "'5874897-01-01'", "'4713-01-01 BC'"],
+    "timestamp": ["'2024-01-31 12:30:15.5'", "'infinity'", "'-infinity'", "'294276-01-01'"],
+    "timestamptz": ["'2024-01-31 12:30:15+01'", "'infinity'"],
+    "interval": ["'1 month'", "'30 days'"],
+    "bytea": ["'1'", r"'\xff'", "'a'"],
+    "jsonb": ["'1'", "'1.0'", "'true'", "'\"a\"'"],
+    "uuid": ["'00000000-0000-0000-0000-000000000001'"],
+    "int[]": ["'{1}'", "'{}'"],
+    "point": ["'(1,2)'"],
+}
+
+
+SLOWLY = [pytest.param(kind, marks=pytest.mark.slow) for kind in TYPED if kind != "numeric"]
+
+
+@pytest.mark.parametrize("kind", ["numeric", *SLOWLY])
+def test_no_cell_has_a_part_in_the_code_of_another(server, monkeypatch, kind):
+    monkeypatch.setattr(source, "is_cheaper", lambda schema, sets, rows: True)
+    schema = every_kind()
+    same = ", ".join(f"x AS {name}" for name in schema.names)
+
+    def opened(cells):
+        rows = ", ".join(f"({cell}::{kind})" for cell in cells)
+        query = f"SELECT {same} FROM (VALUES {rows}) AS held(x)"  # noqa: S608  # our own cells
+        made = settings(server, query=query)
+        made.check_readable()
+        return made.open(schema, held_bytes=0)
+
+    cells = [*TYPED[kind], "NULL"]
+    sets = [(at,) for at in range(len(schema.names))]
+    alone = count(concatenate([opened([cell]).codes() for cell in cells]), sets)
+    whole = opened([*cells, *cells])
+    for _ in range(2):  # by rows, then by groups
+        for found, wanted in zip(whole.count(sets), alone, strict=True):
+            assert found.tolist() == (2 * wanted).tolist()
+
+
+def test_a_date_without_end_is_the_last_one(server):
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "x"\nkind = "date"\nmin = 2020-01-01\nmax = 2020-12-31\nbins = 3'
+    ).forgiven()
+    for kind in ("date", "timestamp"):
+        cells = f"('infinity'::{kind}), ('-infinity'), ('2020-06-01')"
+        query = f"SELECT x FROM (VALUES {cells}) AS held(x)"  # noqa: S608  # our own cells
+        assert settings(server, query=query).open(schema).codes().columns[0].tolist() == [2, 0, 1]
 
 
 def test_a_change_is_noticed_by_the_database_that_counts(server, monkeypatch):

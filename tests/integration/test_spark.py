@@ -7,16 +7,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.release import streaming
+from common.schema.codes import concatenate
 from parley import PrivBayes
 from parley.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest
-from party.sources.spark import SparkSource, start_session, table_of
+from party.sources.spark import SparkSource, check_table, start_session, table_of
+from tests.harness.cells import TEXTS, every_kind
 from tests.harness.people import people as everybody
 from tests.harness.people import schema_of
 
@@ -72,6 +76,34 @@ def spark(tmp_path_factory):
 def opened(spark):
     """A source that several tests look at."""
     return SparkSource(spark.session, table_of(str(spark.path)), SCHEMA, where="people")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.float64()], ids=str)
+def test_no_cell_has_a_part_in_the_code_of_another(spark, kind):
+    cells = [cell for group in TEXTS for cell in group] + [None, ""]
+    if kind == pa.float64():
+        cells = [1.0, 0.5, 12345678901.0, -0.0, 1e19, float("nan"), float("inf"), None]
+    column = pa.array(cells, type=kind)
+    schema = every_kind()
+    names, sets = list(schema.names), [(at,) for at in range(len(schema.names))]
+    folder = spark.folder / f"cells of {kind}"
+    folder.mkdir()
+    for part in range(3):  # other cells next to each in every file
+        held = column.take(np.random.default_rng(part).permutation(len(cells)))
+        pq.write_table(pa.table([held] * len(names), names), folder / f"part-{part}.parquet")
+    rows = [pa.table([column[at : at + 1]] * len(names), names) for at in range(len(cells))]
+    alone = [schema.encode(row) for row in rows]
+    check_table(spark.session, table_of(str(folder)), "cells")
+    found = SparkSource(spark.session, table_of(str(folder)), schema, where="cells").count(sets)
+    for table, wanted in zip(found, count(concatenate(alone), sets), strict=True):
+        assert table.tolist() == (3 * wanted).tolist()
+
+
+def test_a_table_that_cannot_be_read_is_found_without_a_study(spark):
+    with pytest.raises(InputError, match="absent"):
+        check_table(spark.session, table_of(str(spark.folder / "absent")), "people")
+    with pytest.raises(InputError, match="people: the table has no rows"):
+        check_table(spark.session, table_of(query="SELECT 1 AS a WHERE false"), "people")
 
 
 def test_counts_are_those_in_memory_to_the_last_unit(opened):

@@ -34,10 +34,9 @@ from tests.harness.cells import (
 ANY = "other = true\nmissing = true\n"
 SOME = [WORDS + ANY, SPELLED + ANY, LISTED + ANY, TRUTH + ANY, WHOLE, EDGED, DATE, TIME + ANY]
 CELLS = [cell for group in OBJECTS for cell in group] + EMPTY
-NEXT_TO = [
-    *(group[0] for group in OBJECTS if not isinstance(group[0], str)),
-    *("n/a", "0x1F", "7.5", "2024-01-31", None, ""),
-]
+# One cell of every type that pandas makes another column of; the slow test has every pair.
+NEXT_TO = [OBJECTS[at][0] for at in (0, 1, 6, 7, 8, 9, 11, 12, 13, 15, 18, 19)]
+NEXT_TO += ["n/a", "0x1F", None]
 
 
 def codes_of(attribute, column):
@@ -79,17 +78,18 @@ def test_no_cell_of_a_data_frame_has_a_part_in_the_code_of_another(group):
 @pytest.mark.parametrize("group", OBJECTS, ids=lambda group: repr(group[0])[:20])
 def test_no_pair_of_cells_changes_a_code(group):
     for cell in group:
-        for other in CELLS:
-            for cells in ([cell, other], [other, cell]):
-                assert_as_alone(pd.Series(cells), cells, ATTRIBUTES)
+        for turn, other in enumerate(CELLS):
+            cells = [cell, other] if turn % 2 else [other, cell]
+            assert_as_alone(pd.Series(cells), cells)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=8), st.sampled_from(ATTRIBUTES))
 def test_no_mixture_of_cells_changes_a_code(cells, text):
     for column in (pd.Series(cells), pd.Series(cells, dtype=object)):
         assert_as_alone(column, cells, [text])
-    assert_as_alone(pd.Series(cells, dtype=object).astype("category"), cells, [text])
+    texts = [cell for cell in cells if isinstance(cell, str)]  # pandas takes 1 and True for equal
+    assert_as_alone(pd.Series(texts, dtype=object).astype("category"), texts, [text])
 
 
 def test_a_text_that_cannot_be_written_is_outside_and_changes_no_other():
@@ -178,7 +178,7 @@ DATES = st.from_regex(
 ) | st.datetimes().map(lambda moment: moment.isoformat())
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(FIGURES | st.floats(allow_nan=False).map(str), min_size=1, max_size=3))
 def test_arrow_reads_numbers_as_the_grammar_does(texts):
     for column in (texts, [*texts, "x"]):
@@ -195,7 +195,7 @@ def test_arrow_reads_numbers_as_the_grammar_does(texts):
             assert (None if absent else real[at]) == number
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(DATES)
 def test_arrow_reads_moments_as_the_grammar_does(text):
     for column in ([text], [text, "x"]):
@@ -209,9 +209,8 @@ def test_arrow_reads_moments_as_the_grammar_does(text):
     [
         ("7", 7), ("+7", 7), ("-0", 0), ("-0.0", 0), ("7.0", 7), ("7.", 7), (".5", 0.5),
         ("1e3", 1000), (" 7\t", 7), ("007", 7), ("0x1F", None), ("1_000", None), ("٣", None),
-        ("", None),
-        (" ", None), ("9007199254740993", 9007199254740993),
-        ("9007199254740993.0", 9007199254740992),
+        ("", None), (" ", None),
+        ("9007199254740993", 9007199254740993), ("9007199254740993.0", 9007199254740992),
         ("1e400", float("inf")), ("-Infinity", -float("inf")), ("9" * 301, float("inf")),
         ("1.5", 1.5), ("1,5", None), ("nan(1)", None), ("--7", None), ("1e", None), ("e1", None),
     ],
