@@ -166,7 +166,7 @@ def _moments(
         array, empty, other = _parsed(array, empty, pa.timestamp("us"), words.moment)
         wrong = either(wrong, other)
     if pa.types.is_date(array.type):
-        array = pc.cast(array, pa.timestamp("s"))
+        array = pc.cast(array, pa.timestamp("ms" if pa.types.is_date64(array.type) else "s"))
     elif not pa.types.is_timestamp(array.type) or array.type.tz is not None:
         nothing = np.zeros(len(array), dtype=np.int64)
         return nothing, empty, excluding(np.ones(len(array), dtype=bool), empty)
