@@ -9,7 +9,10 @@ from benchmarks.postgresql_server import running_server, server_programs
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
+from common.schema.codes import concatenate
 from party.sources import SourceSettings, grouping, parts, source, sql
+from tests.cells import EDGED, SPELLED, TIME, TRUTH
+from tests.cells import schema_of as schema_of_cells
 from tests.people import schema_of
 
 PASSWORD = "correct-horse"
@@ -231,3 +234,59 @@ def test_a_cell_outside_the_domain_is_named(server):
     query = 'SELECT id, sex, age + 50 AS age, income, since, "Smoker?", ward FROM people'
     with pytest.raises(InputError, match=r"'age'.*outside the domain 0\.\.99"):
         settings(server, query=query).open(SCHEMA)
+
+
+# A cell's code follows from the cell and the schema, whatever else the table holds.
+
+KINDS = [SPELLED, EDGED, TIME, TRUTH]
+CELLS = {
+    "numeric": ["1", "1.00", "31", "0.5", "'NaN'", "'Infinity'", "1e400", "12345678901"],
+    "numeric(12, 2)": ["1", "0.5", "7.50"],
+    "double precision": ["1", "0.5", "'-0'", "'NaN'", "'Infinity'", "1e19", "12345678901"],
+    "real": ["0.1", "7"],
+    "bigint": ["1", "31", "20240131", "9223372036854775807", "'-9223372036854775808'"],
+    "text": ["'1'", "'1.0'", "'0x1F'", "'n/a'", "''", "' 7'", "'2024-01-31'", "'01067'"],
+    "char(3)": ["'7'", "'a'"],
+    "bytea": [r"'\x31'", r"'\xff'", r"'\x372e30'"],
+    "boolean": ["true", "false"],
+    "date": ["'2024-01-31'", "'infinity'", "'-infinity'", "'0044-03-15 BC'"],
+    "timestamp": ["'2024-01-31 12:30:15.5'", "'infinity'", "'294276-12-31'", "'1969-12-31 23:59'"],
+    "timestamptz": ["'2024-01-31 12:30:15+01'", "'infinity'"],
+    "time": ["'12:30'", "'24:00'"],
+    "interval": ["'1 month'", "'30 days'"],
+    "int[]": ["'{1}'", "'{}'", "'{NULL}'"],
+    "jsonb": ["'1'", "'{}'"],
+    "inet": ["'127.0.0.1'"],
+    "place": ["'north'", "'south'"],
+}
+
+
+def test_no_cell_has_a_part_in_the_code_of_another(server, monkeypatch):
+    monkeypatch.setattr(source, "is_cheaper", lambda schema, sets, rows: True)
+    most = max(map(len, CELLS.values())) + 1
+    rows = [
+        [f"{cell}::{kind}" for cell in [*cells, *["NULL"] * most][:most]]
+        for kind, cells in CELLS.items()
+    ]
+    more, made, columns = "other = true\nmissing = true\n", [], []
+    for at in range(len(CELLS)):
+        for number, text in enumerate(KINDS):
+            made.append(schema_of_cells(text + more, [f"x{at}as{number}"]).attributes[0])
+            columns.append(f"column{at + 1} AS x{at}as{number}")
+
+    def opened(rows, held):
+        values = ", ".join(f"({', '.join(row)})" for row in rows)
+        query = f"SELECT {', '.join(columns)} FROM (VALUES {values}) AS t"  # noqa: S608
+        return settings(server, query=query).open(Schema(tuple(made)).forgiven(), held_bytes=held)
+
+    table = list(zip(*rows, strict=True))
+    alone = concatenate([opened([row], 1 << 20).codes() for row in table])
+    together, sets = opened(table, 0), [(at,) for at in range(len(columns))]
+    first = together.count(sets)  # learns the fingerprint along with the rows
+    grouped_only(monkeypatch, together)
+    tables = zip(columns, first, together.count(sets), count(alone, sets), strict=True)
+    for name, by_rows, by_groups, wanted in tables:
+        assert by_rows.tolist() == by_groups.tolist() == wanted.tolist(), name
+    found = zip(columns, together.codes().columns, alone.columns, strict=True)
+    for name, codes, wanted in found:
+        assert codes.tolist() == wanted.tolist(), name
