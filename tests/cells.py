@@ -18,7 +18,10 @@ WORDS = (
 SPELLED = (
     'kind = "categorical"\nvalues = ["1.0", "01067", "1e3", "31", "0", "nan", "9007199254740993"]\n'
 )
-FAR = 'kind = "categorical"\nvalues = ["1e+19", "10000000000000000000", "1.0e305", "1e+305", "inf", "1"]\n'
+FAR = (
+    'kind = "categorical"\n'
+    'values = ["1e+19", "10000000000000000000", "1.0e305", "1e+305", "inf", "1"]\n'
+)
 LISTED = 'kind = "ordinal"\nvalues = [7, 31, 0, -2, 40]\n'
 SPARSE = 'kind = "ordinal"\nvalues = [7, 900000, 1, -900000]\n'
 WHOLE = 'kind = "integer"\nmin = -2\nmax = 40\nbins = 5\n'

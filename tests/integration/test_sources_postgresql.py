@@ -11,7 +11,7 @@ from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import concatenate
 from party.sources import SourceSettings, grouping, parts, source, sql
-from tests.cells import EDGED, SPELLED, TIME, TRUTH
+from tests.cells import EDGED, SPELLED, TIME
 from tests.cells import schema_of as schema_of_cells
 from tests.people import schema_of
 
@@ -238,7 +238,7 @@ def test_a_cell_outside_the_domain_is_named(server):
 
 # A cell's code follows from the cell and the schema, whatever else the table holds.
 
-KINDS = [SPELLED, EDGED, TIME, TRUTH]
+KINDS = [SPELLED, EDGED, TIME]
 CELLS = {
     "numeric": ["1", "1.00", "31", "0.5", "'NaN'", "'Infinity'", "1e400", "12345678901"],
     "numeric(12, 2)": ["1", "0.5", "7.50"],

@@ -11,11 +11,15 @@ import pytest
 
 from common.errors import InputError, PolicyError
 from common.marginals import count
+from common.schema import Schema
+from common.schema.codes import concatenate
 from parley import PrivBayes, streaming
 from parley.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest
 from party.sources.spark import SparkSource, start_session, table_of
+from tests.cells import EDGED, SPELLED, TIME
+from tests.cells import schema_of as schema_of_cells
 from tests.people import people as everybody
 from tests.people import schema_of
 
@@ -167,3 +171,38 @@ def test_rows_drawn_on_spark_are_those_drawn_here(spark):
     here = pd.read_parquet(spark.folder / "drawn.parquet")
     assert len(files) == 3
     pd.testing.assert_frame_equal(there, here, check_dtype=False)
+
+
+CELLS = {
+    "string": ["'1'", "'1.0'", "'0x1F'", "'n/a'", "''", "'2024-01-31'", "cast(x'ff41' AS string)"],
+    "double": ["1", "0.5", "'NaN'", "'Infinity'", "1e19", "12345678901"],
+    "decimal(12, 2)": ["1", "0.5", "31"],
+    "bigint": ["1", "31", "20240131", "9223372036854775807"],
+    "binary": ["x'31'", "x'ff'"],
+    "boolean": ["true", "false"],
+    "date": ["'2024-01-31'", "'0001-01-01'"],
+    "timestamp": ["'2024-01-31 12:30:15.5'"],
+    "timestamp_ntz": ["'2024-01-31 12:30:15.5'", "'1969-12-31 23:59:59.9'"],
+}
+
+
+def test_no_cell_has_a_part_in_the_code_of_another(spark):
+    most = max(map(len, CELLS.values())) + 1
+    table, made, columns = [], [], []
+    for at, (kind, cells) in enumerate(CELLS.items()):
+        table.append([f"cast({cell} AS {kind})" for cell in [*cells, *["NULL"] * most][:most]])
+        for number, text in enumerate([SPELLED, EDGED, TIME]):
+            whole = text + "other = true\nmissing = true\n"
+            made.append(schema_of_cells(whole, [f"x{at}as{number}"]).attributes[0])
+            columns.append(f"col{at + 1} AS x{at}as{number}")
+    schema = Schema(tuple(made)).forgiven()
+
+    def codes(rows):
+        values = ", ".join(f"({', '.join(row)})" for row in rows)
+        query = f"SELECT {', '.join(columns)} FROM VALUES {values}"  # noqa: S608
+        return SparkSource(spark.session, table_of(query=query), schema, where="cells").codes()
+
+    rows = list(zip(*table, strict=True))
+    alone = concatenate([codes([row]) for row in rows])
+    for name, found, wanted in zip(columns, codes(rows).columns, alone.columns, strict=True):
+        assert found.tolist() == wanted.tolist(), name
