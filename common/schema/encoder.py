@@ -121,6 +121,8 @@ def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encode
         return _encode_numbers(domain, array, empty)
     texts = as_text(array)
     found = pc.index_in(texts, value_set=pa.array(domain.values, type=texts.type))
+    if found.null_count == array.null_count:  # every text is listed
+        return Encoded(plain(found, 0).astype(code_dtype(domain.count)), empty)
     unknown = excluding(null_mask(found), null_mask(texts))
     if unknown is not None and domain.by_number and unknown.any():
         found = _same_numbers(domain, texts, found, unknown)
