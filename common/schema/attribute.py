@@ -80,7 +80,7 @@ class Listed:
         found: dict[int | float, int] = {}
         for place, value in enumerate(self.values):
             read = number(value.encode()) if isinstance(value, str) else None
-            if read is None or not math.isfinite(read):
+            if read is None or math.isnan(read):
                 continue
             if read not in found or word_of_number(read) == value:
                 found[read] = place

@@ -166,7 +166,9 @@ def _moments(
         array, empty, other = _parsed(array, empty, pa.timestamp("us"), words.moment)
         wrong = either(wrong, other)
     if pa.types.is_date(array.type):
-        array = pc.cast(array, pa.timestamp("s"), safe=False)
+        array = pc.cast(
+            array, pa.timestamp("ms" if pa.types.is_date64(array.type) else "s"), safe=False
+        )
     elif not pa.types.is_timestamp(array.type) or array.type.tz is not None:
         nothing = np.zeros(len(array), dtype=np.int64)
         return nothing, empty, excluding(np.ones(len(array), dtype=bool), empty)
@@ -208,8 +210,7 @@ def _parsed_words(
 ) -> tuple[pa.Array, Mask | None, Mask | None]:
     """The same, distinct text by distinct text."""
     texts = array.dictionary_encode()
-    # A dictionary holds no nulls.
-    found = [parse(word) for word in as_bytes(texts.dictionary) if word is not None]
+    found = [parse(word) for word in as_bytes(texts.dictionary)]
     unknown = np.array([value is not None and value != value for value in found], dtype=bool)
     per_unit = 1_000_000 if pa.types.is_timestamp(target) else 1
     values = [None if value is None or value != value else value * per_unit for value in found]

@@ -4,7 +4,7 @@ Every cell is a text, and the text and the schema alone decide its code. A text 
 is that text (UTF-8). Other cells have the text that a file would hold:
 
 * a boolean: True, False;
-* a number that is whole and below 2^63: its digits, so 3.0 is 3 and -0.0 is 0;
+* a number that is whole and below 10^300: its digits, so 3.0 is 3 and -0.0 is 0;
 * any other number: the shortest text that reads back as the same double (single precision and
   decimals are read as doubles first);
 * a date: 2024-01-31; a time without a zone: 2024-01-31 12:00:00, and the fraction if there is one;
@@ -100,9 +100,8 @@ def boolean(word: bytes) -> int | None:
 
 def word_of_number(value: float) -> str:
     """The text of a number that is not NaN."""
-    if isinstance(value, int):
-        return str(value)
-    return str(int(value)) if value.is_integer() and abs(value) < 2.0**63 else repr(value)
+    whole = isinstance(value, int) or value.is_integer()
+    return str(int(value)) if whole and abs(value) < 10**_MOST_DIGITS else repr(float(value))
 
 
 def word_of(value: Any) -> bytes | None:  # noqa: ANN401  (whatever pandas may hold)
@@ -114,7 +113,7 @@ def word_of(value: Any) -> bytes | None:  # noqa: ANN401  (whatever pandas may h
         value = _plain(value)
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
-    if isinstance(value, bytes | bytearray):
+    if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, complex):
         value = value.real if value.imag == 0 else value
@@ -136,7 +135,10 @@ def _plain(value: np.generic) -> Any:  # noqa: ANN401
     if isinstance(value, np.datetime64 | np.timedelta64):
         import pandas as pd
 
-        return pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value)
+        try:
+            return pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value)
+        except ValueError:  # months, and times too far away for pandas
+            return str(value)
     return float(value) if isinstance(value, np.floating) else value.item()
 
 

@@ -19,6 +19,10 @@ WORDS = (
 SPELLED = (
     'kind = "categorical"\nvalues = ["1.0", "01067", "1e3", "31", "0", "nan", "9007199254740993"]\n'
 )
+FAR = (
+    'kind = "categorical"\n'
+    'values = ["1e+19", "10000000000000000000", "1.0e305", "1e+305", "inf", "1"]\n'
+)
 LISTED = 'kind = "ordinal"\nvalues = [7, 31, 0, -2, 40]\n'
 SPARSE = 'kind = "ordinal"\nvalues = [7, 900000, 1, -900000]\n'
 WHOLE = 'kind = "integer"\nmin = -2\nmax = 40\nbins = 5\n'
@@ -29,7 +33,7 @@ DATE = 'kind = "date"\nmin = 1969-01-01\nmax = 2026-03-01\nbins = 600\n'
 TIME = 'kind = "datetime"\nmin = 2024-01-01T00:00:00\nmax = 2024-02-01T00:00:00\nbins = 900\n'
 TRUTH = 'kind = "boolean"\n'
 BINNED = (WHOLE, WIDE, REAL, EDGED, DATE, TIME)
-PLAIN = (WORDS, SPELLED, LISTED, SPARSE, *BINNED, TRUTH)
+PLAIN = (WORDS, SPELLED, FAR, LISTED, SPARSE, *BINNED, TRUTH)
 ANYTHING = [text + "other = true\nmissing = true\n" for text in PLAIN]
 ATTRIBUTES = [*PLAIN, *ANYTHING, *(text + "clip = true\n" for text in BINNED)]
 
@@ -60,7 +64,7 @@ OBJECTS: list[list[Any]] = [
     [1.0, 7.0, 31.0, 0.0, 20240131.0],
     [12345678901.0, 9007199254740992.0, 1e16, -0.0],
     [0.5, 1.5, 7.5, 0.1 + 0.2, 1e-300],
-    [float("inf"), float("-inf"), 1e19, -1e19, 2.0**62],
+    [float("inf"), float("-inf"), 1e19, -1e19, 2.0**62, 1e305],
     [2**62, 2**63 - 1, -(2**63)],
     [2**63, 2**64 - 1],
     [2**70, -(2**70), 10**400],
@@ -74,7 +78,7 @@ OBJECTS: list[list[Any]] = [
     [dt.datetime(2024, 1, 31, tzinfo=dt.UTC), pd.Timestamp("2024-01-31T00:00:00+01:00")],
     [dt.datetime(2024, 1, 31, tzinfo=ZONE), dt.datetime(2024, 1, 30, 23, tzinfo=dt.UTC)],
     [dt.time(12, 30), dt.timedelta(days=1), np.timedelta64(1, "ns"), pd.Period("2024-01")],
-    [b"1", b"a", b"\xff", b"7.0"],
+    [b"1", b"a", b"\xff", b"7.0", memoryview(b"1")],
     [1 + 0j, 7 + 0j, 2j],
     [(1, 2), object],
     *TEXTS,

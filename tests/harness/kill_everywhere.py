@@ -3,8 +3,8 @@
 `python -m tests.harness.kill_everywhere FOLDER STRIDE` runs a study of a curator and two parties,
 real processes over real gRPC, again and again: once for every STRIDEth write to a disk and every
 call that hands in answers, of everybody. The victim dies by kill -9 right there, comes back, and
-the study must end in the release of the in-process run, with every step charged once and every answer
-as it was drawn first. Prints how many points there were for everybody.
+the study must end in the release of the in-process run, with every step charged once and every
+answer as it was drawn first. Prints how many points there were for everybody.
 
 It is a process of its own because it forks, and gRPC bears that only before it was used.
 """

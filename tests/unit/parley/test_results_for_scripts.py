@@ -14,7 +14,8 @@ RUN_UNTIL_STOPPED = {"curator serve", "party join", "party ui"}
 KEYRING = {"role", "authority", "certificate", "request", "identity", "issued"}
 STUDY = {"study", "name", "signer", "file"}
 RECORD = {
-    "study", "name", "state", "steps_done", "phase", "cause", "release", "abort_asked", "unreadable",
+    "study", "name", "state", "steps_done", "phase", "cause", "release", "abort_asked",
+    "unreadable",
 }  # fmt: skip
 RELEASE = {"out", "files", "rows", "epsilon_requested", "epsilon_delivered", "private"}
 HUB = "--config hub/curator.toml"

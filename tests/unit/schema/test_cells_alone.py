@@ -19,6 +19,7 @@ from tests.harness.cells import (
     DATE,
     EDGED,
     EMPTY,
+    FAR,
     LISTED,
     OBJECTS,
     PLAIN,
@@ -32,7 +33,17 @@ from tests.harness.cells import (
 )  # fmt: skip
 
 ANY = "other = true\nmissing = true\n"
-SOME = [WORDS + ANY, SPELLED + ANY, LISTED + ANY, TRUTH + ANY, WHOLE, EDGED, DATE, TIME + ANY]
+SOME = [
+    WORDS + ANY,
+    SPELLED + ANY,
+    FAR + ANY,
+    LISTED + ANY,
+    TRUTH + ANY,
+    WHOLE,
+    EDGED,
+    DATE,
+    TIME + ANY,
+]
 CELLS = [cell for group in OBJECTS for cell in group] + EMPTY
 # One cell of every type that pandas makes another column of; the slow test has every pair.
 NEXT_TO = [OBJECTS[at][0] for at in (0, 1, 6, 7, 8, 9, 11, 12, 13, 15, 18, 19)]
@@ -97,6 +108,11 @@ def test_a_text_that_cannot_be_written_is_outside_and_changes_no_other():
     assert codes_of(attribute, pd.Series(["a", "\ud800", "1"], dtype=object)) == [0, 7, 1]
 
 
+def test_a_duration_that_pandas_does_not_know_is_outside_and_changes_no_other():
+    cells = pd.Series(["a", np.timedelta64(5, "Y"), "1"], dtype=object)
+    assert codes_of(forgiven(WORDS + ANY), cells) == [0, 7, 1]
+
+
 def test_pandas_rounds_an_integer_next_to_a_float_and_the_code_is_that_of_the_rounded_one():
     attribute = forgiven(SPELLED + ANY)  # lists 9007199254740993
     assert codes_of(attribute, pd.Series([BEYOND_DOUBLES])) == [6]
@@ -131,7 +147,7 @@ TYPED = [
     *((pa.timestamp(unit), MOMENTS) for unit in ("s", "us", "ns")),
     *((pa.timestamp("us", tz=zone), MOMENTS) for zone in ("UTC", "+01:00")),
     (pa.date32(), [0, 19_753, 2**31 - 1, -(2**31)]),
-    (pa.date64(), [0, 19_753 * 86_400_000]),
+    (pa.date64(), [0, 1, -1, 19_753 * 86_400_000]),
 ]  # fmt: skip
 
 
