@@ -6,6 +6,7 @@ alone, cell by cell, and then next to every other cell: the codes have to be the
 
 import datetime as dt
 import decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,7 +59,7 @@ TEXTS = [
 
 BEYOND_DOUBLES = 9007199254740993  # pandas rounds it where it is next to a float
 ZONE = dt.timezone(dt.timedelta(hours=1))
-OBJECTS: list[list[object]] = [
+OBJECTS: list[list[Any]] = [
     [1, 7, 31, 0, 40, -2, 20240131],
     [1.0, 7.0, 31.0, 0.0, 20240131.0],
     [12345678901.0, 9007199254740992.0, 1e16, -0.0],
