@@ -23,6 +23,7 @@ from common.bayes.privbayes.mechanism import fit_privbayes
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
+from common.privacy.randomness import source_of
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.progress import Reporter, silent
 from common.release.single_owner import (
@@ -31,7 +32,6 @@ from common.release.single_owner import (
     TellingAccountant,
     as_schema,
     encode,
-    source_of,
     statement_of,
 )
 from common.schema import Schema

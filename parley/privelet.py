@@ -18,6 +18,7 @@ from typing import Any
 
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
+from common.privacy.randomness import source_of
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.progress import Reporter, silent
 from common.release.single_owner import (
@@ -26,7 +27,6 @@ from common.release.single_owner import (
     TellingAccountant,
     as_schema,
     encode,
-    source_of,
     statement_of,
 )
 from common.schema import Schema

@@ -20,8 +20,8 @@ import curator
 import parley
 import party
 from common.errors import InputError
+from common.privacy.randomness import source_of
 from common.release.fitted import FittedModel
-from common.release.single_owner import source_of
 from common.release.streaming import BLOCK_ROWS, Blocks, one_of_each
 from common.schema.columns import is_text
 from party.sources.spark import quiet, ship

@@ -186,3 +186,13 @@ def permutation(count: int, source: RandomSource) -> list[int]:
 def uniforms(count: int, source: RandomSource) -> NDArray[np.float64]:
     """Uniform doubles in [0, 1) on a grid of 2^-53: to sample released models, not for noise."""
     return (source.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def source_of(seed: int | None, purpose: str) -> RandomSource:
+    """The operating system's generator; with a seed, one that repeats and protects nobody.
+
+    Args:
+        seed: of a run that is not private.
+        purpose: what the bits are for; a seeded run has a stream of its own for each.
+    """
+    return OsRandomSource() if seed is None else SeededRandomSource(f"{seed}/{purpose}")

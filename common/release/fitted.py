@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import RandomSource, source_of
 from common.release.columns import Columns
-from common.release.single_owner import source_of
 from common.schema import Codes, Schema
 
 FORMAT = "parley model 1"

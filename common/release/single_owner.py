@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.privacy.accountant import Accountant, Release
-from common.privacy.randomness import OsRandomSource, RandomSource, SeededRandomSource
+from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
 from common.release.columns import Columns
 from common.release.progress import Reporter, silent
@@ -41,16 +41,6 @@ class TellingAccountant(Accountant):
         before = float(self.spent(OWNER) / self._cap)
         super().charge(release)
         self._tell(before, release.step)
-
-
-def source_of(seed: int | None, purpose: str) -> RandomSource:
-    """The operating system's generator; with a seed, one that repeats and protects nobody.
-
-    Args:
-        seed: of a run that is not private.
-        purpose: what the bits are for; a seeded run has a stream of its own for each.
-    """
-    return OsRandomSource() if seed is None else SeededRandomSource(f"{seed}/{purpose}")
 
 
 def as_schema(schema: Schema | Path | str) -> Schema:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from common.marginals.threads import map_in_threads, worker_count
+from common.privacy.randomness import source_of
 from common.release.fitted import FittedModel
 from common.release.progress import Reporter, silent
-from common.release.single_owner import source_of
 from common.release.table_files import CsvFile, ParquetFile
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow

@@ -345,11 +345,7 @@ class ReplaceStep:
         return {party: self.law.cost(moved) for party, moved in self.sensitivities.items()}
 
     def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
-        """Return the costs as if every marginal covered everybody who had a turn already.
-
-        Args:
-            order: of the turns.
-        """
+        """Return the costs as if every marginal covered all who had a turn, in this order."""
         had_a_turn = order[: order.index(self.release.party) + 1]
         return {**self.costs, **dict.fromkeys(had_a_turn, self.law.cost(self.sensitivity))}
 

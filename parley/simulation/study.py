@@ -17,9 +17,10 @@ from pathlib import Path
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.methods.registry import method_of, run_of
+from common.privacy.randomness import source_of
 from common.release.fitted_study import FittedStudy
 from common.release.progress import Reporter, silent
-from common.release.single_owner import Table, as_schema, encode, source_of
+from common.release.single_owner import Table, as_schema, encode
 from common.schema import Codes, Schema
 from common.study.accounting import account, statement_of
 from common.study.document import Member

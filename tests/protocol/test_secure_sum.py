@@ -258,7 +258,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"noise": Noise.ONE_SHARE}, "needs a scale above 0"),
+        ({"noise": Noise.ONE_SHARE}, "do not agree"),
         (
             {"noise": Noise.ONE_SHARE, "law": DiscreteLaplace(Fraction(1))},
             "ask for noise 'distributed'",

@@ -293,7 +293,7 @@ def test_masked_a_dropout_is_refused_by_name(start):
 
 
 def test_masked_duplicates_change_nothing(start):
-    plan = make_plan(noise=Noise.NONE)
+    plan = make_plan(noise=Noise.NONE, law=None)
     curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
     for messages in masked_messages(start, plan).values():
         for message in messages:

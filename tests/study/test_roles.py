@@ -254,7 +254,9 @@ class SmallerNoise(EveryKindOfStep):
     def step(self):
         step = super().step()
         return (
-            type(step)(**{**vars(step), "scale": step.law.scale / 2}) if not self.results else step
+            type(step)(**{**vars(step), "law": step.law.times(Fraction(1, 2))})
+            if not self.results
+            else step
         )
 
 

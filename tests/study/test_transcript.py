@@ -97,7 +97,7 @@ class Storyteller:
                 case ResultPublished(step=0):
                     return ResultPublished(study=self.study.digest, step=0, result=lie)
                 case StepOpened(step=1):
-                    digest = step_digest(story.digest, 1, self.roles[victim]._plan.step())
+                    digest = step_digest(story.digest, 1, self.roles[victim]._run.step())
                     return StepOpened(
                         study=self.study.digest, step=1, digest=digest, opening=message.opening
                     )
@@ -116,7 +116,7 @@ def test_masked_words_of_different_stories_do_not_add_up(masked_study, identitie
     teller = Storyteller(masked_study, identities, tables, TwoSums)
     with pytest.raises(RemoteProtocolError, match="another plan"):
         teller.run(teller.lie_to("east", LIE))
-    assert len(teller.curator._plan.results) == 1
+    assert len(teller.curator._run.results) == 1
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_neighbours_in_a_ring_with_different_stories_cannot_read_each_other(
     key = paillier_key.public_key.to_bytes()
     with pytest.raises(RemoteProtocolError, match="refused"):
         teller.run(teller.lie_to("east", LIE, key=key))
-    assert len(teller.curator._plan.results) == 1
+    assert len(teller.curator._run.results) == 1
 
 
 def test_a_step_that_hides_what_others_were_told_is_refused(masked_study, identities, tables):
@@ -209,7 +209,7 @@ def test_another_key_is_another_story(identities, rows, tables, paillier_key):
             StepOpened(
                 study=study.digest,
                 step=0,
-                digest=step_digest(told.digest, 0, party._plan.step()),
+                digest=step_digest(told.digest, 0, party._run.step()),
                 opening=b"",
             )
         )

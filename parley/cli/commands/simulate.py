@@ -15,9 +15,10 @@ import pandas as pd
 import typer
 
 from common.errors import InputError
+from common.privacy.randomness import source_of
 from common.release import folder as release
 from common.release.signatures import Signer, SignerRole
-from common.release.single_owner import Table, source_of
+from common.release.single_owner import Table
 from common.release.writing import write_release
 from common.schema import Schema
 from common.schema.tables import TableFile, read_table

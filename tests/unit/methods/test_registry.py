@@ -6,7 +6,7 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError
-from common.methods.registry import methods, run_of
+from common.methods.registry import method_of, methods, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.accounting import account, statement_of
 from parley.simulation.in_process import run_study
@@ -67,7 +67,8 @@ def stated(rows=(200, 200, 200), *, source_private=True, **changes):
     tables = random_tables(MIXED, rows)
     study = study_of(tables, epsilon=Fraction(8), **changes)
     driven = drive(run_of(study), study, tables)
-    return statement_of(study, account(study, driven.steps), source_private=source_private)
+    accountant = account(study, driven.steps)
+    return statement_of(study, method_of(study), accountant, source_private=source_private)
 
 
 def epsilons(statement):
@@ -136,3 +137,14 @@ def test_models_made_alone_are_private_however_sums_are_made():
     statement = stated(method="independent", aggregation=Aggregation.CLEAR)
     assert statement.private
     assert epsilons(statement)["all other parties together, and the curator"] == 8
+
+
+def test_an_unknown_method_is_refused_by_name():
+    study = study_of(random_tables(MIXED, [10]), method="magic")
+    with pytest.raises(InputError, match=r"method: 'magic' is not one of subn\+, dp-subn"):
+        run_of(study)
+
+
+def test_every_method_says_what_it_is():
+    assert list(methods()) == ["subn+", "dp-subn", "dp-ccbn", "independent", "floor"]
+    assert all(method.summary and method.name == name for name, method in methods().items())

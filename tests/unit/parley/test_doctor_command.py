@@ -154,7 +154,7 @@ def test_rows_that_are_not_there_are_missed_before_there_is_a_study(parley, plac
     (place.folder / "data.csv").unlink()
     found = findings(parley("doctor", "party", "--json", *NORTH))
     assert not found["data source"]["ok"]
-    assert "data.csv: is not there" in found["data source"]["words"]
+    assert "data.csv: no such file" in found["data source"]["words"]
 
 
 def test_a_node_does_not_start_on_a_ledger_that_was_changed(parley, place):

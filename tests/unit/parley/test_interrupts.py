@@ -67,7 +67,7 @@ def test_an_import_of_a_running_command_is_finished_first(tmp_path):
         "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nwhole = True\n"
     )
     done = python(
-        "from parley import interrupts\n"
+        "from parley.cli import interrupts\n"
         "interrupts.take_over()\n"
         "interrupts.let_clean_up()\n"
         "try:\n"
@@ -82,7 +82,7 @@ def test_an_import_of_a_running_command_is_finished_first(tmp_path):
 
 def test_a_signal_that_a_destructor_swallows_comes_again():
     done = python(
-        "from parley import interrupts\n"
+        "from parley.cli import interrupts\n"
         "interrupts.take_over()\n"
         "interrupts.let_clean_up()\n"
         "class Swallowing:\n"
@@ -100,7 +100,7 @@ def test_a_signal_that_a_destructor_swallows_comes_again():
 def test_a_signal_that_is_ignored_stays_ignored():
     done = python(
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "from parley import interrupts\n"
+        "from parley.cli import interrupts\n"
         "interrupts.take_over()\n"
         "interrupts.let_clean_up()\n"
         "os.kill(os.getpid(), signal.SIGINT)\n"

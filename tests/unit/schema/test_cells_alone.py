@@ -99,8 +99,13 @@ def test_no_pair_of_cells_changes_a_code(group):
 def test_no_mixture_of_cells_changes_a_code(cells, text):
     for column in (pd.Series(cells), pd.Series(cells, dtype=object)):
         assert_as_alone(column, cells, [text])
-    texts = [cell for cell in cells if isinstance(cell, str)]  # pandas takes 1 and True for equal
-    assert_as_alone(pd.Series(texts, dtype=object).astype("category"), texts, [text])
+    try:
+        category = pd.Series(cells, dtype=object).astype("category")
+    except (ValueError, OverflowError, NotImplementedError, Warning):  # pandas cannot
+        return
+    # pandas takes equal cells for one category: True is 1 next to a 1.
+    expected = [codes_of(forgiven(text), pd.Series([c], dtype=object))[0] for c in category]
+    assert codes_of(forgiven(text), category) == expected
 
 
 def test_a_text_that_cannot_be_written_is_outside_and_changes_no_other():

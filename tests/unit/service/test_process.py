@@ -44,7 +44,7 @@ def test_an_exceptions_text_is_not_logged():
     (line,) = logged(write)
     assert "Lovelace" not in json.dumps(line)
     assert line["error"] == "InputError"
-    assert any("test_service.py" in place for place in line["at"])
+    assert any("test_process.py" in place for place in line["at"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

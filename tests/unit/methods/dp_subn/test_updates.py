@@ -87,7 +87,8 @@ class Captured:
 
 def scripted(update):
     def script():
-        return Captured((yield from update))
+        structure = yield from update
+        return lambda: Captured(structure)
 
     return ScriptRun(script())
 

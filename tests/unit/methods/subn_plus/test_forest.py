@@ -132,7 +132,7 @@ def joint_of(model: NetworkModel, sizes) -> np.ndarray:
     joint = np.ones(sizes)
     cells = np.indices(sizes)
     for pair, table in zip(model.network.pairs, model.conditionals, strict=True):
-        parent = cells[pair.parents[1].attribute] if pair.parents else np.zeros(sizes, dtype=int)
+        parent = cells[pair.parents[0].attribute] if pair.parents else np.zeros(sizes, dtype=int)
         joint *= table[parent, cells[pair.child]]
     return joint
 

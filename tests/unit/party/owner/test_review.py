@@ -45,7 +45,11 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
     settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(3, 4), "key_bits": 3072}
     study = Study(members=members, **(settings | changes))
     if steps is None:
-        steps = [planned(SUM, "a"), planned(CHOICE, "a"), planned(SUM, "a")]
+        steps = [
+            planned(SUM, "a", order="abc"),
+            planned(CHOICE, "a", order="abc"),
+            planned(SUM, "a", order="abc"),
+        ]
     around = Circumstances(
         party="a", identity=PEOPLE["a"], fewest_owners=fewest_owners(steps), rows=2000,
         data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Fraction(1), signer=None,
@@ -55,11 +59,13 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
 
 
 def test_a_step_is_counted_for_the_parties_it_concerns():
-    assert planned(SUM, "a") == PlannedStep(
+    assert planned(SUM, "a", order="abc") == PlannedStep(
         phase="structure", epsilon=Fraction(1, 4), tables=2, cells=8, owners=3
     )
-    assert planned(SUM, "d") == PlannedStep(phase="structure", epsilon=Fraction(0))
-    assert planned(CHOICE, "a") == PlannedStep(phase="edges", epsilon=Fraction(1, 2), choices=1)
+    assert planned(SUM, "d", order="abc") == PlannedStep(phase="structure", epsilon=Fraction(0))
+    assert planned(CHOICE, "a", order="abc") == PlannedStep(
+        phase="edges", epsilon=Fraction(1, 2), choices=1
+    )
 
 
 def test_steps_are_added_up_by_phase():

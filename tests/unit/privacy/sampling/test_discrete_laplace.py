@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import chisquare
 
 from common.errors import LocalError
-from common.privacy import laplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.privacy.sampling import discrete_laplace as laplace
 from common.privacy.sampling.discrete_laplace import (
     LARGEST_SCALE,
     discrete_laplace,
