@@ -8,7 +8,7 @@ A replaced row that changes sides in k of d attributes moves the k (d - k) count
 which exactly one changed: where both did, they agree or differ as before. All counts together have
 an L1 sensitivity of d^2 / 4, where tables of the pairs would have d (d - 1). NOCD's views are
 between the two, and show more than pairs: they are better for more than two groups, and for bits
-most of whose combinations never occur (docs/subn.md).
+most of whose combinations never occur (docs/research/subn-notes.md).
 """
 
 from __future__ import annotations

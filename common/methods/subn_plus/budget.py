@@ -2,7 +2,7 @@
 
 Forecasts decide: the noise of a margin that had all of epsilon, and the noise of a pair's table, in
 halves or read off the views. They are distances, so they can be held against what dependence is
-worth. docs/subn.md has the figures behind each constant.
+worth. docs/research/subn-notes.md has the figures behind each constant.
 """
 
 from __future__ import annotations

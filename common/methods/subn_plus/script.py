@@ -17,7 +17,7 @@ agreement of halves, and tables of the pairs that a forest may be made of.
 
 Where correlations would show little but noise, the margins get everything, and the model is
 independent blocks: no worse than independent columns, because it has better margins than histograms
-would give. docs/subn.md has the figures behind each constant.
+would give. docs/research/subn-notes.md has the figures behind each constant.
 
 Everything a step depends on is public: the study, and noisy sums. Decisions are made on integers
 and fractions (and a few single float operations, which every machine rounds alike), so curator and
