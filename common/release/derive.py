@@ -153,25 +153,27 @@ def _adds_up(privacy: Mapping[str, Any]) -> bool:
 
 
 def _as_agreed(found: Agreement) -> bool:
-    """The epsilon asked for is the study's; in profile sound every party pays it, exactly."""
+    """The epsilon asked for is the study's; in profile sound it is the most that any party pays.
+
+    A party that has no turn in a step pays less. Which party that is, only the derivation tells.
+    """
     study, privacy = found.study, found.privacy
     if study is None:
         return False
 
-    def says(key: str, wanted: Fraction | dict[str, Fraction]) -> bool:
-        exact, printed = privacy["exact"][key], privacy[key]
-        if isinstance(wanted, dict):
-            return bool(
-                exact == {name: str(each) for name, each in wanted.items()}
-                and printed == {name: shown(each) for name, each in wanted.items()}
-            )
-        return bool(exact == str(wanted) and printed == shown(wanted))
+    def says(key: str, wanted: Fraction) -> bool:
+        return bool(privacy["exact"][key] == str(wanted) and privacy[key] == shown(wanted))
 
-    paid = {member.name: study.epsilon for member in study.members}
-    sound = study.profile != "sound" or (
-        says("epsilon_delivered", study.epsilon) and says("parties", paid)
+    if study.profile != "sound":
+        return says("epsilon_requested", study.epsilon)
+    paid = {name: Fraction(each) for name, each in privacy["exact"]["parties"].items()}
+    return (
+        says("epsilon_requested", study.epsilon)
+        and says("epsilon_delivered", study.epsilon)
+        and set(paid) == {member.name for member in study.members}
+        and max(paid.values()) == study.epsilon
+        and privacy["parties"] == {name: shown(each) for name, each in paid.items()}
     )
-    return sound and says("epsilon_requested", study.epsilon)
 
 
 def _fitted(

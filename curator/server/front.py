@@ -128,8 +128,9 @@ class Front:
         """Log what went wrong, and end the call with its code and nothing else."""
         refusal = classify(error)
         defect = refusal.code is ErrorCode.INTERNAL
+        level = logging.INFO if refusal.detail == _BROKEN_OFF else logging.WARNING
         logger.log(
-            logging.ERROR if defect else logging.WARNING,
+            logging.ERROR if defect else level,
             "%s of %s refused: %s (%s)", name, party or "a stranger", refusal.code.name,
             refusal.detail, exc_info=error if defect else None,
             extra={"kind": (name, party, refusal.code)},

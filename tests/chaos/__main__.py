@@ -68,7 +68,7 @@ class Figures:
     def rows(self):
         yield "studies offered", self.studies
         yield "done", self.done
-        yield "verified with --all-parties", self.verified
+        yield "verified, signed by all parties", self.verified
         yield "refused by a policy, as they must be", self.refused
         for kind in (*self.options.kinds, *AT_ONCE):
             skipped = kind == "full disk" and self.no_disks

@@ -3,6 +3,8 @@
 import json
 import time
 from collections import Counter
+from fractions import Fraction
+from pathlib import Path
 
 from tests.chaos.files import QUEUED, read_curator, read_party
 
@@ -62,7 +64,7 @@ def of_study(offer, curator, parties):
 
 def _of_party(offer, name, party, curator):
     invited = name in offer.names and not offer.refused
-    spent, owed = party.spent(offer.digest), offer.study.epsilon if invited else 0
+    spent, owed = party.spent(offer.digest), _owed(offer, name, curator) if invited else 0
     if spent != owed:
         yield f"the ledger of {name} has epsilon {spent}, not {owed}"
     if invited and party.states.get(offer.digest) != "finished":
@@ -71,6 +73,15 @@ def _of_party(offer, name, party, curator):
         yield f"what {name} sent is not what the curator has"
     for what in sorted(set(party.secrets.get(offer.digest, ()))):
         yield f"{name} still has {what}"
+
+
+def _owed(offer, name, curator):
+    """What the release states, which `verify` derives again: at most the study's epsilon."""
+    statement = Path(curator.studies.get(offer.digest, ("", "", ""))[2]) / "privacy.json"
+    if not statement.is_file():
+        return offer.study.epsilon
+    stated = json.loads(statement.read_text())["exact"]["parties"][name]
+    return min(Fraction(stated), offer.study.epsilon)
 
 
 def verify(world, offers):
@@ -84,8 +95,16 @@ def verify(world, offers):
             continue
         for name in offer.names:
             _expect_0(world, "party", "countersign", place, "--config", _settings(world, name))
-        verified += _expect_0(world, "verify", place, "--all-parties")
+        verified += _expect_0(world, "verify", place, *_signers(offer))
     return verified
+
+
+def _signers(offer):
+    """Ask for every party. A study that a stranger to it signed names that one as its curator."""
+    members = [member.identity.fingerprint for member in offer.study.members]
+    if offer.study.signer in members:
+        return ["--all-parties"]
+    return [word for each in members for word in ("--signer", each)]
 
 
 def check_ledgers(world):

@@ -136,6 +136,15 @@ def test_profiles_bits_and_cohorts_verify_too(tmp_path, method, profile):
     assert problems(tmp_path) == []
 
 
+def test_an_owner_without_a_turn_pays_less_and_the_release_verifies(tmp_path):
+    narrow = Schema(SCHEMA.attributes[1:4])
+    tables = [rows(narrow, 500, seed) for seed in range(5)]
+    fitted = simulate(tables, narrow, epsilon=8, method="dp-subn", aggregation="clear")
+    assert set(fitted.privacy["exact"]["parties"].values()) == {"8", "6"}
+    synthesis.write_release(tmp_path, fitted)
+    assert problems(tmp_path) == []
+
+
 def test_one_column_and_range_counts_verify(tmp_path):
     narrow = Schema(SCHEMA.attributes[3:4])
     for name, maker in (("bayes", PrivBayes(epsilon=1)), ("ranges", Privelet(epsilon=1))):
