@@ -1,4 +1,4 @@
-"""The steps of a study: what is asked next, and everything that anybody may know about it.
+"""The steps of a study: what is asked next, and all that may be known about it.
 
 Curator and parties each derive the steps from the study and the results published so far, and
 compare digests, so that a curator cannot ask for a marginal, a noise scale or a repetition that the
