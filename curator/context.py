@@ -37,7 +37,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class StudyContext:
     """What the studies of one curator share.
 
     Attributes:

@@ -8,15 +8,15 @@ from common.privacy.randomness import KeyedRandomSource, RandomSource
 from common.study.document import Study
 from common.study.steps import Step
 from common.wire import codec
-from curator.context import Surroundings
+from curator.context import StudyContext
 from curator.effects import Effect, Send
 from curator.role import CuratorRole
 
 
-class Work:
+class LiveRole:
     """A role with its streams of randomness and the steps it has opened."""
 
-    def __init__(self, study: Study, around: Surroundings, key: PrivateKey | None) -> None:
+    def __init__(self, study: Study, around: StudyContext, key: PrivateKey | None) -> None:
         self._study, self._store = study, around.store
         self._sources: dict[int, KeyedRandomSource] = {}
         self.steps: dict[int, Step] = {}

@@ -51,9 +51,9 @@ from common.study.steps import Step
 from common.study.sums import needs_key
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
-from curator.context import Outcome, Surroundings
+from curator.context import Outcome, StudyContext
 from curator.effects import Effect, Fail, Finish, Send
-from curator.live_role import Work, effect_name
+from curator.live_role import LiveRole, effect_name
 from curator.progress import chosen_links, step_record
 from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
@@ -73,13 +73,13 @@ class StudyNode:
         around: what it shares with other studies.
     """
 
-    def __init__(self, digest: bytes, names: tuple[str, ...], around: Surroundings) -> None:
+    def __init__(self, digest: bytes, names: tuple[str, ...], around: StudyContext) -> None:
         self.digest, self.names = digest, names
         self._around = around
         self._store = around.store
         self._lock = threading.RLock()
         self._study: Study | None = None
-        self._work: Work | None = None
+        self._work: LiveRole | None = None
         self._waiting = Waiting()
         self._pause = Pause()
         self._publishing = False
@@ -334,7 +334,7 @@ class StudyNode:
             key = generate_key_pair(self.study.key_bits, source)
             self._store.keep_paillier_key(self.digest, key)
 
-    def _execute(self, work: Work, effects: Sequence[Effect], ending: StudyState) -> Waiting:
+    def _execute(self, work: LiveRole, effects: Sequence[Effect], ending: StudyState) -> Waiting:
         """Write the effects down in order, in the caller's transaction; who is waited for then."""
         digest, encoded = self.digest, _Encoder()
         step = work.role.current_step
@@ -366,7 +366,7 @@ class StudyNode:
             absent = self._open_or_hold(work, step, opening)
         return self._note_waiting(work, absent)
 
-    def _open_or_hold(self, work: Work, step: Step, body: bytes) -> tuple[str, ...]:
+    def _open_or_hold(self, work: LiveRole, step: Step, body: bytes) -> tuple[str, ...]:
         """Open a step, or hold it if owners of it are not online; these."""
         absent = self._around.absent(step.parties)
         if absent:
@@ -379,7 +379,7 @@ class StudyNode:
             self._queue_step(work, step, body)
         return absent
 
-    def _queue_step(self, work: Work, step: Step, body: bytes) -> None:
+    def _queue_step(self, work: LiveRole, step: Step, body: bytes) -> None:
         opened = codec.decode_to_party(body)
         for name in self.names:
             self._store.queue(self.digest, name, body)
@@ -388,7 +388,7 @@ class StudyNode:
         shown = step_record(self.study, number, step, at=self._around.now())
         self._store.note_step(self.digest, shown)
 
-    def _note_waiting(self, work: Work, absent: tuple[str, ...]) -> Waiting:
+    def _note_waiting(self, work: LiveRole, absent: tuple[str, ...]) -> Waiting:
         """Note whom the study waits for now, in the caller's transaction."""
         waiting = Waiting(
             step=work.role.step_number,
@@ -450,11 +450,11 @@ class StudyNode:
             message, size, party=party, sent=sent, phase=phase, at=self._around.clock()
         )
 
-    def _begin(self) -> Work:
+    def _begin(self) -> LiveRole:
         key = self._store.paillier_key(self.digest) if needs_key(self.study) else None
-        return Work(self.study, self._around, key)
+        return LiveRole(self.study, self._around, key)
 
-    def _current(self) -> Work:
+    def _current(self) -> LiveRole:
         """The role at work, rebuilt from the store after a crash."""
         if self._work is None:
             work = self._begin()

@@ -12,7 +12,7 @@ from common.errors import ParleyError
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
-from curator.context import Outcome, Surroundings
+from curator.context import Outcome, StudyContext
 from curator.node import StudyNode
 from curator.presence import Presence
 from curator.store.records import Queued, Summary
@@ -45,7 +45,7 @@ class Studies:
     ) -> None:
         self.store = store
         self.presence = Presence()
-        self.around = Surroundings(
+        self.around = StudyContext(
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
             later=later, changed=self.wake,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What lies on the owner's desk: studies to decide about, with their reviews.
+"""What is in the owner's inbox: studies to decide about, with their reviews.
 
 Studies come from files that the owner names, and from the curator, if it is asked. A review reads
 the owner's table, so it is made when it is looked at, and again when the owner approves: what is
@@ -25,11 +25,11 @@ logger = logging.getLogger(__name__)
 MOST_STUDIES = 100
 
 
-class Desk:
+class OwnerInbox:
     """The studies that this owner may decide about. Threads may share it.
 
     Args:
-        house: whose desk.
+        house: whose inbox.
         studies: that the owner has as files.
         dial: opens a connection to the curator; None to ask nobody.
     """
@@ -50,7 +50,7 @@ class Desk:
         self.answer = "The curator was not asked yet."
 
     def studies(self) -> list[tuple[Study, Decision | None]]:
-        """Every study on the desk, and what was decided."""
+        """Every study in the inbox, and what was decided."""
         with self._lock:
             found = list(self._studies.values())
         return [(study, self.house.approvals.decision(study.digest)) for study in found]

@@ -38,7 +38,7 @@ def decision_badge(decision: Decision | None) -> Markup:
 
 
 def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
-    """Every study on the desk, those to decide first."""
+    """Every study in the inbox, those to decide first."""
     if not studies:
         return paragraph("None. The curator has not invited us, or was not asked.", "quiet")
     rows: list[Sequence[str | int | Markup]] = [

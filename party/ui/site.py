@@ -1,6 +1,6 @@
 """The owner's pages and their life: a loopback address, and a token in the printed address.
 
-    with serving_ui(desk, port=0) as address:
+    with serving_ui(inbox, port=0) as address:
         print(address)
         stopping.wait()
 
@@ -24,7 +24,7 @@ from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
 from common.study.document import Study
 from party.ui import pages
-from party.ui.inbox import Desk
+from party.ui.inbox import OwnerInbox
 
 _STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
 _BACK = Markup('<nav aria-label="Back"><a href="/">All studies, ledger and transcript</a></nav>')
@@ -33,8 +33,8 @@ _BACK = Markup('<nav aria-label="Back"><a href="/">All studies, ledger and trans
 class OwnerPages:
     """The pages behind the door."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, inbox: OwnerInbox) -> None:
+        self._inbox = inbox
 
     def routes(self) -> list[Route]:
         """Every page."""
@@ -47,15 +47,15 @@ class OwnerPages:
         ]
 
     def _front(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        desk, house = self._desk, self._desk.house
+        inbox, house = self._inbox, self._inbox.house
         try:
             house.ledger.verify()
             complaint = ""
         except LocalError as error:
             complaint = str(error)
-        studies = [pages.study_list(desk.studies())]
-        if desk.asks:
-            studies.append(pages.ask_form(session.csrf, desk.answer))
+        studies = [pages.study_list(inbox.studies())]
+        if inbox.asks:
+            studies.append(pages.ask_form(session.csrf, inbox.answer))
         return page(
             f"Parley, for {house.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",
@@ -73,15 +73,15 @@ class OwnerPages:
         )
 
     def _ask(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        self._desk.ask()
+        self._inbox.ask()
         return see_other("/")
 
     def _study(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         study = self._found(match)
         if study is None:
-            return text(HTTPStatus.NOT_FOUND, "There is no such study on this desk.")
+            return text(HTTPStatus.NOT_FOUND, "There is no such study in this inbox.")
         try:
-            seen = self._desk.review(study)
+            seen = self._inbox.review(study)
         except ParleyError as error:
             return self._trouble(session, study, "It cannot be reviewed.", error)
         return page(
@@ -95,9 +95,9 @@ class OwnerPages:
             *pages.review_sections(seen),
             pages.decision_section(
                 seen,
-                self._desk.house.approvals.decision(study.digest),
+                self._inbox.house.approvals.decision(study.digest),
                 session.csrf,
-                withdrawal_means=self._desk.withdrawal_means(study),
+                withdrawal_means=self._inbox.withdrawal_means(study),
             ),
             csrf=session.csrf,
         )
@@ -105,11 +105,11 @@ class OwnerPages:
     def _approve(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         study, form = self._found(match), request.form()
         if study is None:
-            return text(HTTPStatus.NOT_FOUND, "There is no such study on this desk.")
+            return text(HTTPStatus.NOT_FOUND, "There is no such study in this inbox.")
         try:
             if form.get("sure") != "yes":
                 raise InputError("Tick the box to approve; nothing was decided.")
-            self._desk.approve(study, shown_cost=form.get("cost", ""))
+            self._inbox.approve(study, shown_cost=form.get("cost", ""))
         except ParleyError as error:
             return self._trouble(session, study, "It was not approved.", error)
         return see_other(request.path.rpartition("/")[0])
@@ -117,15 +117,15 @@ class OwnerPages:
     def _decline(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         study, form = self._found(match), request.form()
         if study is None:
-            return text(HTTPStatus.NOT_FOUND, "There is no such study on this desk.")
+            return text(HTTPStatus.NOT_FOUND, "There is no such study in this inbox.")
         try:
-            self._desk.decline(study, reason=form.get("reason", "")[: pages.MOST_REASON])
+            self._inbox.decline(study, reason=form.get("reason", "")[: pages.MOST_REASON])
         except ParleyError as error:
             return self._trouble(session, study, "It was not declined.", error)
         return see_other(request.path.rpartition("/")[0])
 
     def _found(self, match: Mapping[str, str]) -> Study | None:
-        return self._desk.study(bytes.fromhex(match["digest"]))
+        return self._inbox.study(bytes.fromhex(match["digest"]))
 
     def _trouble(self, session: Session, study: Study, what: str, error: ParleyError) -> Response:
         shown = page(
@@ -136,7 +136,7 @@ class OwnerPages:
 
 
 @contextmanager
-def serving_ui(desk: Desk, *, port: int) -> Iterator[str]:
+def serving_ui(inbox: OwnerInbox, *, port: int) -> Iterator[str]:
     """Serve the owner's pages for the length of a block; the address to open.
 
     Raises:
@@ -144,10 +144,10 @@ def serving_ui(desk: Desk, *, port: int) -> Iterator[str]:
     """
     token = secrets.token_urlsafe(32)
     site = Site(
-        title=f"Parley, for {desk.house.name}",
+        title=f"Parley, for {inbox.house.name}",
         hosts=LOOPBACK,
         sessions=Sessions(token, now=time.monotonic),
-        routes=OwnerPages(desk).routes(),
+        routes=OwnerPages(inbox).routes(),
         assets={},
     )
     server = WebServer(f"127.0.0.1:{port}", site, name="ui")

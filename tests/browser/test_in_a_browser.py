@@ -7,7 +7,7 @@ import pytest
 from common.release.verify import verify
 from party import app as party_app
 from party.client.dialer import Dialer
-from party.ui.inbox import Desk
+from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
 
 By = pytest.importorskip("selenium.webdriver.common.by").By
@@ -60,9 +60,9 @@ def decide_in_the_browser(browser, consortium, study):
     settings = consortium.party_settings("north")
     address = party_app.address_of(settings, environment={}, software="test")
     with consortium.house("north") as house:
-        desk = Desk(house, [], dial=Dialer(address, lambda: datetime.now(UTC)).dial)
-        desk.ask()
-        with serving_ui(desk, port=0) as printed:
+        inbox = OwnerInbox(house, [], dial=Dialer(address, lambda: datetime.now(UTC)).dial)
+        inbox.ask()
+        with serving_ui(inbox, port=0) as printed:
             browser.get(printed)
             wait(browser, lambda b: NASTY in text_of(b, "td a"))
             assert "token" not in browser.current_url

@@ -20,7 +20,7 @@ from parley.cli.passphrases import passphrase_in
 from party import app as party_app
 from party.client.dialer import Dialer
 from party.configuration import party_settings, source_settings
-from party.ui.inbox import Desk
+from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
 
 
@@ -52,9 +52,9 @@ def ui(
     ):
         address = party_app.address_of(settings.values, environment=os.environ, software=software())
         dialer = Dialer(address, _now)
-        desk = Desk(house, studies, dial=None if offline else dialer.dial)
-        with serving_ui(desk, port=port) as printed:
-            asking = threading.Thread(target=desk.ask, name="ask", daemon=True)
+        inbox = OwnerInbox(house, studies, dial=None if offline else dialer.dial)
+        with serving_ui(inbox, port=port) as printed:
+            asking = threading.Thread(target=inbox.ask, name="ask", daemon=True)
             asking.start()
             console.result(printed)
             sys.stdout.flush()  # it may be read by a script that waits for it

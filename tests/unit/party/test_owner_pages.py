@@ -22,7 +22,7 @@ from party.owner.approvals import Approvals
 from party.owner.policy import Policy
 from party.owner.review import PlannedStep
 from party.sources.source import Snapshot
-from party.ui.inbox import Desk
+from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
 from tests.study.conftest import (  # noqa: F401  # fixtures
     EveryKindOfStep,
@@ -75,12 +75,12 @@ def study(identities, rows):  # noqa: F811
 
 @pytest.fixture
 def opened(house):
-    """Serves a desk; gives a client that has logged in with the printed address."""
+    """Serves a inbox; gives a client that has logged in with the printed address."""
     with contextlib.ExitStack() as stack:
 
         def start(studies=(), dial=None, whose=house):
-            desk = Desk(whose, studies, dial=dial)
-            address = stack.enter_context(serving_ui(desk, port=0))
+            inbox = OwnerInbox(whose, studies, dial=dial)
+            address = stack.enter_context(serving_ui(inbox, port=0))
             port, token = re.fullmatch(
                 r"http://127\.0\.0\.1:(\d+)/login#token=([\w-]{43})", address
             ).groups()
@@ -266,9 +266,9 @@ def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(house, stu
             fetch_study=lambda digest: other.to_toml(),
         )
 
-    desk = Desk(house, [], dial=dial)
-    desk.ask()
-    assert desk.studies() == []
+    inbox = OwnerInbox(house, [], dial=dial)
+    inbox.ask()
+    assert inbox.studies() == []
 
 
 def test_a_text_that_is_no_study_hides_no_other(house, study):
@@ -283,9 +283,9 @@ def test_a_text_that_is_no_study_hides_no_other(house, study):
             fetch_study=lambda digest: sent[digest],
         )
 
-    desk = Desk(house, [], dial=dial)
-    desk.ask()
-    assert [each.digest for each, _ in desk.studies()] == [study.digest]
+    inbox = OwnerInbox(house, [], dial=dial)
+    inbox.ask()
+    assert [each.digest for each, _ in inbox.studies()] == [study.digest]
 
 
 def test_a_study_that_ended_without_us_is_nothing_to_decide_about(house, study):
@@ -297,24 +297,24 @@ def test_a_study_that_ended_without_us_is_nothing_to_decide_about(house, study):
             enrol=lambda name, identity: [summary], fetch_study=lambda digest: study.to_toml()
         )
 
-    desk = Desk(house, [], dial=dial)
-    desk.ask()
-    assert [each.digest for each, _ in desk.studies()] == [study.digest]
+    inbox = OwnerInbox(house, [], dial=dial)
+    inbox.ask()
+    assert [each.digest for each, _ in inbox.studies()] == [study.digest]
     summary.state = "failed"
-    desk.ask()
-    assert desk.studies() == []
+    inbox.ask()
+    assert inbox.studies() == []
 
 
 def test_a_curator_out_of_reach_is_said_and_nothing_more(house):
     def dial():
         raise WireError(ErrorCode.UNAVAILABLE)
 
-    desk = Desk(house, [], dial=dial)
-    desk.ask()
-    assert "could not be asked" in desk.answer
+    inbox = OwnerInbox(house, [], dial=dial)
+    inbox.ask()
+    assert "could not be asked" in inbox.answer
 
 
 def test_what_costs_more_than_was_shown_is_not_approved(house, study):
-    desk = Desk(house, [study], dial=None)
+    inbox = OwnerInbox(house, [study], dial=None)
     with pytest.raises(PolicyError, match="Review it again"):
-        desk.approve(study, shown_cost="1")
+        inbox.approve(study, shown_cost="1")
