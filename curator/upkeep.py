@@ -10,7 +10,7 @@ from common.errors import ParleyError
 from curator.context import written
 from curator.store.store import KEEP_QUEUES
 from curator.studies import Studies
-from curator.waiting import overdue
+from curator.waiting import overdue, waited
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,8 @@ class Upkeep:
 
     Args:
         studies: all there are.
-        deadline: how long a step may wait for parties before its study is overdue.
+        deadline: how long a step may wait for parties before its study is overdue. One that may
+            miss these parties goes on without them.
         end_overdue: whether an overdue study ends; otherwise the log says so, once a step.
     """
 
@@ -52,6 +53,8 @@ class Upkeep:
     def _see_to_overdue(self, now: dt.datetime) -> None:
         late = overdue(self._studies.store.waiting_since(), deadline=self._deadline, now=now)
         for study, since in late.items():
+            if self._go_on_without(study, now):
+                continue
             if self._end_overdue:
                 self._end(study, since)
             elif self._told.get(study) != since:
@@ -60,6 +63,22 @@ class Upkeep:
                     "study %s is overdue: it waits for %s since %s", study.hex()[:16], names, since
                 )
         self._told = late
+
+    def _go_on_without(self, study: bytes, now: dt.datetime) -> bool:
+        """Declare the parties missing that are overdue, if the study can do without them."""
+        node = self._studies.known(study)
+        late = [
+            each.party
+            for each in self._studies.store.awaited(study)
+            if waited(each.since, now) > self._deadline
+        ]
+        try:
+            if node is None or not late or not node.can_miss(len(late)):
+                return False
+            return all(node.declare_missing(party) for party in late)
+        except ParleyError as error:  # tried again at the next look
+            logger.error("study %s cannot go on now: %s", study.hex()[:16], error)
+            return False
 
     def _end(self, study: bytes, since: str) -> None:
         node = self._studies.known(study)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -23,8 +24,9 @@ def study_shares(
     best: list[Shares | None] = [None] * len(study.schema.names)
     noise = [math.inf] * len(best)
     for step, result in zip(steps, results, strict=True):
-        if not (isinstance(step, SumStep) and len(step.parties) == len(study.members)):
+        if not _of_all(step, study):
             continue
+        rows = _rows(study, step)
         shapes = _by_attributes(step)
         tables = split_tables(shapes, np.frombuffer(result, dtype="<i8").astype(np.int64))
         for shape, counts in zip(shapes, tables, strict=True):
@@ -32,7 +34,7 @@ def study_shares(
                 summed = step.law.variance() * shape.cells / counts.shape[axis]
                 if not shape.grouped[axis] and summed < noise[attribute]:
                     others = tuple(each for each in range(counts.ndim) if each != axis)
-                    best[attribute] = counts.sum(axis=others) / study.rows
+                    best[attribute] = counts.sum(axis=others) / rows
                     noise[attribute] = summed
     return best
 
@@ -57,7 +59,7 @@ def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for step in steps:
-        if not (isinstance(step, SumStep) and len(step.parties) == len(study.members)):
+        if not _of_all(step, study):
             continue
         for shape, error in _errors(study, step):
             for attribute, noise in _margin_noise(shape, error):
@@ -65,6 +67,17 @@ def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
                 deviation = noise / math.sqrt(study.schema.sizes[attribute])
                 found[name] = min(deviation, found.get(name, math.inf))
     return found
+
+
+def _of_all(step: Step, study: Study) -> TypeGuard[SumStep]:
+    """Whether a step is a sum over all parties, but for missing ones."""
+    return isinstance(step, SumStep) and len(step.parties) >= len(study.members) - study.may_miss
+
+
+def _rows(study: Study, step: SumStep) -> int:
+    """The rows in a sum."""
+    there = set(step.parties)
+    return sum(member.rows for member in study.members if member.name in there)
 
 
 def _margin_noise(table: TableShape | None, error: MarginalError) -> Iterator[tuple[int, float]]:
@@ -79,8 +92,7 @@ def _errors(study: Study, step: SumStep) -> Iterator[tuple[TableShape | None, Ma
     copies = study.noise_shares(len(step.parties))
     deviation = math.sqrt(step.law.variance(copies))
     absolute = step.law.mean_absolute(copies)
-    names, members = study.schema.names, {member.name: member.rows for member in study.members}
-    rows = sum(members[party] for party in step.parties)
+    names, rows = study.schema.names, _rows(study, step)
     tables = _by_attributes(step)
     for table in tables:
         words = ", ".join(
