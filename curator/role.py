@@ -226,7 +226,8 @@ class CuratorRole:
                 return self._take_choice(sender, message)
             case PartyRefused():
                 reason = f"party {sender!r} refused step {message.step}: {message.reason}"
-                return self._do_without(sender, reason)
+                may_miss = self._study.may_miss
+                return self._do_without(sender, reason) if may_miss else self.abort(reason)
             case _:
                 assert_never(message)
 

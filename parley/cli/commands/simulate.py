@@ -263,7 +263,8 @@ def _report(
             | measured
         )
         return
-    for name, step in privacy["missing"].items():
+    missing = privacy["missing"]
+    for name, step in missing.items() if isinstance(missing, dict) else ():
         console.warn(f"{name} went missing: it is in no sum from step {step} on (steps from 0)")
     console.result(
         f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, epsilon "
