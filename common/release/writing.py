@@ -106,7 +106,7 @@ class Pages:
     """What people read of a release: a function of its other files, so it can be made again.
 
     Attributes:
-        files: report.html, and network.svg where there is a network, by name.
+        files: report.html, usage.json, and network.svg where there is a network, by name.
         cautions: what users of the release must know first.
     """
 
@@ -124,12 +124,25 @@ def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages
         date: when the release was made.
     """
     facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
-    files = {release.REPORT: release_page(facts)}
+    files = {release.REPORT: release_page(facts), release.USAGE: release.json_text(_usage(facts))}
     if facts.network is not None:
         net = facts.network
         picture = draw_network(net.names, net.edges, net.strengths, net.notes)
         files[release.NETWORK] = f"{picture}\n"
     return Pages(files, facts.cautions)
+
+
+def _usage(facts: ReleaseFacts) -> dict[str, object]:
+    """The content of usage.json: which relations the rows hold, and what to beware of."""
+    found = facts.relations
+    return {
+        "format": "parley usage notes",
+        "version": 1,
+        "cautions": list(facts.cautions),
+        "columns_related_to_nothing": list(found.alone),
+        "pairs": found.pairs,
+        "related_pairs": found.standing_out,
+    }
 
 
 def _as_in_the_table(schema: Schema, codes: Codes) -> Codes:
