@@ -238,7 +238,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
 def _study_sections(fitted: FittedStudy, synthetic: Codes) -> list[Section]:
     sections = [Section("Communication", _traffic(fitted))]
     forecast = floor_forecast(
-        fitted.model, fitted.steps, synthetic, rows=fitted.rows, epsilon=fitted.study.epsilon
+        fitted.model, fitted.steps, synthetic, rows=fitted.rows, promise=fitted.study.promise
     )
     if forecast is not None and forecast.below_floor:
         sections.insert(0, Section("Below the floor", warning(forecast.words())))
