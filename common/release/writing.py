@@ -265,7 +265,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
 def _below_floor(fitted: FittedStudy, synthetic: Codes) -> str | None:
     """What is said of a release to which independent columns are expected to be preferable."""
     forecast = floor_forecast(
-        fitted.model, fitted.steps, synthetic, rows=fitted.rows, epsilon=fitted.study.epsilon
+        fitted.model, fitted.steps, synthetic, rows=fitted.rows, promise=fitted.study.promise
     )
     return forecast.words() if forecast is not None and forecast.below_floor else None
 

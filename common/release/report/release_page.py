@@ -250,11 +250,11 @@ def _ledger(privacy: Mapping[str, Any]) -> str:
     lines = []
     for (name, mechanism), group in grouped.items():
         words = group[0]["step"] if len(group) == 1 else f"{name}: {len(group)} releases"
-        lines.append([words, mechanism, float(sum(step["epsilon"] for step in group))])
+        lines.append([words, mechanism, float(sum(step[privacy["currency"]] for step in group))])
     paid = [[party, float(cost)] for party, cost in privacy["parties"].items()]
     return (
         "<h3>What the budget was spent on</h3>"
-        + table(["step", "mechanism", "epsilon"], lines)
+        + table(["step", "mechanism", privacy["currency"]], lines)
         + "<h3>What the rows of each party paid</h3>"
         + table(["party", "epsilon"], paid)
     )

@@ -15,6 +15,7 @@ import pytest
 
 from common.errors import InputError, LocalError
 from common.privacy.laplace import DiscreteLaplace
+from common.privacy.sensitivity import Sensitivity
 from common.study.steps import SumStep, TableRequest
 from common.wire.catalogue import ErrorCode
 from common.wire.pki import certificates
@@ -300,7 +301,7 @@ def test_links_are_pairs_of_attributes_that_are_counted_together(stage):
     def record(sets, study=stage.study):
         step = SumStep(
             name="s", phase="p", parties=("north",), request=TableRequest(sets, (2, 3)),
-            sensitivity=Fraction(2), law=DiscreteLaplace(Fraction(4)),
+            sensitivity=Sensitivity.moving(2), law=DiscreteLaplace(Fraction(4)),
         )  # fmt: skip
         return step_record(study, 0, step, at="now")
 

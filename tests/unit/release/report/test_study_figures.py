@@ -12,6 +12,7 @@ from common.methods.subn_plus.grouping import GroupedTables
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
+from common.privacy.sensitivity import Sensitivity
 from common.release.report.expected_error import caution, expected_errors
 from common.release.report.study_figures import study_shares, study_tables
 from common.study.document import Member, Study
@@ -47,7 +48,7 @@ def study(noise=Noise.DISTRIBUTED, colluders=1):
 
 def step(request, *, scale, parties=PARTIES, name="tables"):
     return SumStep(
-        name=name, phase=name, parties=parties, request=request, sensitivity=Fraction(2),
+        name=name, phase=name, parties=parties, request=request, sensitivity=Sensitivity.moving(2),
         law=DiscreteLaplace(Fraction(scale)),
     )  # fmt: skip
 
