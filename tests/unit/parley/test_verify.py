@@ -444,7 +444,7 @@ def test_a_bundle_is_not_overwritten_unasked(parley, copies):
     assert parley("bundle", "nowhere", "--out", "two.zip").code == 3
     with zipfile.ZipFile(copies / "one.zip") as archive:
         archive.extractall(copies / "unpacked")
-    assert parley("verify", "unpacked").code == 0
+    assert parley("verify", "unpacked/release").code == 0
 
 
 def test_signing_needs_a_key_before_any_budget_is_spent(parley, small):

@@ -359,3 +359,18 @@ def test_a_signature_file_reads_back():
     signature = NORTH.sign(b"manifest")
     assert Signature.from_bytes(signature.to_bytes(), signature.file) == signature
     assert strict_json(signature.to_bytes(), "x")["role"] == "party"
+
+
+def test_a_zip_has_one_folder_inside_and_one_without_is_read_as_well(folder, tmp_path):
+    """An unpacked .zip must not spill its files; other tools pack without a folder."""
+    bundled, loose = zipped(folder), tmp_path / "loose.zip"
+    with zipfile.ZipFile(loose, "w") as archive:
+        for name in FolderContents(folder).sizes():
+            archive.write(folder / name, name)
+    with zipfile.ZipFile(bundled) as archive:
+        assert {name.split("/")[0] for name in archive.namelist()} == {"release"}
+    with open_release(bundled) as one, open_release(loose) as other:
+        assert one.sizes() == other.sizes()
+        for name in one.sizes():
+            with one.open(name) as here, other.open(name) as there:
+                assert here.read() == there.read()
