@@ -21,7 +21,8 @@ from common.release.folder import cautions_of
 from common.release.progress import Reporter
 from common.wording import harmless
 
-_messages = Console(stderr=True, highlight=False, soft_wrap=True)
+# No emoji codes: `:CD:` in a fingerprint is one.
+_messages = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 _PATIENCE_S = 2.0
 
 
@@ -84,7 +85,7 @@ def _bar(title: str) -> Iterator[Reporter]:
     from rich import progress as bars  # slow to load, and few commands take long
 
     columns = (
-        bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(),
+        bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False), bars.BarColumn(),
         bars.TimeElapsedColumn(),
     )  # fmt: skip
     bar = bars.Progress(*columns, console=_messages, transient=True)

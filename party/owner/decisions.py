@@ -80,7 +80,7 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
         f"Epsilon {shown(charged)} was charged for what has left, and stays charged: that is not "
         "taken back. Nothing more leaves."
         if charged
-        else "Nothing was charged."
+        else "Nothing was charged: no answer of ours has left."
     )
     return (
         f"{cost} The study ends for everybody when our node tells the curator; they learn that we "

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.wording import many, moment
@@ -26,7 +27,7 @@ from party.owner.review import shown
 @contextmanager
 def open_file(settings: PartySettings) -> Iterator[Database]:
     """Ledger, journal and decisions, which need no keys."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.folder)
     database = Database(settings.folder / "party.db")
     try:
         yield database
