@@ -38,7 +38,7 @@ from party.ledger import Ledger
 from party.owner import decisions
 from party.owner.approvals import Approvals
 from party.owner.review import Review
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
@@ -325,9 +325,7 @@ def _house(config: Path | None) -> Iterator[PartyContext]:
         yield house
 
 
-def _opened(
-    settings: PartySettings, source: SourceSettings
-) -> AbstractContextManager[PartyContext]:
+def _opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManager[PartyContext]:
     passphrase = passphrase_in(settings.passphrase_file)
     return party_app.party_context(settings, source, clock=_now, passphrase=passphrase)
 
