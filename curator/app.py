@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import ParleyError
+from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
@@ -125,7 +126,7 @@ class CuratorSettings:
 
 def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
     """The curator's state; the caller closes the database."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.folder)
     passphrase = given_passphrase(settings.passphrase_file, {})
     database = Database(settings.folder / STORE)
     return database, Store(database, OsRandomSource(), passphrase=passphrase)

@@ -18,6 +18,7 @@ from typing import Any
 
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
+from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
@@ -146,7 +147,7 @@ def party_context(
     warning = expiry_warning(certificate, at=clock())
     if warning is not None:
         logger.warning("%s", warning)
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.folder)
     policy = Policy.load(settings.policy)
     database = Database(settings.folder / "party.db")
     try:

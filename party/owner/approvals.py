@@ -78,6 +78,10 @@ class Approvals:
             withdrawn_at=withdrawn_at,
         )
 
+    def studies(self) -> list[bytes]:
+        """The digests of all studies that were decided about, oldest decision first."""
+        return [bytes(study) for (study,) in self._file.rows("SELECT study FROM decision")]
+
     def decide(self, study: bytes, decision: Decision) -> None:
         """Decide; the same again is harmless, and a no after a yes withdraws it.
 

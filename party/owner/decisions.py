@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from common.errors import PolicyError
+from common.wording import moment
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.owner.approvals import Approvals, Decision
@@ -79,7 +80,7 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
         f"Epsilon {shown(charged)} was charged for what has left, and stays charged: that is not "
         "taken back. Nothing more leaves."
         if charged
-        else "Nothing was charged."
+        else "Nothing was charged: no answer of ours has left."
     )
     return (
         f"{cost} The study ends for everybody when our node tells the curator; they learn that we "
@@ -93,5 +94,5 @@ def in_words(decision: Decision | None) -> str:
         return "not decided"
     withdrawn = decision.withdrawn_at
     word = "approved" if decision.approved or withdrawn else "declined"
-    told = f"{word} by the {decision.decided_by} on {decision.decided_at}"
+    told = f"{word} by the {decision.decided_by} on {moment(decision.decided_at)}"
     return f"{told}, withdrawn on {withdrawn}" if withdrawn else told

@@ -16,7 +16,9 @@ from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.files import write_new
 from common.methods.registry import run_of
+from common.release.folder import cautions_of
 from common.study.document import Study
+from common.wording import moment
 from curator import app as curator_app
 from curator.configuration import curator_settings
 from curator.operations import abort as ask_to_abort
@@ -174,7 +176,7 @@ def status(
     if late:
         console.result("overdue  ask the owners it waits for whether their nodes run")
     for party, at in calls.items():  # a node that runs calls every few seconds
-        console.result(f"party    {party}: {f'last called {at}' if at else 'has not called yet'}")
+        console.result(f"party    {party}: {_called(at)}")
     if record.abort_asked and not record.state.over:
         console.result(f"to end   {record.abort_asked} (when the curator runs)")
     if record.cause:
@@ -183,6 +185,8 @@ def status(
         console.result(f"phase    {phase}: {traffic.text()}")
     if record.place:
         console.result(f"release  {record.place}")
+        for caution in cautions_of(Path(record.place)):
+            console.result(f"caution  {caution}")
 
 
 @app.command()
@@ -232,6 +236,10 @@ def _tell_offered(study: Study, file: Path, *, as_json: bool) -> None:
         return
     console.result(f"digest {study.digest.hex()}")
     console.result(f"signer {study.signer or 'nobody'}")
+
+
+def _called(at: str | None) -> str:
+    return f"last called {moment(at)}" if at else "has not called yet"
 
 
 def _standing(record: Record) -> str:

@@ -13,7 +13,6 @@ import typer
 
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
-from common.privacy.randomness import OsRandomSource
 from common.release import folder as releases
 from common.service.process import log_to, stopping_on_signals
 from common.service.version import software
@@ -23,7 +22,8 @@ from common.wording import one_line
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.countersign import countersign
-from parley.cli.commands.party_records import ledger, open_file, transcript
+from parley.cli.commands.party_records import ledger, transcript
+from parley.cli.commands.party_refusals import decline, withdraw
 from parley.cli.commands.party_ui import ui
 from parley.cli.options import AllowOtherVersion, AsJson, Config, StopWithStdin
 from parley.cli.passphrases import passphrase_in
@@ -33,19 +33,19 @@ from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
 from party.configuration import party_settings, source_settings
-from party.journal import Journal, StudyRecord, StudyState
-from party.ledger import Ledger
+from party.journal import StudyRecord, StudyState
 from party.owner import decisions
-from party.owner.approvals import Approvals
 from party.owner.review import Review
 from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
 app.command()(countersign)
+app.command()(decline)
 app.command()(ledger)
 app.command()(transcript)
 app.command()(ui)
+app.command()(withdraw)
 
 _MOST_GB = 1_000_000
 StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
@@ -127,48 +127,6 @@ def approve(
         console.result_json(told)
     else:
         console.result(f"approved {seen.digest}")
-
-
-@app.command()
-def decline(
-    study: StudyFile,
-    *,
-    config: Config = None,
-    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
-    ] = False,
-    json: AsJson = False,
-) -> None:
-    """Decline a study, or withdraw from one that was approved; for good.
-
-    The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
-    charged and nothing more leaves, and the study ends for everybody. What was charged before stays
-    charged. A study that is over cannot be withdrawn from.
-    """
-    digest = Study.load(study).digest
-    with open_file(_settings(config)) as file:
-        approvals, ledger = Approvals(file), Ledger(file)
-        journal = Journal(file, OsRandomSource())
-        earlier = approvals.decision(digest)
-        if not yes and earlier is not None and earlier.approved:
-            console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
-            if not typer.confirm("Withdraw from it?", err=True):
-                raise InputError("not confirmed; the approval stands")
-        at = _now().isoformat(timespec="seconds")
-        decisions.decline(
-            digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
-        )
-        charged = ledger.spent(digest.hex())
-        decided = approvals.decision(digest)
-    word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
-    if json:
-        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
-        console.result_json(told)
-        return
-    console.result(f"{word} {digest.hex()}")
-    if word == "withdrawn":
-        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")
 
 
 @app.command()

@@ -55,6 +55,10 @@ STORY = {
     "add": (f"curator study add study.toml {HUB}", STUDY),
     "approve": (f"party approve study.toml --yes {NORTH}", {"study", "decision", "epsilon"}),
     "decline": (f"party decline other.toml {NORTH}", {"study", "decision", "epsilon_charged"}),
+    "withdraw": (
+        f"party withdraw study.toml --yes {NORTH}",
+        {"study", "decision", "epsilon_charged"},
+    ),
     "abort": (f"curator study abort n --reason why {HUB}", RECORD),
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (
