@@ -21,6 +21,7 @@ from common.errors import InputError
 from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
+from common.service.alerts import Hook, check_webhook
 from common.service.database import Database
 from common.service.metrics import serving_metrics
 from common.service.passphrase import asking
@@ -70,6 +71,9 @@ class PartySettings:
         look_again_s: how often to look for invitations and for the owner's decisions.
         seats: how many studies are worked on at a time; the rows of at most twice as many are held
             in memory. Studies that wait for their owner or for other parties take no seat.
+        webhook: an address that is sent a JSON object (POST) when a study waits for its owner,
+            cannot go on here, or ends; empty for none.
+        on_event: a program that is given the same object on its standard input.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
     """
@@ -84,6 +88,8 @@ class PartySettings:
     longest_wait_s: float = 30.0
     look_again_s: float = 5.0
     seats: int = DEFAULT_SEATS
+    webhook: str = ""
+    on_event: Path | None = None
     log_level: str = "info"
     metrics: str = ""
 
@@ -96,6 +102,7 @@ class PartySettings:
         check_whole("seats", self.seats, most=MOST_SEATS)
         for key in ("first_wait_s", "longest_wait_s", "look_again_s"):
             check_seconds(key, getattr(self, key))
+        check_webhook("webhook", self.webhook)
         check_level(self.log_level)
 
 
@@ -169,6 +176,7 @@ def party_context(
             begin=begin,
             forecast=partial(rehearse, begin=begin),
             clock=clock,
+            hook=Hook(webhook=settings.webhook, command=settings.on_event),
             authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
         )
     finally:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.service.alerts import Hook
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import PartyRows
@@ -50,6 +51,7 @@ class PartyContext:
         clock: the time.
         authority: fingerprint of the authority that certified the curator; TLS checks that it did.
         blinder_of: makes the source of Paillier blinding factors, once per key.
+        hook: where the owner is told of events.
     """
 
     name: str
@@ -66,6 +68,7 @@ class PartyContext:
     clock: Callable[[], dt.datetime]
     authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
+    hook: Hook = Hook()
 
     def review(self, study: Study, source: PinnedRows) -> Review:
         """A study through this owner's eyes."""
@@ -88,6 +91,18 @@ class PartyContext:
         """Whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
+
+    def alert(self, study: bytes, event: str, words: str = "") -> None:
+        """Tell the owner of an event; the words must not depend on rows."""
+        self.hook.tell_later(
+            {
+                "service": f"party {self.name}",
+                "event": event,
+                "study": study.hex(),
+                "words": words,
+                "at": self.now(),
+            }
+        )
 
     def now(self) -> str:
         """The time as records have it."""

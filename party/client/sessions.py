@@ -309,6 +309,7 @@ class SessionManager:
                 turn, place.turn = place.turn, None
                 self._settle_one(study, place, turn)
                 if isinstance(place.ending, StudyState):
+                    self._context.alert(study, place.ending.value)
                     place.session.release()
 
     def _settle_one(self, study: bytes, place: _Place, turn: Future[StudyState | None]) -> None:
@@ -350,6 +351,8 @@ class SessionManager:
         place.ending = error
         self._waiting.pop(study, None)
         self._put_off(place, self._look_again_s * min(_MOST_LOOKS, 1 << min(place.failed, 10)))
+        if not place.failed:
+            self._context.alert(study, "stopped", "`parley party status` says why")
         place.failed += 1
         known = isinstance(error, ParleyError)
         words = _words(error) if isinstance(error, ParleyError) else type(error).__name__
