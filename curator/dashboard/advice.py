@@ -21,8 +21,8 @@ def advice(state: StudyState, cause: str, *, overdue: bool = False) -> str:
         case StudyState.REFUSED:
             return (
                 "Nothing more happens here: a no is for good. Ask the owner, then offer a new "
-                "study, or the same without that owner: `parley curator study reform --without OWNER`. "
-                f"{_BUDGET}"
+                "study, or the same without that owner: `parley curator study reform --without "
+                f"OWNER`. {_BUDGET}"
             )
         case StudyState.FAILED:
             return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from common.service.alerts import Hook
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import PartyRows
+from party.collection import Collection
 from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
@@ -44,6 +45,7 @@ class PartyContext:
         journal: with the ledger and the approvals in one file.
         ledger: what was spent.
         notes: what the node says about its studies, for the owner.
+        collection: the releases that were fetched.
         check_source: raises InputError if the owner's table cannot be read, whatever the study.
         open_source: reads the owner's table in a study's domains.
         begin: begins a fresh copy of a study's script.
@@ -61,6 +63,7 @@ class PartyContext:
     journal: Journal
     ledger: Ledger
     notes: Notes
+    collection: Collection
     check_source: Callable[[], None]
     open_source: Callable[[Study], PinnedRows]
     begin: Callable[[Study], ScriptRun]
@@ -68,7 +71,7 @@ class PartyContext:
     clock: Callable[[], dt.datetime]
     authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
-    hook: Hook = Hook()
+    hook: Hook = field(default_factory=Hook)
 
     def review(self, study: Study, source: PinnedRows) -> Review:
         """A study through this owner's eyes."""

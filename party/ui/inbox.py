@@ -32,6 +32,7 @@ class OwnerInbox:
         house: whose inbox.
         studies: that the owner has as files.
         dial: opens a connection to the curator; None to ask nobody.
+        node: the process of our node, in words; None if it does not run.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class OwnerInbox:
         studies: Iterable[Study],
         *,
         dial: Callable[[], AbstractContextManager[Connection]] | None,
+        node: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.house = house
         self._dial = dial
+        self.node = node
         self._lock = threading.Lock()
         self._asking = threading.Lock()
         self._studies = {study.digest: study for study in studies}

@@ -28,6 +28,7 @@ from common.wire.frames import Whole
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
+from party.collection import Collection
 from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
@@ -138,6 +139,7 @@ def house_of(folder, database, *, table=TABLE, **changes):
         journal=Journal(database, SeededRandomSource("keys")),
         ledger=Ledger(database),
         notes=Notes(database),
+        collection=Collection(database),
         check_source=source.check_readable,
         open_source=lambda study: source.open(study.schema),
         begin=run_of,
