@@ -304,6 +304,7 @@ class StudySession:
             return None
         if not decision.approved:
             self._refuse(connection, f"study {study.name!r} was declined")
+        context.approvals.compare_rows(self._digest, source.snapshot.digest, at=context.now())
         # The rows are pinned before the curator hears of us: other rows are noticed from here on.
         context.journal.forget_unanswered(self._digest)
         node = self._make_node(study, source, decision)

@@ -98,7 +98,11 @@ class OwnerInbox:
 
     def review(self, study: Study) -> Review:
         """A study through the owner's eyes; reads the owner's table."""
-        return self.house.review(study, self.house.open_source(study))
+        return self._review(study)[0]
+
+    def _review(self, study: Study) -> tuple[Review, str]:
+        source = self.house.open_source(study)
+        return self.house.review(study, source), source.snapshot.digest
 
     def approve(self, study: Study, *, shown_cost: str) -> None:
         """The owner's yes, to what was shown.
@@ -106,13 +110,13 @@ class OwnerInbox:
         Raises:
             PolicyError: it costs something else by now, or the policy refuses it.
         """
-        seen = self.review(study)
+        seen, rows = self._review(study)
         if str(seen.cost) != shown_cost:
             raise PolicyError(
                 f"the study costs epsilon {seen.cost} now, and {shown_cost} was shown; nothing was "
                 "decided. Review it again"
             )
-        decisions.approve(self.house.approvals, seen, at=self.house.now())
+        decisions.approve(self.house.approvals, seen, at=self.house.now(), data_digest=rows)
 
     def decline(self, study: Study, *, reason: str) -> None:
         """The owner's no, also to what was approved.

@@ -100,14 +100,21 @@ def _phases(phases: Sequence[PlannedStep]) -> Markup:
 
 
 def decision_section(
-    seen: Review, decision: Decision | None, csrf: str, *, withdrawal_means: str
+    seen: Review,
+    decision: Decision | None,
+    csrf: str,
+    *,
+    withdrawal_means: str,
+    rows_changed: str = "",
 ) -> Markup:
     """The two buttons; or what was decided, and the button to withdraw where that can be."""
     here = f"/studies/{seen.digest}"
     if decision is not None:
         withdraw = [_no_form(here, csrf, "Withdraw", withdrawal_means)] if withdrawal_means else []
-        decided = paragraph(in_words(decision))
-        return section("Our decision", decided, *withdraw, identifier="decision")
+        decided = [paragraph(in_words(decision))]
+        if rows_changed:
+            decided.append(paragraph(rows_changed, "trouble"))
+        return section("Our decision", *decided, *withdraw, identifier="decision")
     refused = [
         Markup('<div class="trouble" role="note"><p><strong>Our policy refuses it</strong></p>'),
         bullets(seen.reasons_against),

@@ -25,6 +25,7 @@ from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
 from common.study.document import Study
+from party.owner.decisions import rows_in_words
 from party.ui import pages
 from party.ui.inbox import OwnerInbox
 
@@ -113,6 +114,9 @@ class OwnerPages:
                 self._inbox.house.approvals.decision(study.digest),
                 session.csrf,
                 withdrawal_means=self._inbox.withdrawal_means(study),
+                rows_changed=rows_in_words(
+                    self._inbox.house.approvals.rows_changed_at(study.digest)
+                ),
             ),
             csrf=session.csrf,
         )

@@ -98,7 +98,7 @@ def join(
 def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> None:
     """What a study costs, what it asks, and what would leave the building. Decides nothing."""
     with _house(config) as house:
-        seen = _seen(house, study)
+        seen, _ = _seen(house, study)
     if json:
         console.result_json(seen.as_json())
     else:
@@ -115,14 +115,14 @@ def approve(
 ) -> None:
     """Approve a study, after a review; the node then signs it and takes part."""
     with _house(config) as house:
-        seen = _seen(house, study)
+        seen, rows = _seen(house, study)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
             if not typer.confirm(
                 f"Spend epsilon {seen.cost} of every row of ours on it?", err=True
             ):
                 raise InputError("not confirmed; nothing was decided")
-        decisions.approve(house.approvals, seen, at=house.now())
+        decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
     if json:
         told = {"study": seen.digest, "decision": "approved", "epsilon": str(seen.cost)}
         console.result_json(told)
@@ -156,6 +156,7 @@ def status(
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
                     "node": notes.get(study, ""),
+                    "rows": decisions.rows_in_words(house.approvals.rows_changed_at(study)),
                     "release": collected[study].text() if study in collected else "",
                     "epsilon_spent": str(house.ledger.spent(study.hex())),
                     "phases": {
@@ -175,6 +176,8 @@ def status(
         )
         if line["reason"]:
             console.result(f"{'':>18}{one_line(line['reason'])}")
+        if line["rows"]:
+            console.result(f"{'':>18}{line['rows']}")
         if line["release"]:
             console.result(f"{'':>18}release: {one_line(line['release'])}")
         if line["node"]:
@@ -275,9 +278,11 @@ def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summar
     return {each.study: each for each in summaries}
 
 
-def _seen(house: PartyContext, study: Path) -> Review:
+def _seen(house: PartyContext, study: Path) -> tuple[Review, str]:
+    """The review, and the digest of the rows that it is about."""
     proposed = Study.load(study)
-    return house.review(proposed, house.open_source(proposed))
+    source = house.open_source(proposed)
+    return house.review(proposed, source), source.snapshot.digest
 
 
 def _settings(config: Path | None) -> PartySettings:
