@@ -15,7 +15,7 @@ KEYRING = {"role", "authority", "certificate", "request", "identity", "issued"}
 STUDY = {"study", "name", "signer", "file"}
 RECORD = {
     "study", "name", "state", "steps_done", "phase", "cause", "release", "abort_asked",
-    "unreadable",
+    "unreadable", "proposed_at",
 }  # fmt: skip
 RELEASE = {"out", "files", "rows", "epsilon_requested", "epsilon_delivered", "private"}
 HUB = "--config hub/curator.toml"
@@ -59,6 +59,7 @@ STORY = {
         f"party withdraw study.toml --yes {NORTH}",
         {"study", "decision", "epsilon_charged"},
     ),
+    "renew": (f"curator study renew study.toml --out next.toml {HUB}", STUDY | {"changes"}),
     "abort": (f"curator study abort n --reason why {HUB}", RECORD),
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (
