@@ -22,6 +22,8 @@ class Method:
         single_turns: whether it asks single parties for a choice: it cannot do without one.
         replaces_noise: whether profile `paper` lets one party's noise replace another's.
         encodings: how it can take attributes.
+        only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
+            mechanisms promise pure epsilon.
         place: where it stands in lists, smallest first.
     """
 
@@ -32,6 +34,7 @@ class Method:
     single_turns: bool = False
     replaces_noise: bool = False
     encodings: Sequence[str] = ENCODINGS
+    only_sums: bool = False
     place: int = 100
 
     def run(self, study: Study) -> ScriptRun:
