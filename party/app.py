@@ -45,7 +45,7 @@ from party.notes import Notes
 from party.owner.approvals import Approvals
 from party.owner.dry_run import rehearse
 from party.owner.policy import Policy
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable, owners_table
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ def alone(settings: PartySettings) -> Iterator[None]:
 @contextmanager
 def party_context(
     settings: PartySettings,
-    source: SourceSettings,
+    source: OwnersTable,
     *,
     clock: Callable[[], dt.datetime],
     passphrase: AskPassphrase | None = None,
@@ -240,9 +240,9 @@ def address_of(
 
 
 def source_of(
-    tables: Mapping[str, Mapping[str, Any]], *, folder: Path, environment: Mapping[str, str]
-) -> SourceSettings:
+    tables: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]
+) -> OwnersTable:
     """The owner's table, from the `[source]` of the settings file."""
     if "source" not in tables:
         raise InputError("there is no [source] in the settings: say where the rows are")
-    return SourceSettings.from_table(tables["source"], folder=folder, environment=environment)
+    return owners_table(tables["source"], folder=folder, environment=environment)

@@ -31,7 +31,7 @@ from party.client.rollback import require_no_rollback
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner.policy import Policy
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _CLOCKS_OFF_S = 60.0
@@ -39,7 +39,7 @@ _CLOCKS_OFF_S = 60.0
 
 def examine_party(
     settings: PartySettings,
-    source: Callable[[], SourceSettings],
+    source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     *,
     environment: Mapping[str, str],
@@ -122,7 +122,7 @@ def _ledger(file: Path) -> str:
 
 
 def _rows(
-    source: Callable[[], SourceSettings],
+    source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     files: CredentialFiles,
     books: Path,
@@ -176,7 +176,7 @@ def _listed(study: Study, files: CredentialFiles, identity: Path) -> str:
 
 def _at_the_curator(
     settings: PartySettings,
-    source: Callable[[], SourceSettings],
+    source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     environment: Mapping[str, str],
     clock: Callable[[], datetime],
@@ -254,6 +254,6 @@ def _memory(settings: PartySettings, greeting: Greeting) -> str:
 
 
 def _fits(
-    source: Callable[[], SourceSettings], study: Study, files: CredentialFiles, books: Path
+    source: Callable[[], OwnersTable], study: Study, files: CredentialFiles, books: Path
 ) -> str:
     return f"{study.name!r}: {_rows(source, study, files, books)}"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
 from common.privacy.randomness import RandomSource, source_of
+from common.release.asking import Askable, Origin
 from common.release.columns import Columns
+from common.release.diagnostics import Diagnostics
 from common.schema import Codes, Schema
 
 FORMAT = "parley model 1"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FittedModel(ABC):
+class FittedModel(Askable):
     """What was released of real rows under differential privacy: all of it may be published.
 
     Attributes:
@@ -23,12 +26,28 @@ class FittedModel(ABC):
         privacy: the privacy statement, as in privacy.json.
         columns: the columns of the real table, or of the owners'.
         seed: of a run that is not private.
+        origin: the release that it was read from, if it was.
     """
 
     schema: Schema
     privacy: dict[str, object]
     columns: Columns
     seed: int | None = None
+    origin: Origin | None = None
+
+    @property
+    def learnt(self) -> FittedModel:
+        """Itself."""
+        return self
+
+    @cached_property
+    def released(self) -> Codes:
+        """The rows of the release that it was read from, else rows drawn once."""
+        return self.sample_codes() if self.origin is None else self.origin.released
+
+    @abstractmethod
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """What was measured, and how well these rows follow."""
 
     @property
     @abstractmethod
@@ -38,6 +57,15 @@ class FittedModel(ABC):
     @abstractmethod
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own; called from several threads."""
+
+    @abstractmethod
+    def refit(self, rows: Codes, source: RandomSource) -> FittedModel:
+        """What would have been released of these rows: the same method, with fresh noise.
+
+        Args:
+            rows: as many as there were real ones.
+            source: of the noise and of every choice.
+        """
 
     @abstractmethod
     def to_json(self) -> dict[str, object]:

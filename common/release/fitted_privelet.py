@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from common.bayes.consistency import project
 from common.errors import InputError
 from common.privacy.randomness import RandomSource, uniforms
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release import folder as release
 from common.release import range_file
 from common.release.columns import Columns
+from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, FittedModel
+from common.release.measured import range_diagnostics
 from common.schema import Codes
 from common.wavelet import RangeCount, RangeCounts, RangeRelease
+from common.wavelet.mechanism import noisy_cells
 from common.wording import many
 
 METHOD = "privelet"
@@ -63,6 +67,18 @@ class FittedPrivelet(FittedModel):
         cells = np.searchsorted(self._ladder, heights, side="right")
         columns = np.unravel_index(np.minimum(cells, len(self._ladder) - 1), self.schema.sizes)
         return Codes.from_columns(columns, self.schema.sizes)
+
+    def refit(self, rows: Codes, source: RandomSource) -> FittedPrivelet:
+        """Count these rows with noise of the same plan."""
+        plan = self.ranges.plan
+        cells = noisy_cells(rows, plan, discrete_laplace, source)
+        return replace(
+            self, ranges=RangeRelease(self.schema, plan, cells, rows.rows, source.private)
+        )
+
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """Every cell was counted; the noise is known by itself."""
+        return range_diagnostics(self.ranges)
 
     def to_json(self) -> dict[str, object]:
         """What was done, as plain JSON values: the content of model.json, without the counts."""

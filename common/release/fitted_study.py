@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +11,10 @@ import numpy as np
 from common.marginals import count
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
+from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, FittedModel
+from common.release.measured import study_diagnostics
+from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
 from common.release.report.released import NetworkDrawing, mutual_information
@@ -66,6 +69,14 @@ class FittedStudy(FittedModel):
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self.model.sample(rows, source)
+
+    def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
+        """Run the study's own script again, on these rows in place of the owners'."""
+        return replace(self, model=refit_study(self.study, rows, source))
+
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """Every published sum, compared with these rows."""
+        return study_diagnostics(self.study, self.steps, self.results, synthetic)
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""

@@ -28,6 +28,15 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
         "Publish a synthetic table of one owner's rows.",
     ),
     "query": ("parley.cli.commands.query", "Ask a release how many rows satisfy a condition."),
+    "estimate": (
+        "parley.cli.commands.estimate",
+        "Means, shares and regressions of a release, with intervals.",
+    ),
+    "replicate": (
+        "parley.cli.commands.replicate",
+        "Tables like the released one, for intervals in any software.",
+    ),
+    "describe": ("parley.cli.commands.describe", "What a release is, and what it may be used for."),
     "plan": ("parley.cli.commands.plan", "What a study would measure, cost and take, forecast."),
     "simulate": ("parley.cli.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.cli.commands.evaluate", "Compare a synthetic table with the real one."),
@@ -49,7 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
 # In the order in which a newcomer meets them. A command that is under none comes last.
 HEADINGS: dict[str, tuple[str, ...]] = {
     "To see it work": ("demo",),
-    "One owner": ("schema", "synthesize", "query", "evaluate"),
+    "One owner": ("schema", "synthesize", "evaluate"),
     "Several owners, on one machine": ("plan", "simulate"),
     "Several owners, each on their own": (
         "keys",
@@ -60,7 +69,14 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         "backup",
         "restore",
     ),
-    "A release that was handed on": ("verify", "bundle"),
+    "A release that was handed on": (
+        "verify",
+        "describe",
+        "query",
+        "estimate",
+        "replicate",
+        "bundle",
+    ),
 }
 _OTHERS = "Other commands"
 
@@ -71,6 +87,8 @@ EXAMPLES = (
     "parley simulate north.csv east.csv --schema schema.toml --epsilon 1 --out study",
     "parley query release 'age in 20..39 and sex = Female'",
     "parley verify release.zip",
+    "parley describe release.zip",
+    "parley estimate release.zip --mean income --by sex",
     "parley party review study.toml --config party.toml",
 )
 

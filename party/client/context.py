@@ -83,6 +83,7 @@ class PartyContext:
             fewest_owners=fewest_owners(steps),
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
+            data_newest=source.snapshot.newest,
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
             signer=study.signer,

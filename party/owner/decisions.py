@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from common.errors import PolicyError
+from common.wording import moment
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.owner.approvals import Approvals, Decision
@@ -112,5 +113,5 @@ def in_words(decision: Decision | None) -> str:
         return "not decided"
     withdrawn = decision.withdrawn_at
     word = "approved" if decision.approved or withdrawn else "declined"
-    told = f"{word} by the {decision.decided_by} on {decision.decided_at}"
+    told = f"{word} by the {decision.decided_by} on {moment(decision.decided_at)}"
     return f"{told}, withdrawn on {withdrawn}" if withdrawn else told

@@ -45,7 +45,7 @@ function bytes(number) {
 
 function when(text) {
   if (!text) return "never";
-  return make("time", { datetime: text, title: text }, new Date(text).toLocaleString());
+  return make("time", { datetime: text, title: text }, `${new Date(text).toISOString().slice(0, 19).replace("T", " ")} UTC`);
 }
 
 function table(caption, headings, rows) {

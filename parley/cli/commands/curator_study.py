@@ -13,7 +13,9 @@ import typer
 
 from common.files import write_new
 from common.methods.registry import run_of
+from common.release.folder import cautions_of
 from common.study.document import Study
+from common.wording import moment
 from curator import app as curator_app
 from curator.configuration import curator_settings
 from curator.operations import abort as ask_to_abort
@@ -181,7 +183,7 @@ def status(
             "back, `study abort`, then `study reform --without OWNER`"
         )
     for party, at in calls.items():  # a node that runs calls every few seconds
-        console.result(f"party    {party}: {f'last called {at}' if at else 'has not called yet'}")
+        console.result(f"party    {party}: {_called(at)}")
     if record.abort_asked and not record.state.over:
         console.result(f"to end   {record.abort_asked} (when the curator runs)")
     if record.cause:
@@ -190,6 +192,8 @@ def status(
         console.result(f"phase    {phase}: {traffic.text()}")
     if record.place:
         console.result(f"release  {record.place}")
+        for caution in cautions_of(Path(record.place)):
+            console.result(f"caution  {caution}")
 
 
 @app.command()
@@ -237,6 +241,10 @@ def missing(
         console.result_json(_as_json(record) | {"missing": owner})
     else:
         console.result(f"missing  {owner}")
+
+
+def _called(at: str | None) -> str:
+    return f"last called {moment(at)}" if at else "has not called yet"
 
 
 def _standing(record: Record) -> str:

@@ -36,7 +36,7 @@ from party.configuration import party_settings, source_settings
 from party.journal import StudyRecord, StudyState
 from party.owner import decisions
 from party.owner.review import Review
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
@@ -297,9 +297,7 @@ def _house(config: Path | None) -> Iterator[PartyContext]:
         yield house
 
 
-def _opened(
-    settings: PartySettings, source: SourceSettings
-) -> AbstractContextManager[PartyContext]:
+def _opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManager[PartyContext]:
     passphrase = passphrase_in(settings.passphrase_file)
     return party_app.party_context(settings, source, clock=_now, passphrase=passphrase)
 

@@ -13,7 +13,7 @@ import typer
 from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
-from common.wording import many
+from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config
 from party.app import PartySettings
@@ -80,7 +80,7 @@ def ledger(
     for entry in entries:
         charge = entry.charge
         console.result(
-            f"{entry.number:>5}  {entry.charged_at}  {float(charge.epsilon):<10.4g} "
+            f"{entry.number:>5}  {moment(entry.charged_at)}  {float(charge.epsilon):<10.4g} "
             f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
         )
     console.result(
@@ -116,8 +116,8 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
         return
     for each in departures:
         console.result(
-            f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
-            f"{each.kind} for {each.recipient}  {each.digest[:16]}"
+            f"{moment(each.released_at)}  {each.study_name} {each.number:>4}  "
+            f"{each.size:>10,} bytes  {each.kind} for {each.recipient}  {each.digest[:16]}"
         )
     for study, phases in took.items():
         for phase, traffic in phases.items():

@@ -188,7 +188,13 @@ def test_rows_that_do_not_fit_a_study_look_like_rows_that_do(tmp_path, study, au
     assert seen_of(tmp_path / "other", study, automatic=automatic) == fitting
 
 
-@pytest.mark.parametrize("changes", [{"signers": ("A-B",)}, {"methods": ("subn+",)}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"signers": ("A-B",)}, {"methods": ("subn+",)}, {"columns_never": ("Ward",)},
+        {"columns_allowed": ("age", "ward")},
+    ],
+)  # fmt: skip
 def test_no_row_is_read_for_a_study_that_the_policy_refuses_at_sight(
     tmp_path, monkeypatch, changes
 ):
