@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from functools import partial
 from pathlib import Path
 
 from common.errors import InputError
@@ -11,6 +12,7 @@ from common.release.fitted import FORMAT
 from common.release.fitted_privbayes import METHOD, FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.folder import FORMATS, MODEL, RANGES, SCHEMA, STATEMENT, read_json, table_name
+from common.release.released_model import ReleasedModel
 from common.release.released_rows import ReleasedRows
 from common.schema import Schema
 from common.schema.tables import read_table
@@ -19,7 +21,8 @@ from common.schema.tables import read_table
 def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet | ReleasedRows:
     """The model in a file that `save` wrote, or what is in a release folder.
 
-    The release of a study of several owners is read back as its synthetic rows.
+    The release of a study of several owners is read back as its synthetic rows; `sample` draws
+    further ones from its model.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -67,7 +70,14 @@ def _released_rows(folder: Path, document: dict[str, object]) -> ReleasedRows:
     if not isinstance(rows, int):
         raise InputError(f"{folder / MODEL}: the model is damaged: it does not say how many rows")
     codes = read_table(table, schema).encode(schema)
-    return ReleasedRows(schema, codes, rows, read_json(folder, STATEMENT), _noise(document, folder))
+    return ReleasedRows(
+        schema,
+        codes,
+        rows,
+        read_json(folder, STATEMENT),
+        _noise(document, folder),
+        model=partial(ReleasedModel.read, document, where=str(folder / MODEL)),
+    )
 
 
 def _noise(document: dict[str, object], folder: Path) -> dict[str, float]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.schema import Codes, Schema
+from common.schema.cell_weights import CellWeights
 from common.schema.vocabulary import Vocabulary
 from common.wavelet.domain import axes_of
 
@@ -32,6 +33,14 @@ class Condition:
             for leaves, (low, high) in zip(axes, box, strict=True)
         ]
         return cls(tuple(None if values.all() else values for values in allowed))
+
+    def weights(self) -> list[CellWeights]:
+        """The condition as weights of cells: 1 where it holds, 0 where it does not."""
+        return [
+            CellWeights((a,), values.astype(np.float64))
+            for a, values in enumerate(self.allowed)
+            if values is not None
+        ]
 
     def about(self, attribute: int) -> Condition:
         """The part of the condition that is about one attribute."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError
+from common.methods.conditional import given
 from common.privacy.randomness import OsRandomSource, RandomSource
 from common.release import folder as release
 from common.release.columns import Columns
-from common.release.fitted import FORMAT, FittedModel
+from common.release.fitted import FORMAT, Draw, FittedModel
 from common.release.model_count import ModelCount, model_count
 from common.release.report.network_picture import draw_network
 from common.release.report.released import model_noise, network_drawing
 from common.schema import Codes, Schema
+from common.schema.cell_weights import CellWeights
 from common.wording import many
 
 METHOD = "privbayes"
@@ -42,6 +44,10 @@ class FittedPrivBayes(FittedModel):
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self.model.sample(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        return given(self.model, condition).sample
 
     def count(self, query: str) -> ModelCount:
         """How many rows satisfy a query, by a million rows drawn from the model.

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from common.bayes.consistency import project
 from common.errors import InputError
+from common.methods.conditional import NO_MASS
 from common.privacy.randomness import RandomSource, uniforms
 from common.release import folder as release
 from common.release import range_file
 from common.release.columns import Columns
-from common.release.fitted import FORMAT, FittedModel
+from common.release.fitted import FORMAT, Draw, FittedModel
 from common.schema import Codes
+from common.schema.cell_weights import CellWeights
 from common.wavelet import RangeCount, RangeCounts, RangeRelease
 from common.wording import many
 
@@ -51,18 +53,28 @@ class FittedPrivelet(FittedModel):
         return self.ranges.counts(queries, confidence=confidence)
 
     @cached_property
-    def _ladder(self) -> NDArray[np.float64]:
-        """Running sums of the nearest table that has no negative cell and the right total."""
-        return np.cumsum(project(self.ranges.matrix(), total=self.rows))
+    def _cells(self) -> NDArray[np.float64]:
+        """The nearest table that has no negative cell and the right total."""
+        return project(self.ranges.matrix(), total=self.rows).reshape(self.schema.sizes)
+
+    @cached_property
+    def _draw(self) -> Draw:
+        return _drawing(self._cells)
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Independent draws from the noisy counts, made non-negative."""
-        if rows < 0:
-            raise InputError(f"cannot sample {rows} rows: give 0 or more")
-        heights = uniforms(rows, source) * self._ladder[-1]
-        cells = np.searchsorted(self._ladder, heights, side="right")
-        columns = np.unravel_index(np.minimum(cells, len(self._ladder) - 1), self.schema.sizes)
-        return Codes.from_columns(columns, self.schema.sizes)
+        return self._draw(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        cells = self._cells.copy()
+        for each in condition:
+            shape = [s if a in each.attributes else 1 for a, s in enumerate(self.schema.sizes)]
+            order = np.argsort(each.attributes)
+            cells *= each.table.transpose(order).reshape(shape)
+        if not cells.any():
+            raise InputError(NO_MASS)
+        return _drawing(cells)
 
     def to_json(self) -> dict[str, object]:
         """What was done, as plain JSON values: the content of model.json, without the counts."""
@@ -117,3 +129,18 @@ class FittedPrivelet(FittedModel):
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{path}: {_ABOUT} is missing or damaged: {error!r}") from None
+
+
+def _drawing(cells: NDArray[np.float64]) -> Draw:
+    """What draws cells in proportion to their weights."""
+    filled = np.flatnonzero(cells)
+    ladder = np.cumsum(cells.ravel()[filled])
+
+    def draw(rows: int, source: RandomSource) -> Codes:
+        if rows < 0:
+            raise InputError(f"cannot sample {rows} rows: give 0 or more")
+        heights = uniforms(rows, source) * ladder[-1]
+        places = np.searchsorted(ladder, heights, side="right").clip(max=len(ladder) - 1)
+        return Codes.from_columns(np.unravel_index(filled[places], cells.shape), cells.shape)
+
+    return draw

@@ -9,14 +9,16 @@ from itertools import combinations
 import numpy as np
 
 from common.marginals import count
+from common.methods.conditional import given
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
-from common.release.fitted import FORMAT, FittedModel
+from common.release.fitted import FORMAT, Draw, FittedModel
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
 from common.release.report.released import NetworkDrawing, mutual_information
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
+from common.schema.cell_weights import CellWeights
 from common.study.document import Study
 from common.study.steps import Model, Step
 
@@ -66,6 +68,10 @@ class FittedStudy(FittedModel):
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self.model.sample(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        return given(self.model, condition).sample
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""

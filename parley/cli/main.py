@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
         "Publish a synthetic table of one owner's rows.",
     ),
     "query": ("parley.cli.commands.query", "Ask a release how many rows satisfy a condition."),
+    "draw": ("parley.cli.commands.draw", "Draw further synthetic rows, under a condition or not."),
     "plan": ("parley.cli.commands.plan", "What a study would measure, cost and take, forecast."),
     "simulate": ("parley.cli.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.cli.commands.evaluate", "Compare a synthetic table with the real one."),
@@ -47,7 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
 # In the order in which a newcomer meets them. A command that is under none comes last.
 HEADINGS: dict[str, tuple[str, ...]] = {
     "To see it work": ("demo",),
-    "One owner": ("schema", "synthesize", "query", "evaluate"),
+    "One owner": ("schema", "synthesize", "query", "draw", "evaluate"),
     "Several owners, on one machine": ("plan", "simulate"),
     "Several owners, each on their own": ("keys", "curator", "party", "doctor", "config"),
     "A release that was handed on": ("verify", "bundle"),
@@ -60,6 +61,7 @@ EXAMPLES = (
     "parley synthesize people.csv --schema schema.toml --epsilon 1 --out release",
     "parley simulate north.csv east.csv --schema schema.toml --epsilon 1 --out study",
     "parley query release 'age in 20..39 and sex = Female'",
+    "parley draw release --where 'age in 20..39' --rows 1000 --out rows.csv",
     "parley verify release.zip",
     "parley party review study.toml --config party.toml",
 )
