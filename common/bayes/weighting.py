@@ -58,6 +58,8 @@ class WeightedNetwork:
         Raises:
             TooManyCells: the variables hang together too much.
         """
+        if math.isinf(self.log_mass):
+            return self
         taking_part = self._ancestors(a for each in weights for a in each.variables)
         tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
         trail, log_mass = _eliminate(tables, taking_part, self.domain.sizes)

@@ -1,11 +1,16 @@
 """Rows of a model given a condition: exact, whatever model it is and however rare the condition.
 
+The rules of a schema are a condition that always holds.
+
 Every model is a network of variables, some of which are hidden (the class of a mixture) or hold
 several attributes (a column over a pair). `NetworkForm` is that network, and how attributes are
 read from its variables. A condition becomes weights of variables (`common.bayes.weighting`).
 
 Where the variables hang together too much for that, rows of the model are drawn and those kept that
-satisfy the condition: exact as well, but a rare condition is refused.
+satisfy the condition: exact as well, but a rare condition is refused. Rows that break a rule are
+then replaced by the nearest possible ones.
+
+[Csiszar75] Csiszar: I-divergence geometry of probability distributions and minimization problems.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +37,13 @@ from common.privacy.randomness import RandomSource, uniforms
 from common.schema.cell_weights import CellWeights
 from common.schema.codes import Codes, concatenate
 from common.schema.encodings import bit_count, bit_positions
+from common.schema.rules import Possible
 from common.study.steps import Model
 
 Draw = Callable[[int, RandomSource], Codes]
 
+_MOST_FITTINGS = 50
+_CLOSE = 1e-4
 _MOST_TRIES = 400
 _TRY_ROWS = 1 << 14
 NO_MASS = (
@@ -164,46 +172,82 @@ def _of_mixture(
 
 @dataclass(frozen=True, eq=False)
 class ConditionalModel:
-    """The rows of a model that satisfy a condition.
+    """The rows of a model that its schema's rules allow, and those that satisfy a condition.
 
     Attributes:
-        parts: networks whose rows these are, and how many rows of the real table each stands for.
-        given: the condition: 0 for cells that do not satisfy it.
-        otherwise: draws rows without the condition, where no exact form is small enough.
+        model: draws rows that may break rules.
+        possible: the rules.
     """
 
-    parts: Sequence[tuple[NetworkForm, float]]
-    given: Sequence[CellWeights]
-    otherwise: Draw
+    model: Model | PrivBayesModel
+    possible: Possible
 
-    def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw rows that satisfy the condition.
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """Return what draws the rows that satisfy a condition, at no cost to privacy.
+
+        Rows have exactly the distribution of `parts` given the condition.
 
         Raises:
-            InputError: no row does, or too few do to be found.
+            InputError: no row satisfies the condition. What is returned raises it if too few do
+                to be found.
         """
         try:
-            forms = self._forms
+            forms = [(form.weighted(condition), rows) for form, rows in self._parts]
         except TooManyCells:
-            return _kept(self.otherwise, self.given, rows, source)
-        masses = np.array([own for _, own in forms])
-        if not masses.sum() > 0:
+            return partial(_kept, self._repaired, condition)
+        masses = np.array([rows * math.exp(form.net.log_mass) for form, rows in forms])
+        if masses.sum() > 0:
+            return partial(_shared_out, [form.sample for form, _ in forms], masses)
+        if condition:
             raise InputError(NO_MASS)
-        return _shared_out([form.sample for form, _ in forms], masses, rows, source)
+        return self._repaired  # the model gives nothing but rows that break a rule
 
     @cached_property
-    def _forms(self) -> list[tuple[NetworkForm, float]]:
-        forms = [(form.weighted(self.given), rows) for form, rows in self.parts]
-        return [(form, rows * math.exp(form.net.log_mass)) for form, rows in forms]
+    def sample(self) -> Draw:
+        """Draws possible rows."""
+        return self.given(()) if self.possible.rules else self.model.sample
+
+    @cached_property
+    def _parts(self) -> list[tuple[NetworkForm, float]]:
+        """Networks whose rows are possible, and how many real rows each stands for."""
+        if isinstance(self.model, StackedModels):
+            parts = [(network_form(own), float(own.plan.rows)) for own in self.model.models]
+        else:
+            parts = [(network_form(self.model), 1.0)]
+        return [(within(form, self.possible), rows) for form, rows in parts]
+
+    def _repaired(self, rows: int, source: RandomSource) -> Codes:
+        return self.possible.repaired(self.model.sample(rows, source))
 
 
-def given(model: Model | PrivBayesModel, condition: Sequence[CellWeights]) -> ConditionalModel:
-    """Return the rows of a model that satisfy a condition; it costs no privacy."""
-    if isinstance(model, StackedModels):
-        parts = [(network_form(own), float(own.plan.rows)) for own in model.models]
-    else:
-        parts = [(network_form(model), 1.0)]
-    return ConditionalModel(parts, condition, model.sample)
+def within(form: NetworkForm, possible: Possible) -> NetworkForm:
+    """Return the nearest distribution that rules allow and that keeps the attributes' margins.
+
+    It is the model times the rules times a weight for each value of the attributes that rules are
+    about: of all distributions without an impossible cell and with these margins, the one of least
+    Kullback-Leibler divergence from the model [Csiszar75]. Leaving out the impossible cells alone
+    would take their mass from values that were measured well. Iterative proportional fitting finds
+    the weights; where rules and margins contradict each other, it stops, and the rules hold.
+    """
+    if not possible.rules:
+        return form
+    rules = possible.weights()
+    wanted = {a: form.weighted(()).marginal(a) for a in possible.attributes}
+    weights = {a: np.ones(form.sizes[a]) for a in possible.attributes}
+    made = form.weighted(rules)
+    for _ in range(_MOST_FITTINGS):
+        off = 0.0
+        for a, target in wanted.items():
+            if math.isinf(made.net.log_mass):
+                return form.weighted(rules)
+            found = made.marginal(a)
+            off = max(off, float(np.abs(found - target).sum()))
+            weights[a] *= np.divide(target, found, out=np.ones_like(found), where=found > 0)
+            weights[a] /= weights[a].max()
+            made = form.weighted([*rules, *(CellWeights((b,), w) for b, w in weights.items())])
+        if off < _CLOSE:
+            break
+    return made
 
 
 def _shared_out(draws: Sequence[Draw], masses: Floats, rows: int, source: RandomSource) -> Codes:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError
-from common.methods.conditional import given
+from common.methods.conditional import ConditionalModel
 from common.privacy.randomness import OsRandomSource, RandomSource
 from common.release import folder as release
 from common.release.columns import Columns
@@ -24,6 +25,7 @@ from common.wording import many
 
 METHOD = "privbayes"
 _ROWS_FOR_AN_ANSWER = 1_000_000
+_BLOCKS_FOR_AN_ANSWER = 40
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,11 +45,15 @@ class FittedPrivBayes(FittedModel):
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
-        return self.model.sample(rows, source)
+        return self._possible.sample(rows, source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
         """What draws the rows that satisfy a condition."""
-        return given(self.model, condition).sample
+        return self._possible.given(condition)
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self.model, self.schema.possible)
 
     def count(self, query: str) -> ModelCount:
         """How many rows satisfy a query, by a million rows drawn from the model.
@@ -58,10 +64,15 @@ class FittedPrivBayes(FittedModel):
         return model_count(
             query,
             self.schema,
-            self.model.sample_blocks(_ROWS_FOR_AN_ANSWER, OsRandomSource()),
+            self._blocks(OsRandomSource()),
             rows=self.rows,
             noise=model_noise(self.model, self.schema),
         )
+
+    def _blocks(self, source: RandomSource) -> Iterator[Codes]:
+        """Rows for an answer, a block at a time."""
+        for _ in range(_BLOCKS_FOR_AN_ANSWER):
+            yield self.draw(_ROWS_FOR_AN_ANSWER // _BLOCKS_FOR_AN_ANSWER, source)
 
     def network_svg(self) -> str:
         """The network as a picture, strong edges thick."""

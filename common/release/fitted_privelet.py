@@ -54,12 +54,18 @@ class FittedPrivelet(FittedModel):
 
     @cached_property
     def _cells(self) -> NDArray[np.float64]:
-        """The nearest table that has no negative cell and the right total."""
-        return project(self.ranges.matrix(), total=self.rows).reshape(self.schema.sizes)
+        """The nearest table that has no negative or impossible cell and the right total."""
+        cells = self.ranges.matrix().reshape(self.schema.sizes)
+        every = tuple(range(cells.ndim))
+        mask = self.schema.possible.mask(every, (False,) * cells.ndim)
+        possible = np.broadcast_to(True if mask is None else mask, cells.shape)
+        nearest = np.zeros_like(cells)
+        nearest[possible] = project(cells[possible], total=self.rows)
+        return nearest
 
     @cached_property
     def _draw(self) -> Draw:
-        return _drawing(self._cells)
+        return _CellDraw(self._cells)
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Independent draws from the noisy counts, made non-negative."""
@@ -74,7 +80,7 @@ class FittedPrivelet(FittedModel):
             cells *= each.table.transpose(order).reshape(shape)
         if not cells.any():
             raise InputError(NO_MASS)
-        return _drawing(cells)
+        return _CellDraw(cells)
 
     def to_json(self) -> dict[str, object]:
         """What was done, as plain JSON values: the content of model.json, without the counts."""
@@ -131,16 +137,18 @@ class FittedPrivelet(FittedModel):
             raise InputError(f"{path}: {_ABOUT} is missing or damaged: {error!r}") from None
 
 
-def _drawing(cells: NDArray[np.float64]) -> Draw:
-    """What draws cells in proportion to their weights."""
-    filled = np.flatnonzero(cells)
-    ladder = np.cumsum(cells.ravel()[filled])
+class _CellDraw:
+    """Draws cells in proportion to their weights."""
 
-    def draw(rows: int, source: RandomSource) -> Codes:
+    def __init__(self, cells: NDArray[np.float64]) -> None:
+        self._shape = cells.shape
+        self._filled = np.flatnonzero(cells)
+        self._ladder = np.cumsum(cells.ravel()[self._filled])
+
+    def __call__(self, rows: int, source: RandomSource) -> Codes:
         if rows < 0:
             raise InputError(f"cannot sample {rows} rows: give 0 or more")
-        heights = uniforms(rows, source) * ladder[-1]
-        places = np.searchsorted(ladder, heights, side="right").clip(max=len(ladder) - 1)
-        return Codes.from_columns(np.unravel_index(filled[places], cells.shape), cells.shape)
-
-    return draw
+        heights = uniforms(rows, source) * self._ladder[-1]
+        places = np.searchsorted(self._ladder, heights, side="right")
+        cells = self._filled[places.clip(max=len(self._ladder) - 1)]
+        return Codes.from_columns(np.unravel_index(cells, self._shape), self._shape)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from common.marginals import count
-from common.methods.conditional import given
+from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
 from common.release.fitted import FORMAT, Draw, FittedModel
@@ -67,11 +68,15 @@ class FittedStudy(FittedModel):
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
-        return self.model.sample(rows, source)
+        return self._possible.sample(rows, source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
         """What draws the rows that satisfy a condition."""
-        return given(self.model, condition).sample
+        return self._possible.given(condition)
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self.model, self.schema.possible)
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from common.errors import InputError
-from common.methods.conditional import given
+from common.methods.conditional import ConditionalModel
 from common.methods.reading import read_model
 from common.privacy.randomness import RandomSource
 from common.release.columns import Columns
@@ -52,11 +53,15 @@ class ReleasedModel(FittedModel):
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
-        return self.model.sample(rows, source)
+        return self._possible.sample(rows, source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
         """What draws the rows that satisfy a condition."""
-        return given(self.model, condition).sample
+        return self._possible.given(condition)
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self.model, self.schema.possible)
 
     def to_json(self) -> dict[str, object]:
         """The content of model.json."""

@@ -20,6 +20,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from common.errors import LocalError
+from common.schema.rules import Possible
 from common.study.steps import (
     ChoiceStep,
     Counts,
@@ -40,10 +41,16 @@ Script: TypeAlias = Generator[Step, Result, _T]
 
 
 class ScriptRun:
-    """A script on its way through one study."""
+    """A script on its way through one study.
 
-    def __init__(self, script: Script[Fit]) -> None:
+    Args:
+        script: at its beginning.
+        possible: the rules of the study's schema.
+    """
+
+    def __init__(self, script: Script[Fit], possible: Possible | None = None) -> None:
         self._script = script
+        self._possible = possible
         self._fit: Fit | None = None
         self._model: Model | None = None
         self._step: Step | None = self._next(None)
@@ -68,7 +75,19 @@ class ScriptRun:
                     )
             case _:
                 raise LocalError("this is not a result of the script's current step")
-        self._step = self._next(result)
+        self._step = self._next(self._without_impossible(result))
+
+    def _without_impossible(self, result: Result) -> Result:
+        """The result with 0 in every cell that a rule makes impossible: all there was is noise."""
+        possible, step = self._possible, self._step
+        if possible is None or not possible.rules or not isinstance(step, SumStep):
+            return result
+        cells = np.array(result)
+        for shape, part in zip(step.tables, split_tables(step.tables, cells), strict=True):
+            mask = None if shape.in_bits else possible.mask(shape.variables, shape.grouped)
+            if mask is not None:
+                np.multiply(part, mask, out=part)
+        return cells
 
     def model(self) -> Model:
         """The model, once there is no step left."""
