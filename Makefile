@@ -94,6 +94,7 @@ bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL
 	$(BIN)/python -m benchmarks.postgresql
 bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; against MST and AIM
 	$(BIN)/python -m benchmarks.subn
+	$(BIN)/python -m benchmarks.subn_cells
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
 bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor

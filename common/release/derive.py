@@ -170,6 +170,8 @@ def _as_agreed(found: Agreement) -> bool:
     return (
         says("epsilon_requested", study.epsilon)
         and says("epsilon_delivered", study.epsilon)
+        and privacy["exact"]["delta"] == str(study.delta)
+        and privacy["delta"] == privacy["delta_delivered"] == float(study.delta)
         and set(paid) == {member.name for member in study.members}
         and max(paid.values()) == study.epsilon
         and privacy["parties"] == {name: shown(each) for name, each in paid.items()}

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from common.bayes.privbayes.mechanism import fit_planned
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError
 from common.methods.conditional import ConditionalModel
+from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource, RandomSource
 from common.release import folder as release
 from common.release.columns import Columns
+from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.measured import privbayes_diagnostics
 from common.release.model_count import ModelCount, model_count
 from common.release.report.network_picture import draw_network
 from common.release.report.released import model_noise, network_drawing
+from common.release.single_owner import OWNER
 from common.schema import Codes, Schema
 from common.schema.cell_weights import CellWeights
 from common.wording import many
@@ -54,6 +59,22 @@ class FittedPrivBayes(FittedModel):
     @cached_property
     def _possible(self) -> ConditionalModel:
         return ConditionalModel(self.model, self.schema.possible)
+
+    def refit(self, rows: Codes, source: RandomSource) -> FittedPrivBayes:
+        """Learn a network and its tables again, from these rows."""
+        model = fit_planned(
+            rows,
+            self.model.plan,
+            consistency=self.model.consistency,
+            source=source,
+            accountant=Accountant({OWNER: None}),
+            party=OWNER,
+        )
+        return replace(self, model=model)
+
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """Every released table, compared with these rows."""
+        return privbayes_diagnostics(self.model, self.schema, synthetic)
 
     def count(self, query: str) -> ModelCount:
         """How many rows satisfy a query, by a million rows drawn from the model.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,13 +16,17 @@ from common.bayes.consistency import project
 from common.errors import InputError
 from common.methods.conditional import NO_MASS
 from common.privacy.randomness import RandomSource, uniforms
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release import folder as release
 from common.release import range_file
 from common.release.columns import Columns
+from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.measured import range_diagnostics
 from common.schema import Codes
 from common.schema.cell_weights import CellWeights
 from common.wavelet import RangeCount, RangeCounts, RangeRelease
+from common.wavelet.mechanism import noisy_cells
 from common.wording import many
 
 METHOD = "privelet"
@@ -81,6 +85,18 @@ class FittedPrivelet(FittedModel):
         if not cells.any():
             raise InputError(NO_MASS)
         return _CellDraw(cells)
+
+    def refit(self, rows: Codes, source: RandomSource) -> FittedPrivelet:
+        """Count these rows with noise of the same plan."""
+        plan = self.ranges.plan
+        cells = noisy_cells(rows, plan, discrete_laplace, source)
+        return replace(
+            self, ranges=RangeRelease(self.schema, plan, cells, rows.rows, source.private)
+        )
+
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """Every cell was counted; the noise is known by itself."""
+        return range_diagnostics(self.ranges)
 
     def to_json(self) -> dict[str, object]:
         """What was done, as plain JSON values: the content of model.json, without the counts."""

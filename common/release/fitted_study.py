@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -13,7 +13,10 @@ from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
+from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.measured import study_diagnostics
+from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
 from common.release.report.released import NetworkDrawing, mutual_information
@@ -77,6 +80,14 @@ class FittedStudy(FittedModel):
     @cached_property
     def _possible(self) -> ConditionalModel:
         return ConditionalModel(self.model, self.schema.possible)
+
+    def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
+        """Run the study's own script again, on these rows in place of the owners'."""
+        return replace(self, model=refit_study(self.study, rows, source))
+
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """Every published sum, compared with these rows."""
+        return study_diagnostics(self.study, self.steps, self.results, synthetic)
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""

@@ -33,7 +33,7 @@ from common.study.transcript import SETTING_UP, PhaseTraffic, transcript_of, wit
 def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> list[str]:
     """The pages that are not, byte for byte, what the other files imply."""
     try:
-        pages = pages_of(fitted, table.rows, table.kept)
+        pages = pages_of(fitted, table.rows, table.kept, date=checked.manifest.date)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(f"{release.STATEMENT}: no report can be made of it: {error!r}") from None
     return [

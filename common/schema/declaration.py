@@ -15,12 +15,14 @@
     kind = "categorical"        # ordinal: the same, in order
     values = ["Private", "Self-employed", "Federal", "State", "Local"]
     missing = true              # an explicit category for empty cells; default: refuse
+    # missing = ["N", -9]       # the same, and cells that hold one of these codes count as empty
     other = true                # an explicit category for values outside; default: refuse
     hierarchy = { Private = ["Private", "Self-employed"], State = ["Federal", "State", "Local"] }
 
 A hierarchy is made of tables (named groups) and arrays (their members), nested to any depth; its
 leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
-A top-level `ignore = ["id"]` names columns that a table may have and that are never read.
+Columns that are no attribute are not read, and need no mention. A top-level `ignore = ["id"]` may
+name some, so that none of them becomes an attribute by mistake.
 [[rule]] tables say what cannot occur together in a row; `common.schema.rules` has their forms:
 
     [[rule]]
@@ -64,6 +66,7 @@ from common.schema.hierarchy import Node, leaf
 from common.schema.limits import (
     MOST_ATTRIBUTE_NAME,
     MOST_ATTRIBUTES,
+    MOST_MISSING_CODES,
     MOST_VALUE,
     MOST_VALUES,
     check_most,
@@ -136,7 +139,8 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
             name=name,
             kind=kind,
             domain=domain,
-            missing=_flag(table, "missing"),
+            missing=isinstance(table.get("missing"), list) or _flag(table, "missing"),
+            missing_codes=_missing_codes(table.get("missing")),
             other=_flag(table, "other"),
             clip=_flag(table, "clip"),
             tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
@@ -165,6 +169,21 @@ def _flag(table: Mapping[str, Any], key: str) -> bool:
     if not isinstance(flag, bool):
         raise InputError(f"{key}: must be true or false, not {flag!r}")
     return flag
+
+
+def _missing_codes(declared: object) -> tuple[str, ...]:
+    if not isinstance(declared, list):
+        return ()
+    for code in declared:
+        if type(code) not in (str, int) or code == "":
+            raise InputError(f"missing: {code!r} is neither a text nor a whole number")
+    codes = tuple(str(code) for code in declared)
+    if not codes or len(set(codes)) < len(codes):
+        raise InputError('missing: list every code once, such as ["N", -9], or write true')
+    check_most("missing: codes", len(codes), MOST_MISSING_CODES)
+    for code in codes:
+        check_most("missing: characters of a code", len(code), MOST_VALUE)
+    return codes
 
 
 def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
@@ -306,6 +325,8 @@ def _block(attribute: Attribute) -> str:
     for flag in ("missing", "other", "clip"):
         if getattr(attribute, flag):
             entries[flag] = True
+    if attribute.missing_codes:
+        entries["missing"] = list(attribute.missing_codes)
     if attribute.tree is not None:
         entries["hierarchy"] = _declared(attribute.tree, domain)
     lines = [f"{key} = {_toml(value)}" for key, value in entries.items()]

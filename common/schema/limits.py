@@ -16,6 +16,7 @@ from common.errors import InputError
 
 MOST_NAME = 100  # characters of the name of a study or a party
 MOST_ATTRIBUTE_NAME = 1_000  # characters; surveys name columns by their questions
+MOST_MISSING_CODES = 100  # of an attribute
 MOST_VALUE = 1_000  # characters of a listed value
 MOST_PARTIES = 1_000
 MOST_ROWS = 10_000_000_000  # of all parties together, and of synthetic rows

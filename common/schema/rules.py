@@ -29,18 +29,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.schema.attribute import Attribute, Listed
-from common.schema.cell_weights import CellWeights
+from common.schema.cell_weights import CellWeights, cells_of
 from common.schema.codes import Codes
+from common.schema.conditions import parse
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
-from common.schema.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from common.schema.schema import Schema
 
 Cells = NDArray[np.bool_]
 _FORMS = (("when", "then"), ("impossible",), ("order",), ("determined", "by"))
@@ -147,8 +150,8 @@ class Possible:
     example: Mapping[int, int]
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], attributes: Sequence[Attribute]) -> Possible:
-        """Look the rules up in the attributes.
+    def of(cls, rules: Sequence[Rule], schema: Schema) -> Possible:
+        """Look the rules up in the attributes of a schema.
 
         Raises:
             InputError: a rule is not about these attributes, or no row satisfies all of them.
@@ -156,14 +159,14 @@ class Possible:
         tables = []
         for number, rule in enumerate(rules, start=1):
             try:
-                tables.append(_table(rule, attributes))
+                tables.append(_table(rule, schema))
             except InputError as error:
                 raise InputError(f"rule {number}: {error}") from None
             if not tables[-1].table.any():
                 raise InputError(f"rule {number}: no row can satisfy it")
         cells = sum(each.table.size for each in tables)
         check_most("cells of the tables of all rules together", cells, 8 * MOST_RULE_CELLS)
-        return cls(tuple(tables), _example(tables, attributes))
+        return cls(tuple(tables), _example(tables, schema.attributes))
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -269,25 +272,32 @@ def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -
     return dict(zip(about, chosen, strict=True))
 
 
-def _table(rule: Rule, attributes: Sequence[Attribute]) -> PossibleCells:
-    texts = dict(rule.texts)
+def _table(rule: Rule, schema: Schema) -> PossibleCells:
+    texts, attributes = dict(rule.texts), schema.attributes
     if "when" in texts:
-        when, then = (_condition(texts[key], attributes) for key in ("when", "then"))
+        (seen, when), (last, then) = (_condition(texts[key], schema) for key in ("when", "then"))
         return _made(
             rule,
             attributes,
-            then.keys(),
-            lambda cells: ~_all(when, cells) | _all(then, cells),
-            when,
+            last,
+            lambda cells: (
+                ~when[tuple(cells[a] for a in seen)] | then[tuple(cells[a] for a in last)]
+            ),
+            seen,
         )
     if "impossible" in texts:
         text = texts["impossible"]
-        own = _condition(text, attributes)
-        last = max(own, key=lambda a: text.rfind(attributes[a].name))
-        return _made(rule, attributes, [last], lambda cells: ~_all(own, cells), own)
+        own, table = _condition(text, schema)
+        giving_way = max(own, key=lambda a: text.rfind(attributes[a].name))
+        return _made(rule, attributes, [giving_way], lambda cells: ~_at(table, own, cells), own)
     if "order" in texts:
         return _order(rule, texts["order"], attributes)
     return _determined(rule, texts["determined"], texts["by"], attributes)
+
+
+def _at(table: Cells, attributes: Sequence[int], cells: Mapping[int, NDArray[np.intp]]) -> Cells:
+    found: Cells = table[tuple(cells[a] for a in attributes)]
+    return found
 
 
 def _made(
@@ -308,25 +318,12 @@ def _made(
     return PossibleCells(rule, axes, len(last), np.array(table, dtype=np.bool_), ordered)
 
 
-def _condition(text: str, attributes: Sequence[Attribute]) -> dict[int, Cells]:
-    """Which codes a condition allows, by attribute."""
-    leaves = [
-        np.arange(own.size) if own.ordered else np.array(own.hierarchy.root.codes(), dtype=np.intp)
-        for own in attributes
-    ]
-    box = Vocabulary(attributes, leaves).compile([text])[0]
-    found = {}
-    for a, (order, (low, high)) in enumerate(zip(leaves, box, strict=True)):
-        if high - low < len(order):
-            found[a] = np.isin(np.arange(len(order)), order[low:high])
-    if not found:
+def _condition(text: str, schema: Schema) -> tuple[tuple[int, ...], Cells]:
+    """The attributes that a condition is about, and in which of their cells it holds."""
+    attributes, holds = cells_of(parse(text, schema).root, schema.sizes)
+    if holds.all():
         raise InputError(f"{text!r}: every row satisfies it")
-    return found
-
-
-def _all(allowed: Mapping[int, Cells], grid: Mapping[int, NDArray[np.intp]]) -> Cells:
-    holds = np.broadcast_arrays(*(own[grid[a]] for a, own in allowed.items()))
-    return np.asarray(np.logical_and.reduce(holds), dtype=np.bool_)
+    return attributes, holds > 0
 
 
 def _order(rule: Rule, text: str, attributes: Sequence[Attribute]) -> PossibleCells:

@@ -54,7 +54,8 @@ class Schema:
 
     Attributes:
         attributes: at least one, no two of the same name.
-        ignore: columns that a table may have and that are never read (an owner's own matter).
+        ignore: columns that are not read. So is every column that is no attribute; naming one
+            here only keeps it from becoming an attribute by mistake.
         rules: what cannot occur together in a row.
     """
 
@@ -74,7 +75,7 @@ class Schema:
     @cached_property
     def possible(self) -> Possible:
         """Which rows the rules allow."""
-        return Possible.of(self.rules, self.attributes)
+        return Possible.of(self.rules, self)
 
     @classmethod
     def load(cls, path: Path | str) -> Schema:
@@ -158,7 +159,7 @@ class Schema:
                 the first time; only for large tables if not told. The codes are the same.
 
         Raises:
-            InputError: for a missing, unknown or repeated column, a table without rows, and cells
+            InputError: for a missing or repeated column, a table without rows, and cells
                 that the schema refuses, the first five named with their rows.
         """
         columns = (
@@ -228,7 +229,7 @@ class Schema:
         return all(attribute.forgiving for attribute in self.attributes)
 
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
-        """Refuse repeated, missing and unknown columns.
+        """Refuse repeated and missing columns; further ones are an owner's own, and never read.
 
         Raises:
             InputError: naming them all.
@@ -237,16 +238,11 @@ class Schema:
         if repeated:
             raise InputError(f"{where}: duplicate column {_quoted(repeated)}; names are unique")
         missing = [name for name in self.names if name not in columns]
-        unknown = [name for name in columns if name not in self.names + self.ignore]
+        unknown = [name for name in columns if name not in self.names]
         if missing:
             raise InputError(
                 f"{where}: missing column {_quoted(missing)}{_near(missing[0], unknown)}; "
                 f"the table has {_quoted(columns)}"
-            )
-        if unknown:
-            raise InputError(
-                f"{where}: unknown column {_quoted(unknown)}; remove it, declare it as an "
-                f"attribute, or write ignore = [{_quoted(unknown)}] at the top of the schema"
             )
 
     def decode(

@@ -7,9 +7,10 @@ statement = statement_of(study, method, accountant, source_private=True)
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from common.crypto.sums.plan import Aggregation
-from common.privacy.accountant import Accountant, Release
+from common.privacy.accountant import Accountant, Charge
 from common.privacy.statement import PrivacyStatement, shortcomings
 from common.study.document import Study
 from common.study.method import Method
@@ -20,28 +21,34 @@ from common.study.steps import Step
 def account(study: Study, steps: Iterable[Step]) -> Accountant:
     """Charge every step, party by party, with what it truly costs.
 
-    In the sound profile the study's epsilon is everybody's cap, so a method that would cost more
+    In the sound profile the study's budget is everybody's cap, so a method that would cost more
     than it says is refused here. In the paper's profile there is no cap: the paper's own count
     stands beside the truth as a claim.
 
     Raises:
         PolicyError: the steps cost a party more than the study says.
     """
-    cap = study.epsilon if study.profile == "sound" else None
-    accountant = Accountant({member.name: cap for member in study.members})
+    promise = study.promise
+    cap = promise.budget if study.profile == "sound" else None
+    accountant = Accountant(
+        {member.name: cap for member in study.members}, currency=promise.currency
+    )
     for step in steps:
-        accountant.charge(_release(step))
+        accountant.charge(charge_of(step))
     return accountant
 
 
-def _release(step: Step) -> Release:
-    return Release(
-        step=step.name,
-        mechanism=step.mechanism,
-        epsilons=step.costs,
-        sensitivities=step.sensitivities,
-        scale=None if step.law is None else step.law.scale,
-        claimed=step.claimed,
+def charge_of(step: Step) -> Charge:
+    """What the rows of each party pay for a step."""
+    law = step.law
+    charge = Charge(
+        step=step.name, mechanism=step.mechanism, costs=step.costs, claimed=step.claimed
+    )
+    if law is None:
+        return charge
+    moved = {party: own.in_norm(law.norm) for party, own in step.sensitivities.items()}
+    return replace(
+        charge, sensitivities=moved, scale=law.scale, parameter=law.parameter, norm=law.norm
     )
 
 
@@ -57,9 +64,9 @@ def statement_of(
         source_private: whether every random bit came from a private source.
     """
     return PrivacyStatement(
-        requested=study.epsilon,
+        promise=study.promise,
         accountant=accountant,
-        protections=protections_of(study, method, accountant.delivered),
+        protections=protections_of(study, method, study.promise.delivered(accountant.most_spent)),
         not_private_because=shortcomings(
             source_private=source_private,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,

@@ -7,6 +7,7 @@ the study by itself, so nothing that matters can be asked for in any other way.
     name = "regional health 2026"
     method = "subn+"
     epsilon = "0.8"
+    delta = "1e-9"         # 0, pure epsilon, if it is left out
 
     [[party]]
     name = "north"
@@ -36,7 +37,8 @@ from common.crypto.identities.identity import Identity, PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
+from common.privacy.promise import Promise, promise_of
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -86,6 +88,7 @@ class Study:
         members: the parties, in the order of the ring and of the cohorts.
         method: how the synthetic table is made: a name that `common.methods` knows.
         epsilon: what each party's rows may cost, by the method's own account.
+        delta: the probability outside of which epsilon holds; 0 for pure epsilon.
         profile: `sound`: the epsilon printed is the epsilon delivered; `paper`: the paper's noise,
             with its true cost printed and charged beside its claim.
         noise: `distributed` or `one-share`.
@@ -111,6 +114,7 @@ class Study:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
+    delta: Fraction = Fraction(0)
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -122,6 +126,7 @@ class Study:
         check_name(self.name, most=MOST_NAME)
         if self.epsilon <= 0:
             raise InputError(f"epsilon: must be above 0, not {self.epsilon}")
+        self._check_delta()
         names = [member.name for member in self.members]
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
@@ -145,6 +150,20 @@ class Study:
         self._check_noise()
         if self.signature is not None:
             self.signature.require(self.digest)
+
+    def _check_delta(self) -> None:
+        check_delta(self.delta)
+        if self.delta and self.delta * self.rows > 1:
+            raise InputError(
+                f"delta: {shown(self.delta):g} is above 1 / {self.rows}, the rows of the study: a "
+                "promise that may fail for one row of every table protects no one. Choose about "
+                "1e-9"
+            )
+        if self.delta and self.profile == "paper":
+            raise InputError(
+                "delta: the paper's noise promises pure epsilon. Leave delta out, or use "
+                'profile = "sound"'
+            )
 
     def _check_noise(self) -> None:
         if self.noise is Noise.NONE:
@@ -178,12 +197,17 @@ class Study:
         return sum(member.rows for member in self.members)
 
     @property
+    def promise(self) -> Promise:
+        """What each party's rows are promised, and what that buys."""
+        return promise_of(self.epsilon, self.delta)
+
+    @property
     def effective_colluders(self) -> int:
         """A single party has nobody to collude with."""
         return min(self.colluders, len(self.members) - 1)
 
     def noise_shares(self, parties: int) -> Fraction:
-        """How many times the variance of one Laplace share a sum of so many parties carries."""
+        """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
@@ -200,6 +224,7 @@ class Study:
                 for m in self.members
             ],
             "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
             "method": self.method,
             "profile": self.profile,
             "noise": self.noise.value,
@@ -223,6 +248,7 @@ class Study:
             f"name = {json.dumps(self.name, ensure_ascii=False)}",
             f'method = "{self.method}"',
             f'epsilon = "{self.epsilon}"',
+            f'delta = "{self.delta}"',
             f'profile = "{self.profile}"',
             f'noise = "{self.noise.value}"',
             f'aggregation = "{self.aggregation.value}"',
@@ -272,7 +298,8 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
     }  # fmt: skip
-    unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute", "rule", "signature"}
+    others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
+    unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
             f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
@@ -291,6 +318,7 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
             _one_of(key, fields[key], tuple(word.value for word in words))
             fields[key] = words(fields[key])
     fields["epsilon"] = parse_epsilon(document["epsilon"])
+    fields["delta"] = parse_delta(document.get("delta", 0))
     if not isinstance(document["party"], list):
         raise InputError("party: write one [[party]] for each")
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)

@@ -21,6 +21,8 @@ class Method:
         sums: whether the parties' answers are added up; else each publishes a model of its own.
         replaces_noise: whether profile `paper` lets one party's noise replace another's.
         encodings: how it can take attributes.
+        only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
+            mechanisms promise pure epsilon.
         place: where it stands in lists, smallest first.
     """
 
@@ -30,6 +32,7 @@ class Method:
     sums: bool = True
     replaces_noise: bool = False
     encodings: Sequence[str] = ENCODINGS
+    only_sums: bool = False
     place: int = 100
 
     def run(self, study: Study) -> ScriptRun:

@@ -21,7 +21,8 @@ def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Prot
     public = Protection(
         against="the public",
         epsilon=epsilon,
-        assumes=f"it sees nothing but what is published; {suspicion(float(epsilon))}",
+        assumes=f"it sees nothing but what is published; "
+        f"{suspicion(float(epsilon), float(study.delta))}",
     )
     protections = [public, _curator(study, method, epsilon)]
     if len(study.members) > 1:

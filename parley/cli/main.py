@@ -29,6 +29,15 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
     ),
     "query": ("parley.cli.commands.query", "Ask a release how many rows satisfy a condition."),
     "draw": ("parley.cli.commands.draw", "Draw further synthetic rows, under a condition or not."),
+    "estimate": (
+        "parley.cli.commands.estimate",
+        "Means, shares and regressions of a release, with intervals.",
+    ),
+    "replicate": (
+        "parley.cli.commands.replicate",
+        "Tables like the released one, for intervals in any software.",
+    ),
+    "describe": ("parley.cli.commands.describe", "What a release is, and what it may be used for."),
     "plan": ("parley.cli.commands.plan", "What a study would measure, cost and take, forecast."),
     "simulate": ("parley.cli.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.cli.commands.evaluate", "Compare a synthetic table with the real one."),
@@ -48,10 +57,18 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
 # In the order in which a newcomer meets them. A command that is under none comes last.
 HEADINGS: dict[str, tuple[str, ...]] = {
     "To see it work": ("demo",),
-    "One owner": ("schema", "synthesize", "query", "draw", "evaluate"),
+    "One owner": ("schema", "synthesize", "evaluate"),
     "Several owners, on one machine": ("plan", "simulate"),
     "Several owners, each on their own": ("keys", "curator", "party", "doctor", "config"),
-    "A release that was handed on": ("verify", "bundle"),
+    "A release that was handed on": (
+        "verify",
+        "describe",
+        "query",
+        "draw",
+        "estimate",
+        "replicate",
+        "bundle",
+    ),
 }
 _OTHERS = "Other commands"
 
@@ -63,6 +80,8 @@ EXAMPLES = (
     "parley query release 'age in 20..39 and sex = Female'",
     "parley draw release --where 'age in 20..39' --rows 1000 --out rows.csv",
     "parley verify release.zip",
+    "parley describe release.zip",
+    "parley estimate release.zip --mean income --by sex",
     "parley party review study.toml --config party.toml",
 )
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey, generate_key_pair
 from common.errors import RemoteProtocolError
-from common.marginals import count
 from common.privacy.randomness import RandomSource
 from common.release.progress import Reporter, silent
+from common.release.refit import RowsInMemory as RowsInMemory
 from common.schema.codes import Codes
 from common.study.document import Study
 from common.study.messages import ToCurator, ToParty, message_bytes
@@ -34,26 +31,6 @@ from curator.effects import Send as SendToParty
 from curator.role import CuratorRole
 from party.effects import ChargeBudget
 from party.role import PartyRole
-
-
-@dataclass(frozen=True, slots=True)
-class RowsInMemory:
-    """A party's rows as a step may see them."""
-
-    table: Codes
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.table.rows
-
-    def count(self, sets: Sequence[tuple[int, ...]]) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set."""
-        return count(self.table, sets)
-
-    def codes(self) -> Codes:
-        """All rows at once."""
-        return self.table
 
 
 @dataclass(frozen=True, slots=True)

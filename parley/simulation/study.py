@@ -34,6 +34,7 @@ def simulate(
     schema: Schema | Path | str,
     *,
     epsilon: str | Fraction | int | float,
+    delta: str | Fraction | int | float = 0,
     method: str = DEFAULT_METHOD,
     profile: str = "sound",
     noise: str | None = None,
@@ -51,6 +52,8 @@ def simulate(
         tables: one per owner, by name or in order.
         schema: the public domains, or the file that holds them.
         epsilon: what each owner's rows may cost.
+        delta: the probability outside of which epsilon holds; 0, the default, is pure epsilon. A
+            small one, like 1e-9, allows much less noise.
         method: "subn+", "dp-subn", "dp-ccbn", "independent" or "floor".
         profile: "sound" or "paper".
         noise: "distributed" or "one-share"; by default what the profile calls for.
@@ -64,6 +67,7 @@ def simulate(
     """
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         method=method,
         profile=profile,
         noise=noise,

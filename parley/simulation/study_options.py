@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import parse_delta, parse_epsilon
 from common.schema import Schema
 from common.study.document import Member, Study
 
@@ -24,6 +24,7 @@ class StudyOptions:
 
     Attributes:
         epsilon: what each owner's rows may cost.
+        delta: the probability outside of which epsilon holds; 0 for pure epsilon.
         noise: "distributed" or "one-share"; None for what the profile calls for.
         output_rows: how many synthetic rows; None for as many as there are real ones.
     """
@@ -39,6 +40,7 @@ class StudyOptions:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int | None = None
+    delta: str | Fraction | int | float = 0
 
     def study(self, schema: Schema, members: Sequence[Member]) -> Study:
         """The study of these parties.
@@ -51,6 +53,7 @@ class StudyOptions:
             schema=schema,
             members=tuple(members),
             epsilon=parse_epsilon(self.epsilon),
+            delta=parse_delta(self.delta),
             method=self.method,
             profile=self.profile,
             noise=_noise(self.noise, self.profile),

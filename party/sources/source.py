@@ -28,7 +28,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import concatenate
 from party.sources.fingerprint import SharedDigest
 from party.sources.grouping import Grouping, counted, is_cheaper
-from party.sources.parts import Part, encoded
+from party.sources.parts import Chosen, Columns, Part, encoded
 
 HELD_BYTES = 1 << 28
 _Read = TypeVar("_Read")
@@ -41,12 +41,14 @@ class Snapshot:
     Attributes:
         rows: how many rows it has.
         digest: the same for the same rows in any order, wherever they come from. A secret.
-        as_of: the date the data is of, where one is known.
+        as_of: the date the data is of, where one is known; of several tables, of the oldest.
+        newest: the date of the newest of several tables, where it is another.
     """
 
     rows: int
     digest: str
     as_of: dt.date | None
+    newest: dt.date | None = None
 
 
 class Source(Protocol):
@@ -135,8 +137,8 @@ def check_readable(reader: TableReader) -> None:
 def _rows_of(part: Part) -> int:
     rows = 0
     for piece in part.read():
-        if isinstance(piece, pa.Table):
-            rows += piece.num_rows
+        if not isinstance(piece, Columns):
+            rows += (piece.table if isinstance(piece, Chosen) else piece).num_rows
             continue
         rows += piece.rows
         for column in piece.pieces:

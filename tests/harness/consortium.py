@@ -30,6 +30,7 @@ from party.client.context import PartyContext
 from party.client.dialer import Address, Dialer
 from party.client.session import Need, StudySession
 from party.client.sessions import SessionManager
+from party.collection import Collection
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.notes import Notes
@@ -156,6 +157,7 @@ class Party:
                 journal=Journal(database, self.keys_on(database)),
                 ledger=Ledger(database),
                 notes=Notes(database),
+                collection=Collection(database),
                 check_source=self.check_source,
                 open_source=lambda study: self.rows(self.table),
                 begin=self.begin,

@@ -13,6 +13,7 @@ from common.crypto.sums.replacement import Books, Statistics
 from common.errors import RemoteProtocolError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.privacy.sensitivity import Sensitivity
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.study.document import Member, Study
@@ -68,7 +69,7 @@ class EveryKindOfStep:
                 phase="counting",
                 parties=self.names,
                 request=TableRequest(((0,), (0, 1)), SIZES),
-                sensitivity=Fraction(4),
+                sensitivity=Sensitivity.moving(4),
                 law=DiscreteLaplace(Fraction(8, self.study.epsilon)),  # half of the budget
             )
         if len(self.results) == 1:

@@ -11,7 +11,6 @@ import typer
 
 from common.errors import InputError
 from common.release import folder as release
-from common.release.released_rows import ReleasedRows
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -24,7 +23,10 @@ app = new_app()
 @app.command()
 def draw(
     source: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="A release folder, or the file of a model.")
+        Path,
+        typer.Argument(
+            metavar="RELEASE", help="A release (folder or .zip), or the file of a model."
+        ),
     ],
     *,
     where: Annotated[
@@ -56,8 +58,7 @@ def draw(
     if out is not None:
         _check_name(out)
         release.check_file(out, overwrite=overwrite)
-    loaded = load(source)
-    fitted = loaded.fitted() if isinstance(loaded, ReleasedRows) else loaded
+    fitted = load(source).learnt
     if not fitted.privacy["private"]:
         console.warn("this release is NOT PRIVATE: it was made with a seed")
     with console.progress("drawing") as tell:

@@ -31,10 +31,19 @@ app = new_app("Propose a schema from a table, or check one.")
 
 @app.command()
 def infer(
-    data: Annotated[Path, typer.Argument(help="The table: CSV or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(help="The table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
+    ],
     *,
     out: Annotated[
         Path | None, typer.Option(help="Write the schema here instead of to standard output.")
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODE",
+            help="A code that stands for an empty cell, such as N or -9; repeatable.",
+        ),
     ] = None,
     delimiter: Delimiter = None,
     overwrite: Overwrite = False,
@@ -46,7 +55,8 @@ def infer(
     """
     if out is not None:
         release.check_file(out, overwrite=overwrite)
-    proposal = propose(read_table(data, delimiter=delimiter_of(delimiter)).data)
+    table = read_table(data, delimiter=delimiter_of(delimiter))
+    proposal = propose(table.data, missing=missing or (), labels=table.labels)
     text = proposal.to_toml()
     if out is not None:
         release.write_file(out, text)
@@ -71,9 +81,7 @@ def infer(
 @app.command()
 def check(
     schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
-    data: Annotated[
-        Path | None, typer.Argument(help="A table that should fit it: CSV or Parquet.")
-    ] = None,
+    data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
     delimiter: Delimiter = None,
     json: AsJson = False,

@@ -166,11 +166,7 @@ def _in_process(
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
-        written = write_release(
-            folder, fitted, file_format=file_format.value, signer=signer, tell=tell
-        )
-    for caution in written.cautions:
-        console.warn(caution)
+        write_release(folder, fitted, file_format=file_format.value, signer=signer, tell=tell)
     return fitted.transcript
 
 
@@ -232,8 +228,7 @@ def _report(
     as_json: bool,
 ) -> None:
     privacy = release.read_json(out, release.STATEMENT)
-    if not privacy["private"]:
-        console.warn(f"NOT PRIVATE: {privacy['not_private_because']}. Do not publish this.")
+    console.tell_of_release(out, privacy)
     if as_json:
         told = ("epsilon_requested", "epsilon_delivered", "parties", "private")
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
