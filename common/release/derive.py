@@ -45,6 +45,7 @@ from common.release.writing import Fitted
 from common.schema import Schema
 from common.study.accounting import account, statement_of
 from common.study.document import Study
+from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Model, Step
 from common.study.sums import decode_total, sum_plan_of
 from common.wording import many
@@ -284,6 +285,16 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
     Raises:
         ParleyError: these are not the results of this study.
     """
+    steps, plan = replay(study, results)
+    return steps, plan.model()
+
+
+def replay(study: Study, results: Sequence[bytes]) -> tuple[list[Step], ScriptRun]:
+    """Every step of a study, and its script at the end; the model is not fitted yet.
+
+    Raises:
+        ParleyError: these are not the results of this study.
+    """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
     # signed that variant of the study.
     bounds = replace(study, aggregation=Aggregation.CLEAR, signature=None)
@@ -301,7 +312,7 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
         steps.append(step)
     if plan.step() is not None:
         raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
-    return steps, plan.model()
+    return steps, plan
 
 
 def _text(contents: Contents, name: str) -> str:

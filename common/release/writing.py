@@ -30,6 +30,7 @@ from common.release.report.released import (
     range_shares,
 )
 from common.release.report.study_figures import study_errors, study_shares
+from common.release.report.usable_pairs import usable_pairs
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
 from common.release.streaming import KEPT_ROWS, write_stream
@@ -193,7 +194,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
         shares=told.shares,
         errors=told.errors,
         made=told.made,
-        more=told.more,
+        more=[*usable_pairs(fitted.diagnose(synthetic)), *told.more],
     )
 
 
