@@ -69,6 +69,12 @@ class FittedStudy(FittedModel):
         """How many synthetic rows are made if nobody says."""
         return self.study.output_rows or self.rows
 
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """For each party that went missing, the first step without it."""
+        found = self.privacy.get("missing")
+        return found if isinstance(found, dict) else {}
+
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self._possible.sample(rows, source)
@@ -83,7 +89,7 @@ class FittedStudy(FittedModel):
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
-        return replace(self, model=refit_study(self.study, rows, source))
+        return replace(self, model=refit_study(self.study, rows, source, self.missing))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""
