@@ -15,6 +15,7 @@ from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
 from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
@@ -85,7 +86,12 @@ class FittedStudy(FittedModel):
 
     @cached_property
     def _possible(self) -> ConditionalModel:
-        return ConditionalModel(self.model, self.schema.possible)
+        return ConditionalModel(self._at_hand, self.schema.possible)
+
+    @property
+    def _at_hand(self) -> Model:
+        """The model itself, fitted now if it was put off."""
+        return self.model.fitted if isinstance(self.model, LateModel) else self.model
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
@@ -97,7 +103,7 @@ class FittedStudy(FittedModel):
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""
-        drawing = study_drawing(self.model, self.schema, self.sample_codes())
+        drawing = study_drawing(self._at_hand, self.schema, self.sample_codes())
         return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
 
     def to_json(self) -> dict[str, object]:
