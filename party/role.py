@@ -225,19 +225,26 @@ class PartyRole:
         cost = step.costs.get(self._name)
         if cost:
             self._refuse_overspending(step.name, cost)
-            effects.append(ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost))
+            effects.append(self._charge(step, cost))
         if self._name in step.parties:
             effects += self._contribute(step, message.opening)
         self._spent += cost or 0
         self._state = State.IN_STEP
         return effects
 
+    def _charge(self, step: Step, cost: Fraction) -> ChargeBudget:
+        delta = self._study.delta
+        if delta:
+            return ChargeBudget(step=step.name, mechanism=step.mechanism, rho=cost, delta=delta)
+        return ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost)
+
     def _refuse_overspending(self, step: str, cost: Fraction) -> None:
         """In the sound profile the epsilon printed is the epsilon delivered: here it is kept."""
-        if self._study.profile == "sound" and self._spent + cost > self._study.epsilon:
+        promise = self._study.promise
+        if self._study.profile == "sound" and self._spent + cost > promise.budget:
             raise PolicyError(
-                f"step {step!r} costs epsilon {cost}; with {self._spent} spent before, that is "
-                f"more than the {self._study.epsilon} that the study promises"
+                f"step {step!r} costs {promise.currency} {cost}; with {self._spent} spent before, "
+                f"that is more than the {promise.budget} that the study promises"
             )
 
     def _contribute(self, step: Step, opening: bytes) -> Iterable[Effect]:

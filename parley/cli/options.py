@@ -79,6 +79,9 @@ Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for 
 
 # Of a study of several owners; see `parley.simulation.study_options`.
 OwnersEpsilon = Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")]
+OwnersDelta = Annotated[
+    str, typer.Option(help="The chance that epsilon may fail with, like 1e-9; 0 is pure epsilon.")
+]
 StudyMethod = Annotated[
     str,
     one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),

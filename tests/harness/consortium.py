@@ -55,7 +55,7 @@ def clock():
 
 
 def forecast(study, party):
-    return [PlannedStep(phase="everything", epsilon=Fraction(50))]
+    return [PlannedStep(phase="everything", cost=Fraction(50))]
 
 
 class Rows(RowsInMemory):

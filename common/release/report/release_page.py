@@ -91,7 +91,7 @@ def release_page(facts: ReleaseFacts) -> str:
     lead = (
         f"{many(made_up, 'made-up row')} with {many(len(facts.schema.names), 'attribute')}, "
         f"learnt from {many(facts.rows, 'real row')} with an epsilon of "
-        f"{facts.privacy['epsilon_delivered']:g}"
+        f"{facts.privacy['epsilon_delivered']:g}{_and_delta(facts.privacy)}"
     )
     sections = [
         Section("What this is", _introduction(facts)),
@@ -145,9 +145,13 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
             f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
             f"What is protected is {privacy['unit_of_privacy']}: whatever anybody concludes from "
             f"this release would have been at most {_factor(epsilon)} times as likely, or as "
-            f"unlikely, had any one row been another; {suspicion(epsilon)}."
+            f"unlikely, had any one row been another; {suspicion(epsilon, privacy['delta'])}."
         )
     )
+    if privacy["delta"]:
+        parts.append(paragraph(privacy["what_delta_means"]))
+        curve = [[f"{each['delta']:g}", each["epsilon"]] for each in privacy["epsilon_by_delta"]]
+        parts.append(table(["delta", "epsilon that holds"], curve))
     parts.append(paragraph(f"Exactly: {privacy['neighbours']}."))
     against = [
         [
@@ -162,6 +166,10 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
     parts.append(_ledger(privacy))
     parts += [paragraph(note) for note in privacy["notes"]]
     return "".join(parts)
+
+
+def _and_delta(privacy: Mapping[str, Any]) -> str:
+    return f" and a delta of {privacy['delta']:g}" if privacy["delta"] else ""
 
 
 def _factor(epsilon: float) -> str:

@@ -35,6 +35,7 @@ from parley.cli.options import (
     KeyBits,
     Noise,
     OutputRows,
+    OwnersDelta,
     OwnersEpsilon,
     SchemaFile,
     StudyMethod,
@@ -67,6 +68,7 @@ def new(
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    delta: OwnersDelta = "0",
     method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
     noise: Noise = None,
@@ -89,6 +91,7 @@ def new(
     """
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         name=name,
         method=method,
         profile=profile,

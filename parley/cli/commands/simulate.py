@@ -38,6 +38,7 @@ from parley.cli.options import (
     OutputFormat,
     OutputRows,
     Overwrite,
+    OwnersDelta,
     OwnersEpsilon,
     ReleaseFolder,
     SchemaFile,
@@ -85,6 +86,7 @@ def simulate_study(
             help="Deal out by this column: one owner per value. Its counts are published."
         ),
     ] = None,
+    delta: OwnersDelta = "0",
     method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[
         str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
@@ -130,6 +132,7 @@ def simulate_study(
     tables = _owners(data, read, parties, partition_by, seed)
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         method=method,
         profile=profile,
         noise=noise,
@@ -235,7 +238,7 @@ def _report(
     if not privacy["private"]:
         console.warn(f"NOT PRIVATE: {privacy['not_private_because']}. Do not publish this.")
     if as_json:
-        told = ("epsilon_requested", "epsilon_delivered", "parties", "private")
+        told = ("epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "private")
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
             {"out": str(out), "files": files, "rows": rows}
@@ -243,9 +246,10 @@ def _report(
             | measured
         )
         return
+    delta = f" and delta {privacy['delta']:g}" if privacy["delta"] else ""
     console.result(
-        f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, epsilon "
-        f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "
-        f"{out / release.REPORT}"
+        f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, "
+        f"epsilon {privacy['epsilon_delivered']:g}{delta} "
+        f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
     )
     console.result(f"seconds by phase, not for publication: {out.parent / TIMES.format(out.name)}")

@@ -10,6 +10,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.spending import Spending
 from common.schema import Schema
 from common.study.document import Member, Study
 from party.owner.policy import SAMPLE, Circumstances, Policy
@@ -34,8 +35,8 @@ def circumstances(**changes):
             fewest_owners=3,
             rows=2000,
             data_as_of=dt.date(2025, 6, 1),
-            cost=Fraction(1),
-            spent_in_total=Fraction(0),
+            cost=Spending.of(Fraction(1)),
+            spent_in_total=Spending(),
             signer=None,
             curator=None,
         ),
@@ -52,8 +53,8 @@ def test_the_sample_allows_an_ordinary_study():
 @pytest.mark.parametrize(
     ("policy", "proposed", "around", "named"),
     [
-        ({}, {}, {"cost": Fraction(11, 10)}, "epsilon_per_study"),
-        ({}, {}, {"spent_in_total": Fraction(31, 10)}, "epsilon_in_total"),
+        ({}, {}, {"cost": Spending.of(Fraction(11, 10))}, "epsilon_per_study"),
+        ({}, {}, {"spent_in_total": Spending.of(Fraction(31, 10))}, "epsilon_in_total"),
         ({}, {"parties": "ab"}, {}, "min_parties"),
         ({}, {"colluders": 0}, {}, "withstands 0 of the other parties.*min_colluders"),
         ({"min_colluders": 2}, {}, {}, "min_colluders"),
@@ -88,7 +89,7 @@ def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
     [
         {"data_as_of": dt.date(2024, 1, 1)},
         {"data_as_of": dt.date(2030, 12, 31)},
-        {"spent_in_total": Fraction(3)},
+        {"spent_in_total": Spending.of(Fraction(3))},
         {"signer": FINGERPRINT, "curator": "anybody"},
         {"fewest_owners": None},
     ],
@@ -112,7 +113,7 @@ def test_every_reason_is_listed():
     with pytest.raises(PolicyError) as caught:
         POLICY.check(
             study("ab", method="floor", profile="paper", key_bits=2048),
-            circumstances(cost=Fraction(9), rows=5, data_as_of=None),
+            circumstances(cost=Spending.of(Fraction(9)), rows=5, data_as_of=None),
         )
     assert str(caught.value).count("\n- ") == 9
 
