@@ -30,7 +30,7 @@ from common.privacy.budget import shown
 from common.privacy.concentrated import at_order, best_order, cheapest_order, exactly_at
 
 ZERO = Fraction(0)
-_LONGEST_FRACTION = 20
+_LONGEST_FRACTION = 12
 
 
 @dataclass(frozen=True, slots=True)

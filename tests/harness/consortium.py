@@ -44,6 +44,7 @@ NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "
 POLICY = Policy(
     epsilon_per_study=Fraction(100),
     epsilon_in_total=Fraction(1000),
+    max_delta=Fraction(1, 10**6),
     min_parties=1,
     profiles=("sound", "paper"),
     automatic=True,

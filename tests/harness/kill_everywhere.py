@@ -1,9 +1,10 @@
 """Kills everybody of a study, one after the other, at every point where something is written.
 
-`python -m tests.harness.kill_everywhere FOLDER STRIDE` runs a study of a curator and two parties,
-real processes over real gRPC, again and again: once for every STRIDEth write to a disk and every
-call that hands in answers, of everybody. The victim dies by kill -9 right there, comes back, and
-the study must end in the release of the in-process run, with every step charged once and every
+`python -m tests.harness.kill_everywhere FOLDER STRIDE DELTA` runs a study of a curator and two
+parties, real processes over real gRPC, again and again: once for every STRIDEth write to a disk and
+every call that hands in answers, of everybody. With a delta above 0 its steps are sums under
+(epsilon, delta); with 0 they are of every kind. The victim dies by kill -9 right there, comes back,
+and the study must end in the release of the in-process run, with every step charged once and every
 answer as it was drawn first. Prints how many points there were for everybody.
 
 It is a process of its own because it forks, and gRPC bears that only before it was used.
@@ -17,18 +18,26 @@ import signal
 import sys
 import time
 import traceback
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 from common.privacy.randomness import KEY_BYTES, SeededRandomSource
+from common.privacy.sensitivity import histograms
 from common.service.database import Database
+from common.study.document import Study
+from common.study.steps import SumStep, TableRequest
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
+from party.owner.review import PlannedStep
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
+from tests.study.conftest import SIZES
 
 PARTIES = stage.NAMES[:2]
+SUMS = 3
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 SECONDS = 120  # for one study, on a machine that is busy with other things
 
@@ -73,11 +82,44 @@ def plain(model):
     return [each.hex() if isinstance(each, bytes) else each.tolist() for each in model.results]
 
 
+@dataclass
+class SumsUnderDelta:
+    """Three sums, each of a third of what (epsilon, delta) buys."""
+
+    study: Study
+    results: list = field(default_factory=list)
+
+    def step(self):
+        if len(self.results) == SUMS:
+            return None
+        moved = histograms(2)
+        return SumStep(
+            name=f"sum {len(self.results)}", phase="counting",
+            parties=tuple(member.name for member in self.study.members),
+            request=TableRequest(((0,), (0, 1)), SIZES), sensitivity=moved,
+            law=self.study.promise.law(self.study.promise.budget / SUMS, moved),
+        )  # fmt: skip
+
+    def advance(self, result):
+        self.results.append(result)
+
+    def model(self):
+        return self
+
+
+def costs_of_sums(study, party):
+    return [PlannedStep(phase="counting", cost=study.promise.budget)]
+
+
 class Everybody(stage.Consortium):
     """The consortium, whose members can be forked."""
 
-    def __init__(self, folder):
-        super().__init__(folder, PARTIES)
+    def __init__(self, folder, delta):
+        super().__init__(folder, PARTIES, delta=delta)
+        if delta:
+            self.curator.begin = SumsUnderDelta
+            for party in self.parties.values():
+                party.begin, party.forecast = SumsUnderDelta, costs_of_sums
         self.folder = folder
         self.release = folder / "release.json"
         self.port_file = folder / "port"
@@ -196,16 +238,19 @@ class Everybody(stage.Consortium):
             database = Database(party.path)
             ledger, journal = Ledger(database), Journal(database, SeededRandomSource(0))
             ledger.verify()
-            charged = [(entry.charge.step, entry.charge.epsilon) for entry in ledger.entries()]
-            assert charged == [(each.step, each.epsilon) for each in expected.charges[name]]
+            charged = [entry.charge for entry in ledger.entries()]
+            assert [(c.step, c.epsilon, c.rho, c.delta) for c in charged] == [
+                (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
+            ]
+            assert ledger.spending().within(self.study.epsilon, self.study.delta)
             assert [each.digest for each in journal.transcript()] == arrived[name]
             assert journal.state(digest) is StudyState.FINISHED
             database.close()
 
 
-def kill_everybody(folder, stride):
+def kill_everybody(folder, stride, delta):
     """The number of points of everybody."""
-    everybody = Everybody(folder)
+    everybody = Everybody(folder, delta)
     expected = stage.in_process(everybody, None)
     points = {}
     for victim in ("curator", *PARTIES):
@@ -225,5 +270,5 @@ def kill_everybody(folder, stride):
 if __name__ == "__main__":
     there = Path(sys.argv[1])
     there.mkdir()
-    print(json.dumps(kill_everybody(there, int(sys.argv[2]))))  # noqa: T201
+    print(json.dumps(kill_everybody(there, int(sys.argv[2]), Fraction(sys.argv[3]))))  # noqa: T201
     shutil.rmtree(there)

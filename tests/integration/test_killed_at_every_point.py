@@ -9,9 +9,10 @@ import pytest
 from tests.harness.process_consortium import ROOT
 
 
-def kill_everybody(folder, stride):
+def kill_everybody(folder, stride, delta="0"):
+    words = [str(folder / "study"), str(stride), delta]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.kill_everywhere", str(folder / "study"), str(stride)],
+        [sys.executable, "-m", "tests.harness.kill_everywhere", *words],
         cwd=ROOT, capture_output=True, text=True, timeout=3600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -24,6 +25,13 @@ def test_some_points_of_everybody(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_point_of_everybody(tmp_path):
-    points = kill_everybody(tmp_path, stride=1)
+def test_some_points_of_everybody_in_a_study_with_a_delta(tmp_path):
+    points = kill_everybody(tmp_path, stride=60, delta="1e-6")
+    assert set(points) == {"curator", "north", "east"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_every_point_of_everybody(tmp_path, delta):
+    points = kill_everybody(tmp_path, stride=1, delta=delta)
     assert min(points.values()) > 50, points

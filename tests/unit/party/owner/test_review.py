@@ -212,3 +212,29 @@ def test_independent_models_add_nothing_up_and_say_so():
     assert made.leaves[0].startswith("1 choice made by a differentially private mechanism on our")
     assert "sum of all parties" not in made.text()
     assert not any("min_parties" in reason for reason in made.reasons_against)
+
+
+def test_delta_is_named_and_explained():
+    delta = Fraction(1, 10**9)
+    proposed = study_of(TABLES, epsilon=Fraction(3, 4), key_bits=3072, delta=delta, method="floor")
+    cost = Spending.of(proposed.promise.budget, delta)
+    name = proposed.members[0].name
+    around = Circumstances(
+        party=name, identity=proposed.members[0].identity, fewest_owners=3, rows=2000,
+        data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Spending.of(Fraction(1)),
+        signer=None, curator=None,
+    )  # fmt: skip
+    steps = [PlannedStep(phase="histograms", cost=cost.paid, tables=3, cells=6, owners=3)]
+    seen = review(proposed, Policy.from_toml(SAMPLE), around, steps)
+    text = seen.text()
+    for part in (
+        "epsilon 3/4 (about 0.75) and delta 1e-09 for each of our rows",
+        "but for a probability of delta",
+        "at most 1 in 1,000,000,000 for a row",
+        "histograms: rho about",
+        "pays more than twice: epsilon about 1.5",
+        "it has a delta of 1e-09, and none is allowed (max_delta)",
+    ):
+        assert part in text
+    assert seen.as_json()["delta"] == "1/1000000000"
+    assert seen.as_json()["currency"] == "rho"
