@@ -16,7 +16,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.privacy.skellam import Skellam
 
-ORDERS = [2, 3, 4, 6, 10, 30, 100]
+ORDERS = [2, 3, 4, 6, 10, 30, 100, 1000]
 
 
 def log_law(variance):
