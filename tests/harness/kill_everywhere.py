@@ -1,10 +1,11 @@
 """Kills everybody of a study, one after the other, at every point where something is written.
 
-`python -m tests.harness.kill_everywhere FOLDER STRIDE DELTA` runs a study of a curator and two
-parties, real processes over real gRPC, again and again: once for every STRIDEth write to a disk and
-every call that hands in answers, of everybody. With a delta above 0 its steps are sums under
-(epsilon, delta); with 0 they are of every kind. The victim dies by kill -9 right there, comes back,
-and the study must end in the release of the in-process run, with every step charged once and every
+`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta]` runs a study of a curator
+and two parties, real processes over real gRPC, again and again: once for every STRIDEth write to a
+disk and every call that hands in answers, of everybody. With `without`, a third party vanishes for
+good in the second step, and the others finish. With `delta`, the steps are sums under (epsilon,
+delta). The victim dies by kill -9 right there, comes back, and the study must end in the release of
+the in-process run, with every step charged once and every
 answer as it was drawn first. Prints how many points there were for everybody.
 
 It is a process of its own because it forks, and gRPC bears that only before it was used.
@@ -18,15 +19,11 @@ import signal
 import sys
 import time
 import traceback
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 from common.privacy.randomness import KEY_BYTES, SeededRandomSource
-from common.privacy.sensitivity import histograms
 from common.service.database import Database
-from common.study.document import Study
-from common.study.steps import SumStep, TableRequest
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from party.journal import Journal, StudyState
@@ -34,10 +31,12 @@ from party.ledger import Ledger
 from party.owner.review import PlannedStep
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
-from tests.study.conftest import SIZES
+from tests.study.conftest import Sums
 
 PARTIES = stage.NAMES[:2]
-SUMS = 3
+DELTA = Fraction(1, 10**6)
+LOST = stage.NAMES[2]
+LAST_OF_LOST = 5  # keys, words, signature and shares of the first step, keys of the second
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 SECONDS = 120  # for one study, on a machine that is busy with other things
 
@@ -82,31 +81,6 @@ def plain(model):
     return [each.hex() if isinstance(each, bytes) else each.tolist() for each in model.results]
 
 
-@dataclass
-class SumsUnderDelta:
-    """Three sums, each of a third of what (epsilon, delta) buys."""
-
-    study: Study
-    results: list = field(default_factory=list)
-
-    def step(self):
-        if len(self.results) == SUMS:
-            return None
-        moved = histograms(2)
-        return SumStep(
-            name=f"sum {len(self.results)}", phase="counting",
-            parties=tuple(member.name for member in self.study.members),
-            request=TableRequest(((0,), (0, 1)), SIZES), sensitivity=moved,
-            law=self.study.promise.law(self.study.promise.budget / SUMS, moved),
-        )  # fmt: skip
-
-    def advance(self, result):
-        self.results.append(result)
-
-    def model(self):
-        return self
-
-
 def costs_of_sums(study, party):
     return [PlannedStep(phase="counting", cost=study.promise.budget)]
 
@@ -114,18 +88,27 @@ def costs_of_sums(study, party):
 class Everybody(stage.Consortium):
     """The consortium, whose members can be forked."""
 
-    def __init__(self, folder, delta):
-        super().__init__(folder, PARTIES, delta=delta)
-        if delta:
-            self.curator.begin = SumsUnderDelta
+    def __init__(self, folder, *, kind=""):
+        without = kind == "without"
+        if without:
+            super().__init__(folder, stage.NAMES[:4], may_miss=1)
+            self.curator.begin = Sums
             for party in self.parties.values():
-                party.begin, party.forecast = SumsUnderDelta, costs_of_sums
-        self.folder = folder
+                party.begin = Sums
+        elif kind == "delta":
+            super().__init__(folder, PARTIES, delta=DELTA)
+            self.curator.begin = Sums
+            for party in self.parties.values():
+                party.begin, party.forecast = Sums, costs_of_sums
+        else:
+            super().__init__(folder, PARTIES)
+        self.folder, self.without = folder, without
+        self.lost = folder / "lost"
         self.release = folder / "release.json"
         self.port_file = folder / "port"
 
     def clear(self):
-        for path in (*self.folder.glob("*.db*"), self.release, self.port_file):
+        for path in (*self.folder.glob("*.db*"), self.release, self.port_file, self.lost):
             path.unlink(missing_ok=True)
         self.curator.port = 0
 
@@ -146,10 +129,15 @@ class Everybody(stage.Consortium):
         curator.studies.propose(self.study)
         self.port_file.with_suffix(".new").write_text(str(curator.port))
         self.port_file.with_suffix(".new").replace(self.port_file)
+        while self.without:
+            node = curator.studies.known(self.study.digest)
+            if self.lost.exists() and node.declare_missing(LOST):
+                break
+            time.sleep(0.01)
         signal.pause()
 
     def run_party(self, name, fate):
-        party = self.parties[name]
+        party, lost = self.parties[name], self.lost
         party.keys_on = lambda database: KeysInOrder(name, database, "step_key")
 
         class Watched(Wrapped):
@@ -157,6 +145,9 @@ class Everybody(stage.Consortium):
                 fate.point()
                 newest = self.connection.submit(study, messages)
                 fate.point()
+                if name == LOST and messages[-1].number == LAST_OF_LOST:
+                    lost.touch()
+                    os._exit(0)
                 return newest
 
         party.dial = wrapping(party, Watched)
@@ -192,7 +183,7 @@ class Everybody(stage.Consortium):
                 if self._reap(living, deadline) == "curator":
                     living["curator"], killed = self.fork("curator"), True
             self.curator.port = int(self.port_file.read_text())
-            for name in PARTIES:
+            for name in self.parties:
                 living[name] = self.fork(name, kill_at if victim == name else 0)
             while set(living) != {"curator"}:
                 if self._reap(living, deadline) is not None:
@@ -231,7 +222,7 @@ class Everybody(stage.Consortium):
                 store.incoming_digest(digest, name, number).hex()
                 for number in range(1, store.newest_incoming(digest, name) + 1)
             ]
-            for name in PARTIES
+            for name in self.parties
         }
         database.close()
         for name, party in self.parties.items():
@@ -244,14 +235,15 @@ class Everybody(stage.Consortium):
             ]
             assert ledger.spending().within(self.study.epsilon, self.study.delta)
             assert [each.digest for each in journal.transcript()] == arrived[name]
-            assert journal.state(digest) is StudyState.FINISHED
+            ended = StudyState.RUNNING if name == LOST else StudyState.FINISHED
+            assert journal.state(digest) is ended
             database.close()
 
 
-def kill_everybody(folder, stride, delta):
+def kill_everybody(folder, stride, *, kind):
     """The number of points of everybody."""
-    everybody = Everybody(folder, delta)
-    expected = stage.in_process(everybody, None)
+    everybody = Everybody(folder, kind=kind)
+    expected = stage.in_process(everybody, None, drop={LOST: 1} if everybody.without else None)
     points = {}
     for victim in ("curator", *PARTIES):
         for kill_at in itertools.count(1, stride):
@@ -270,5 +262,6 @@ def kill_everybody(folder, stride, delta):
 if __name__ == "__main__":
     there = Path(sys.argv[1])
     there.mkdir()
-    print(json.dumps(kill_everybody(there, int(sys.argv[2]), Fraction(sys.argv[3]))))  # noqa: T201
+    points = kill_everybody(there, int(sys.argv[2]), kind="".join(sys.argv[3:]))
+    print(json.dumps(points))  # noqa: T201
     shutil.rmtree(there)

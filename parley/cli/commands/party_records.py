@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
+from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words as shown
 from common.service.database import Database
-from common.wording import many
+from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config
 from party.app import PartySettings
@@ -26,7 +27,7 @@ from party.owner.policy import Policy
 @contextmanager
 def open_file(settings: PartySettings) -> Iterator[Database]:
     """Ledger, journal and decisions, which need no keys."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.folder)
     database = Database(settings.folder / "party.db")
     try:
         yield database
@@ -85,7 +86,7 @@ def ledger(
     for entry in entries:
         charge = entry.charge
         console.result(
-            f"{entry.number:>5}  {entry.charged_at}  {_price(charge):<10} "
+            f"{entry.number:>5}  {moment(entry.charged_at)}  {_price(charge):<10} "
             f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
         )
     console.result(
@@ -125,8 +126,8 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
         return
     for each in departures:
         console.result(
-            f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
-            f"{each.kind} for {each.recipient}  {each.digest[:16]}"
+            f"{moment(each.released_at)}  {each.study_name} {each.number:>4}  "
+            f"{each.size:>10,} bytes  {each.kind} for {each.recipient}  {each.digest[:16]}"
         )
     for study, phases in took.items():
         for phase, traffic in phases.items():
