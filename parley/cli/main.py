@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
         "Publish a synthetic table of one owner's rows.",
     ),
     "query": ("parley.cli.commands.query", "Ask a release how many rows satisfy a condition."),
+    "draw": ("parley.cli.commands.draw", "Draw further synthetic rows, under a condition or not."),
     "estimate": (
         "parley.cli.commands.estimate",
         "Means, shares and regressions of a release, with intervals.",
@@ -73,6 +74,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         "verify",
         "describe",
         "query",
+        "draw",
         "estimate",
         "replicate",
         "bundle",
@@ -86,6 +88,7 @@ EXAMPLES = (
     "parley synthesize people.csv --schema schema.toml --epsilon 1 --out release",
     "parley simulate north.csv east.csv --schema schema.toml --epsilon 1 --out study",
     "parley query release 'age in 20..39 and sex = Female'",
+    "parley draw release --where 'age in 20..39' --rows 1000 --out rows.csv",
     "parley verify release.zip",
     "parley describe release.zip",
     "parley estimate release.zip --mean income --by sex",
