@@ -78,6 +78,7 @@ class PartyContext:
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
             data_newest=source.snapshot.newest,
+            today=self.today(),
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
             signer=study.signer,
@@ -89,6 +90,10 @@ class PartyContext:
         """Whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
+
+    def today(self) -> dt.date:
+        """The day by which studies expire."""
+        return self.clock().astimezone(dt.UTC).date()
 
     def now(self) -> str:
         """The time as records have it."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import method_of
-from common.privacy.statement import Protection
+from common.privacy.statement import Protection, suspicion
 from common.schema.formulas import formula_warning
 from common.schema.refusals import describe
 from common.study.document import Study
@@ -62,11 +62,13 @@ class Review:
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
         signer: fingerprint of who signed it; None if nobody did.
+        purpose: what the study is for, who gets its table, whom to ask, until when.
         claimed: the epsilon that the study's method is run with.
         cost: what it charges our rows.
         spent: what other studies charged before.
         left: what the policy leaves for later studies, when this one is done.
-        about: what is published in the end, and about which columns of ours.
+        about: what is published in the end, and about how many columns of ours.
+        columns: those, and what they may contain.
         members: who takes part, with how many rows and which identity.
         phases: the steps, put together phase by phase.
         leaves: what leaves the building.
@@ -79,11 +81,13 @@ class Review:
     digest: str
     party: str
     signer: str | None
+    purpose: tuple[str, ...]
     claimed: Fraction
     cost: Fraction
     spent: Fraction
     left: Fraction
     about: tuple[str, ...]
+    columns: tuple[str, ...]
     members: tuple[str, ...]
     phases: tuple[PlannedStep, ...]
     leaves: tuple[str, ...]
@@ -110,14 +114,19 @@ class Review:
             f"  digest {self.digest}",
             f"  signed by {self.signer}" if self.signer else "  signed by nobody",
             "",
+            "What it is for",
+            *(f"  {line}" for line in self.purpose),
+            "",
             "What it costs",
             f"  epsilon {shown(self.cost)} for each of our rows"
             + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
+            f"  {suspicion(float(self.cost))}",
             "  what is published is at most exp(epsilon) times likelier with one row than another",
             f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
             "",
             "What it is about",
             *(f"  {line}" for line in self.about),
+            *(f"    {line}" for line in self.columns),
             "",
             "Who takes part",
             *(f"  {line}" for line in self.members),
@@ -159,11 +168,13 @@ def review(
         digest=study.digest.hex(),
         party=circumstances.party,
         signer=circumstances.signer,
+        purpose=tuple(_purpose(study)),
         claimed=study.epsilon,
         cost=circumstances.cost,
         spent=circumstances.spent_in_total,
         left=policy.epsilon_in_total - circumstances.spent_in_total - circumstances.cost,
         about=tuple(_about(study)),
+        columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
@@ -208,6 +219,17 @@ def fewest_owners(steps: Iterable[PlannedStep]) -> int | None:
     return min((step.owners for step in steps if step.owners), default=None)
 
 
+def _purpose(study: Study) -> list[str]:
+    said = {
+        "for": study.recipient,
+        "contact": study.contact,
+        "ethics reference": study.ethics,
+        "expires": "" if study.expires is None else f"after {study.expires} (UTC)",
+    }
+    missing = "the study does not say what its table is for: ask who proposes it"
+    return [study.purpose or missing, *(f"{key}: {text}" for key, text in said.items() if text)]
+
+
 def _about(study: Study) -> list[str]:
     rows = study.output_rows or sum(member.rows for member in study.members)
     columns = study.schema.attributes
@@ -215,9 +237,8 @@ def _about(study: Study) -> list[str]:
     formulas = formula_warning(study.schema)
     return [
         f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
-        f"it reads {many(len(columns), 'column')} of ours, and no other:",
-        *(f"{column.name}: {describe(column)}" for column in columns),
         *([] if formulas is None else [formulas]),
+        f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]
 
 

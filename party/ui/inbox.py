@@ -32,6 +32,7 @@ class OwnerInbox:
         house: whose inbox.
         studies: that the owner has as files.
         dial: opens a connection to the curator; None to ask nobody.
+        node: the process of our node, as words, None while none runs; None if that is not known.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class OwnerInbox:
         studies: Iterable[Study],
         *,
         dial: Callable[[], AbstractContextManager[Connection]] | None,
+        node: Callable[[], str | None] | None = None,
     ) -> None:
         self.house = house
+        self.node = node
         self._dial = dial
         self._lock = threading.Lock()
         self._asking = threading.Lock()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
 
+from common.privacy.statement import suspicion
 from common.service.web.pages import (
     Markup,
     badge,
@@ -56,17 +57,44 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
     )
 
 
+def node_section(process: str | None) -> Markup:
+    """Whether our node runs: without it, no decision reaches the curator."""
+    if process is not None:
+        state = Markup(f"<p>{badge('running', 'good').html} {escape(process)}</p>")
+        return section("Our node", state, identifier="node")
+    return section(
+        "Our node",
+        Markup(f"<p>{badge('not running', 'bad').html} Nothing is sent, not even a decision.</p>"),
+        paragraph("Start it with: parley party join --config party.toml"),
+        identifier="node",
+    )
+
+
+def standing(decision: Decision | None, *, runs: bool | None) -> list[Markup]:
+    """What was decided, above all else, and what has yet to be done."""
+    if decision is None:
+        return []
+    lines = [Markup(f"<p>{decision_badge(decision).html} {escape(in_words(decision))}.</p>")]
+    if runs is False:
+        words = "Our node is not running, so the curator does not know it yet. Start it: "
+        lines.append(paragraph(f"{words}parley party join --config party.toml", "trouble"))
+    return [Markup(f'<div role="status">{"".join(line.html for line in lines)}</div>')]
+
+
 def review_sections(seen: Review) -> list[Markup]:
     """What `parley party review` says."""
+    purpose = section("What it is for", bullets(seen.purpose), identifier="purpose")
     claimed = "" if seen.cost == seen.claimed else f" The study claims {shown(seen.claimed)}."
     cost = section(
         "What it costs",
         paragraph(f"epsilon {shown(seen.cost)}", "big"),
-        paragraph(f"for each of our rows.{claimed}"),
+        paragraph(f"for each of our rows: {suspicion(float(seen.cost))}.{claimed}"),
         paragraph(f"{shown(seen.spent)} spent before; {shown(seen.left)} would be left."),
         identifier="cost",
     )
-    about = section("What it is about", bullets(seen.about), identifier="about")
+    about = section(
+        "What it is about", bullets(seen.about), bullets(seen.columns), identifier="about"
+    )
     members = section("Who takes part", bullets(seen.members), identifier="members")
     asks = section("What it asks", _phases(seen.phases), identifier="asks")
     leaves = section("What leaves the building", bullets(seen.leaves), identifier="leaves")
@@ -87,7 +115,7 @@ def review_sections(seen: Review) -> list[Markup]:
         identifier="protections",
     )
     limits = section("What is not promised", bullets(seen.limits), identifier="limits")
-    return [cost, about, members, asks, leaves, protections, limits]
+    return [purpose, cost, about, members, asks, leaves, protections, limits]
 
 
 def _phases(phases: Sequence[PlannedStep]) -> Markup:

@@ -59,6 +59,7 @@ class OwnerPages:
         return page(
             f"Parley, for {house.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",
+            *([pages.node_section(inbox.node())] if inbox.node is not None else []),
             section("Studies", *studies, identifier="studies"),
             pages.attended_section(house.journal.studies()),
             pages.ledger_section(
@@ -88,6 +89,7 @@ class OwnerPages:
             f"Study “{study.name}”",
             f"As {seen.party} sees it. Nothing in this review comes from the curator.",
             _BACK,
+            *pages.standing(self._inbox.house.approvals.decision(study.digest), runs=self._runs()),
             Markup(f"<p>Digest {code(seen.digest).html}</p>"),
             Markup(f"<p>Signed by {code(seen.signer).html}</p>")
             if seen.signer
@@ -123,6 +125,10 @@ class OwnerPages:
         except ParleyError as error:
             return self._trouble(session, study, "It was not declined.", error)
         return see_other(request.path.rpartition("/")[0])
+
+    def _runs(self) -> bool | None:
+        """Whether our node does; None if that is not known."""
+        return None if self._inbox.node is None else self._inbox.node() is not None
 
     def _found(self, match: Mapping[str, str]) -> Study | None:
         return self._inbox.study(bytes.fromhex(match["digest"]))
