@@ -29,7 +29,7 @@ METHOD = "privbayes"
 _ROWS_FOR_AN_ANSWER = 1_000_000
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedPrivBayes(FittedModel):
     """A model of a table; see `FittedModel` for what is not here.
 
