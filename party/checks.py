@@ -139,7 +139,21 @@ def _rows(
             raise InputError(f"{found}; the study says {agreed:,}: ask for a new study")
         if books.exists():
             _unchanged(wanted, opened.snapshot.digest, books)
-    return f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema"
+    schema = wanted.schema if isinstance(wanted, Study) else wanted
+    return (
+        f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema{_broken(settings, schema)}"
+    )
+
+
+def _broken(settings: OwnersTable, schema: Schema) -> str:
+    """How many rows break a rule, for the owner's terminal alone."""
+    if not schema.rules:
+        return ""
+    breaking = sum(
+        codes.rows - int(schema.possible.holds(codes).sum())
+        for codes in settings.open(schema.without_rules()).chunks()
+    )
+    return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
 
 
 def _unchanged(study: Study, digest: str, books: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from itertools import combinations
 from pathlib import Path
@@ -11,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from common.marginals import count
+from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource, source_of
 from common.release import folder as release
 from common.release.diagnostics import Diagnostics
-from common.release.fitted import FORMAT, FittedModel
+from common.release.fitted import FORMAT, Draw, FittedModel
 from common.release.measured import study_diagnostics
 from common.release.model_count import ModelCount, model_count
 from common.release.refit import refit_study
@@ -24,6 +26,7 @@ from common.release.report.relations import stands_out
 from common.release.report.released import NetworkDrawing, mutual_information
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
+from common.schema.cell_weights import CellWeights
 from common.study.document import Study
 from common.study.steps import Model, Step
 
@@ -73,7 +76,15 @@ class FittedStudy(FittedModel):
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
-        return self.model.sample(rows, source)
+        return self._possible.sample(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        return self._possible.given(condition)
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self.model, self.schema.possible)
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""

@@ -36,6 +36,7 @@ from common.release.signatures import Signer
 from common.release.streaming import KEPT_ROWS, write_stream
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
+from common.study.accounting import missing_in
 from common.study.transcript import without_times
 from common.wording import many
 
@@ -253,6 +254,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("study", study.name),
         ("method", study.method),
         ("parties", ", ".join(f"{m.name} ({many(m.rows, 'row')})" for m in study.members)),
+        *_missing_lines(fitted),
         ("profile", study.profile),
         ("noise", study.noise.value),
         ("aggregation", study.aggregation.value),
@@ -260,6 +262,24 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
         ("study digest", study.digest.hex()),
     ]
+
+
+def _missing_lines(fitted: FittedStudy) -> list[tuple[str, object]]:
+    """Who is in which sum, in a study that may miss parties."""
+    study = fitted.study
+    if not study.may_miss:
+        return []
+    first = missing_in(study, [step.parties for step in fitted.steps])
+    lines: list[tuple[str, object]] = [
+        ("parties that may be missing", study.may_miss),
+        ("parties that went missing", ", ".join(first) or "none"),
+    ]
+    if first:
+        lines += [
+            (f"parties in sum {number}, {step.name}", ", ".join(step.parties))
+            for number, step in enumerate(fitted.steps, start=1)
+        ]
+    return lines
 
 
 def _below_floor(fitted: FittedStudy, synthetic: Codes) -> str | None:

@@ -99,6 +99,8 @@ class Study:
         noise: `distributed` or `one-share`.
         aggregation: `paillier`, `masked`, or `clear` (experiments only, not private).
         colluders: up to how many other parties may pool what they know, for distributed noise.
+        may_miss: up to how many parties may go missing for good; the others finish. Masked sums
+            only; the noise is made for it, so it costs accuracy even if no party is missing.
         cohorts: in how many releases the structure update of `dp-subn` is made, sound profile.
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
@@ -121,6 +123,7 @@ class Study:
     noise: Noise = Noise.DISTRIBUTED
     aggregation: Aggregation = Aggregation.PAILLIER
     colluders: int = 1
+    may_miss: int = 0
     cohorts: int = 1
     key_bits: int = 2048
     encoding: str = "own"
@@ -166,6 +169,7 @@ class Study:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
         self._check_noise()
+        self._check_may_miss()
         if self.signature is not None:
             self.signature.require(self.digest)
 
@@ -204,6 +208,28 @@ class Study:
                 'use noise = "distributed"'
             )
 
+    def _check_may_miss(self) -> None:
+        if self.may_miss == 0:
+            return
+        needed = self.colluders + 2 * self.may_miss + 1
+        if self.may_miss < 0:
+            raise InputError(f"may_miss: at least 0, not {self.may_miss}")
+        if self.aggregation is not Aggregation.MASKED:
+            raise InputError(
+                f"may_miss: aggregation {self.aggregation.value!r} needs every party to the end; "
+                'use aggregation = "masked", or may_miss = 0'
+            )
+        if self.profile != "sound" or self.cohorts > 1:
+            raise InputError(
+                'may_miss: only profile = "sound" with cohorts = 1 can do without a party'
+            )
+        if len(self.members) < needed:
+            raise InputError(
+                f"may_miss: {self.may_miss} of {many(len(self.members), 'party')} cannot be done "
+                f"without while {self.colluders} may collude: at least {needed} parties are needed "
+                "(colluders + 2 may_miss + 1)"
+            )
+
     def signed_by(self, identity: Identity) -> Study:
         """The same study, with this identity's signature in place of any other."""
         return replace(self, signature=StudySignature.make(self.digest, identity))
@@ -232,6 +258,8 @@ class Study:
         """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
+        if self.may_miss:  # the same shares are drawn, whoever is missing in the end
+            return Fraction(parties, len(self.members) - self.effective_colluders - self.may_miss)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
 
     @cached_property
@@ -252,6 +280,7 @@ class Study:
             "noise": self.noise.value,
             "aggregation": self.aggregation.value,
             "colluders": self.colluders,
+            "may_miss": self.may_miss,
             "cohorts": self.cohorts,
             "key_bits": self.key_bits,
             "encoding": self.encoding,
@@ -277,6 +306,7 @@ class Study:
             f'noise = "{self.noise.value}"',
             f'aggregation = "{self.aggregation.value}"',
             f"colluders = {self.colluders}",
+            f"may_miss = {self.may_miss}",
             f"cohorts = {self.cohorts}",
             f"key_bits = {self.key_bits}",
             f'encoding = "{self.encoding}"',
@@ -294,7 +324,7 @@ class Study:
                 f"rows = {member.rows}",
                 f'identity = "{encoded}"  # {member.identity.fingerprint}',
             ]
-        schema = Schema(self.schema.attributes)
+        schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
 
@@ -313,20 +343,22 @@ class Study:
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
             document = parse_toml(text, parse_float=Decimal)
-            return cls(**_fields(document, parse_toml(text).get("attribute")))
+            return cls(**_fields(document, parse_toml(text)))
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         except (ValueError, OverflowError):
             raise InputError(f"{where}: a number is out of every range") from None
 
 
-def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
+def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str, Any]:
     kinds: dict[str, type] = {
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
-        "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
+        "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
+        "output_rows": int,
         **dict.fromkeys(TEXTS, str), "expires": dt.date,
     }  # fmt: skip
-    unknown = set(document) - set(kinds) - {"epsilon", "delta", "party", "attribute", "signature"}
+    others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
+    unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
             f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
@@ -350,7 +382,9 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
         raise InputError("party: write one [[party]] for each")
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
     fields["members"] = tuple(_member(entry) for entry in document["party"])
-    fields["schema"] = Schema.from_document({"attribute": attributes})
+    fields["schema"] = Schema.from_document(
+        {key: floats[key] for key in ("attribute", "rule") if key in floats}
+    )
     if "signature" in document:
         fields["signature"] = StudySignature.from_table(document["signature"])
     return fields

@@ -110,6 +110,15 @@ StudyMethod = Annotated[
 Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
 Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]
+MayMiss = Annotated[
+    int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
+]
+Drops = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="OWNER@STEP: vanishes before it contributes to this step, from 0. Repeatable."
+    ),
+]
 Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
 KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
 Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]

@@ -12,8 +12,15 @@ from party.owner.approvals import Approvals, Decision
 from party.owner.review import Review, shown
 
 
-def approve(approvals: Approvals, seen: Review, *, at: str) -> None:
+def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "") -> None:
     """Approve a study as it was reviewed, at the cost that was shown.
+
+    Args:
+        approvals: where it is written.
+        seen: the review.
+        at: the time.
+        data_digest: of the rows that were reviewed; rows that differ when the study begins are
+            told to the owner.
 
     Raises:
         PolicyError: the owner's policy refuses it, or it was declined before.
@@ -25,6 +32,8 @@ def approve(approvals: Approvals, seen: Review, *, at: str) -> None:
         approved=True, epsilon=seen.cost, reason="", decided_by="owner", decided_at=at
     )
     approvals.decide(bytes.fromhex(seen.digest), decision)
+    if data_digest:
+        approvals.review_rows(bytes.fromhex(seen.digest), data_digest)
 
 
 def decline(
@@ -85,6 +94,16 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
     return (
         f"{cost} The study ends for everybody when our node tells the curator; they learn that we "
         "withdrew, and not why."
+    )
+
+
+def rows_in_words(changed_at: str) -> str:
+    """What to tell the owner of rows that are not those of the approval; empty if they are."""
+    if not changed_at:
+        return ""
+    return (
+        f"our rows are not those that were reviewed (seen on {changed_at}): the study goes on with "
+        "the rows of then; if that is not meant, `parley party withdraw`"
     )
 
 

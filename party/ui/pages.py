@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from html import escape
 
@@ -19,6 +19,7 @@ from common.service.web.pages import (
 )
 from common.study.document import Study
 from common.wording import many
+from party.collection import Collected
 from party.journal import Departure, StudyRecord
 from party.ledger import Entry
 from party.owner.approvals import Decision
@@ -57,28 +58,13 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
     )
 
 
-def node_section(process: str | None) -> Markup:
-    """Whether our node runs: without it, no decision reaches the curator."""
-    if process is not None:
-        state = Markup(f"<p>{badge('running', 'good').html} {escape(process)}</p>")
-        return section("Our node", state, identifier="node")
-    return section(
-        "Our node",
-        Markup(f"<p>{badge('not running', 'bad').html} Nothing is sent, not even a decision.</p>"),
-        paragraph("Start it with: parley party join --config party.toml"),
-        identifier="node",
-    )
-
-
-def standing(decision: Decision | None, *, runs: bool | None) -> list[Markup]:
-    """What was decided, above all else, and what has yet to be done."""
+def standing(decision: Decision | None, process: str | None) -> list[Markup]:
+    """What was decided, above all else, and whether our node is there to tell it."""
     if decision is None:
         return []
-    lines = [Markup(f"<p>{decision_badge(decision).html} {escape(in_words(decision))}.</p>")]
-    if runs is False:
-        words = "Our node is not running, so the curator does not know it yet. Start it: "
-        lines.append(paragraph(f"{words}parley party join --config party.toml", "trouble"))
-    return [Markup(f'<div role="status">{"".join(line.html for line in lines)}</div>')]
+    told = f"<p>{decision_badge(decision).html} {escape(in_words(decision))}.</p>"
+    waits = "" if process is not None else node_section(None).html
+    return [Markup(f'<div role="status">{told}{waits}</div>')]
 
 
 def review_sections(seen: Review) -> list[Markup]:
@@ -127,14 +113,21 @@ def _phases(phases: Sequence[PlannedStep]) -> Markup:
 
 
 def decision_section(
-    seen: Review, decision: Decision | None, csrf: str, *, withdrawal_means: str
+    seen: Review,
+    decision: Decision | None,
+    csrf: str,
+    *,
+    withdrawal_means: str,
+    rows_changed: str = "",
 ) -> Markup:
     """The two buttons; or what was decided, and the button to withdraw where that can be."""
     here = f"/studies/{seen.digest}"
     if decision is not None:
         withdraw = [_no_form(here, csrf, "Withdraw", withdrawal_means)] if withdrawal_means else []
-        decided = paragraph(in_words(decision))
-        return section("Our decision", decided, *withdraw, identifier="decision")
+        decided = [paragraph(in_words(decision))]
+        if rows_changed:
+            decided.append(paragraph(rows_changed, "trouble"))
+        return section("Our decision", *decided, *withdraw, identifier="decision")
     refused = [
         Markup('<div class="trouble" role="note"><p><strong>Our policy refuses it</strong></p>'),
         bullets(seen.reasons_against),
@@ -224,8 +217,8 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
     )
 
 
-def attended_section(records: Sequence[StudyRecord]) -> Markup:
-    """The studies that our node took part in."""
+def attended_section(records: Sequence[StudyRecord], releases: Mapping[bytes, Collected]) -> Markup:
+    """The studies that our node took part in, with their releases to download."""
     kinds = {"running": "busy", "finished": "good"}
     rows: list[Sequence[str | int | Markup]] = [
         (
@@ -233,15 +226,38 @@ def attended_section(records: Sequence[StudyRecord]) -> Markup:
             badge(each.state.value, kinds.get(each.state.value, "bad")),
             moment(each.began_at),
             "not yet" if each.ended_at is None else moment(each.ended_at),
+            release_cell(each.study, releases.get(each.study)),
             each.reason,
         )
         for each in reversed(records[-MOST_LINES:])
     ]
-    headings = ["Study", "State", "Began", "Ended", "Reason, for our eyes"]
+    headings = ["Study", "State", "Began", "Ended", "Release", "Reason, for our eyes"]
     return section(
         "Studies our node took part in",
         table("Newest first", headings, rows) if rows else paragraph("None yet.", "quiet"),
         identifier="attended",
+    )
+
+
+def release_cell(study: bytes, release: Collected | None) -> Markup:
+    """The release to download, and whether we countersigned it."""
+    if release is None:
+        return Markup("none here")
+    if release.place is None:
+        return badge(f"not kept: {release.problem}", "bad")
+    link = f'<a href="/studies/{study.hex()}/release.zip" download>Download</a> '
+    word = "countersigned" if release.countersigned else f"not countersigned: {release.problem}"
+    return Markup(link + badge(word, "good" if release.countersigned else "busy").html)
+
+
+def node_section(process: str | None) -> Markup:
+    """Whether our node runs; without it nothing that is decided here takes effect."""
+    if process is not None:
+        return Markup(f"<p>{badge('our node runs', 'good').html} {escape(process)}</p>")
+    return Markup(
+        '<div class="trouble" role="note"><p><strong>Our node does not run.</strong> Decisions '
+        "made here are kept, and take effect when it runs: <code>parley party join</code>.</p>"
+        "</div>"
     )
 
 

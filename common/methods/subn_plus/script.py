@@ -58,7 +58,7 @@ from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import Sensitivity
 from common.study.document import Study
-from common.study.script import Fit, Script, summed
+from common.study.script import Fit, Script, Total, measured
 from common.study.steps import Counts, Request, SumStep
 
 Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
@@ -203,7 +203,9 @@ def _agreements(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_H
     request = Agreements(groups)
     moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
     step = _sum(facts, "correlations", budget.correlations, request, moved)
-    return _Halves(request, np.asarray((yield step)), step.law)
+    total = yield step
+    law = total.law(step.law) if isinstance(total, Total) else step.law
+    return _Halves(request, np.asarray(total), law)
 
 
 def _tables(
@@ -212,7 +214,7 @@ def _tables(
     """A replaced row moves two cells of every table."""
     moved = sensitivity.histograms(len(request.sets))
     step = _sum(facts, name, cost, request, moved)
-    return _Tables(request, (yield from summed(step)), step.law)
+    return _Tables(request, *(yield from measured(step)))
 
 
 def _sum(

@@ -68,8 +68,9 @@ def join(
 ) -> None:
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
 
-    Only dials out. State survives a crash at any moment. One node runs on a folder at a time. Logs
-    are JSON on stderr.
+    When a study is done, the node fetches its release, verifies it, and countersigns it if our own
+    records confirm it (settings `fetch_releases`, `countersign`). Only dials out. State survives a
+    crash at any moment. One node runs on a folder at a time. Logs are JSON on stderr.
     """
     flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
     settings = party_settings(config, os.environ, flags)
@@ -97,7 +98,7 @@ def join(
 def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> None:
     """What a study costs, what it asks, and what would leave the building. Decides nothing."""
     with _house(config) as house:
-        seen = _seen(house, study)
+        seen, _ = _seen(house, study)
     if json:
         console.result_json(seen.as_json())
     else:
@@ -114,14 +115,14 @@ def approve(
 ) -> None:
     """Approve a study, after a review; the node then signs it and takes part."""
     with _house(config) as house:
-        seen = _seen(house, study)
+        seen, rows = _seen(house, study)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
             if not typer.confirm(
                 f"Spend epsilon {seen.cost} of every row of ours on it?", err=True
             ):
                 raise InputError("not confirmed; nothing was decided")
-        decisions.approve(house.approvals, seen, at=house.now())
+        decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
     if json:
         told = {"study": seen.digest, "decision": "approved", "epsilon": str(seen.cost)}
         console.result_json(told)
@@ -142,6 +143,7 @@ def status(
         own = {record.study: record for record in house.journal.studies()}
         invited = {} if offline else _invited(settings, house)
         notes = house.notes.all()
+        collected = house.collection.all()
         lines: list[dict[str, Any]] = []
         for study in dict.fromkeys([*own, *invited, *notes]):
             decision = house.approvals.decision(study)
@@ -154,6 +156,8 @@ def status(
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
                     "node": notes.get(study, ""),
+                    "rows": decisions.rows_in_words(house.approvals.rows_changed_at(study)),
+                    "release": collected[study].text() if study in collected else "",
                     "epsilon_spent": str(house.ledger.spent(study.hex())),
                     "phases": {
                         phase: traffic.as_json()
@@ -172,6 +176,10 @@ def status(
         )
         if line["reason"]:
             console.result(f"{'':>18}{one_line(line['reason'])}")
+        if line["rows"]:
+            console.result(f"{'':>18}{line['rows']}")
+        if line["release"]:
+            console.result(f"{'':>18}release: {one_line(line['release'])}")
         if line["node"]:
             console.result(f"{'':>18}our node: {one_line(line['node'])}")
     if not lines:
@@ -180,7 +188,7 @@ def status(
 
 @app.command()
 def fetch(
-    study: Annotated[str, typer.Argument(help="The first characters of its digest.")],
+    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
     *,
     out: Annotated[Path, typer.Option(help="The study.toml to write; a .zip with --release.")],
     release: Annotated[
@@ -194,7 +202,7 @@ def fetch(
     """Ask the curator for a study that we are invited to, to review it; or for its release.
 
     A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
-    it with `parley party countersign`.
+    it with `parley party countersign`. `parley party join` does both by itself.
     """
     if not 0 < most_gb <= _MOST_GB:  # which no NaN is
         raise InputError(
@@ -206,7 +214,11 @@ def fetch(
     address = party_app.address_of(settings, environment=os.environ, software=software())
     with _house(config) as house, Dialer(address, _now).dial() as connection:
         invited = connection.enrol(house.name, house.identity.public.encoded)
-        found = [each for each in invited if each.study.hex().startswith(study.lower())]
+        found = [
+            each
+            for each in invited
+            if each.study.hex().startswith(study.lower()) or each.name == study
+        ]
         if len(found) != 1:
             raise InputError(f"{study!r} is not one study; see `parley party status`")
         if release:
@@ -266,9 +278,11 @@ def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summar
     return {each.study: each for each in summaries}
 
 
-def _seen(house: PartyContext, study: Path) -> Review:
+def _seen(house: PartyContext, study: Path) -> tuple[Review, str]:
+    """The review, and the digest of the rows that it is about."""
     proposed = Study.load(study)
-    return house.review(proposed, house.open_source(proposed))
+    source = house.open_source(proposed)
+    return house.review(proposed, source), source.snapshot.digest
 
 
 def _settings(config: Path | None) -> PartySettings:

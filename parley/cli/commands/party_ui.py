@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -52,12 +53,8 @@ def ui(
     ):
         address = party_app.address_of(settings.values, environment=os.environ, software=software())
         dialer = Dialer(address, _now)
-        inbox = OwnerInbox(
-            house,
-            studies,
-            dial=None if offline else dialer.dial,
-            node=lambda: running_in(settings.values.folder),
-        )
+        node = functools.partial(running_in, settings.values.folder)
+        inbox = OwnerInbox(house, studies, dial=None if offline else dialer.dial, node=node)
         with serving_ui(inbox, port=port) as printed:
             asking = threading.Thread(target=inbox.ask, name="ask", daemon=True)
             asking.start()

@@ -15,6 +15,7 @@ from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
 from parley.simulation.in_process import RowsInMemory
 from party.client.context import PartyContext
+from party.collection import Collection
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.notes import Notes
@@ -56,6 +57,7 @@ def house(tmp_path, identities, tables):  # noqa: F811
         journal=Journal(database, SeededRandomSource("north")),
         ledger=Ledger(database),
         notes=Notes(database),
+        collection=Collection(database),
         check_source=lambda: None,
         open_source=lambda study: Rows(tables["north"]),
         begin=EveryKindOfStep,
@@ -78,7 +80,7 @@ def opened(house):
     """Serves a inbox; gives a client that has logged in with the printed address."""
     with contextlib.ExitStack() as stack:
 
-        def start(studies=(), dial=None, whose=house, node=None):
+        def start(studies=(), dial=None, whose=house, node=lambda: None):
             inbox = OwnerInbox(whose, studies, dial=dial, node=node)
             address = stack.enter_context(serving_ui(inbox, port=0))
             port, token = re.fullmatch(
@@ -320,16 +322,15 @@ def test_what_costs_more_than_was_shown_is_not_approved(house, study):
         inbox.approve(study, shown_cost="1")
 
 
-def test_a_page_says_whether_our_node_runs(opened, study):
+def test_a_decision_stands_on_top_and_says_that_our_node_must_run(opened, study):
     client = opened([study], node=lambda: None)
-    assert "not running" in client.ask("GET", "/").body.decode()
-    assert "not running" not in page_of(client, study).body.decode()  # nothing is decided yet
+    assert "does not run" not in page_of(client, study).body.decode()  # nothing is decided yet
     send(client, study, "approve", sure="yes")
     decided = page_of(client, study).body.decode()
-    assert decided.index("Our node is not running") < decided.index("What it costs")
+    assert decided.index("approved by the owner") < decided.index("Our node does not run")
+    assert decided.index("Our node does not run") < decided.index("What it costs")
     running = opened([study], node=lambda: "process 7")
-    assert "process 7" in running.ask("GET", "/").body.decode()
-    assert "not running" not in page_of(running, study).body.decode()
+    assert "does not run" not in page_of(running, study).body.decode()
 
 
 def test_a_review_begins_with_the_purpose_and_says_what_epsilon_means(opened, study):
