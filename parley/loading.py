@@ -132,7 +132,7 @@ def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedS
         with contents.open(RESULTS) as stream:
             results = read_results(stream, size=contents.sizes()[RESULTS])
         privacy, transcript = _json(contents, STATEMENT), _json(contents, TRANSCRIPT)
-    steps, script = replay(study, results)
+    steps, script = replay(study, results, privacy["missing"])
     return FittedStudy(
         study=study,
         schema=study.schema,

@@ -2,7 +2,9 @@
 
 In each of d-1 iterations the noisy tables of ALL candidate attribute-parent pairs are summed, and
 the pair with the most mutual information is taken. The noise grows with the number of candidates,
-which is what DP-SUBN was made to avoid: this is the method it is compared with.
+which is what DP-SUBN was made to avoid: this is the method it is compared with. It only asks for
+sums, so it can also keep a promise of (epsilon, delta); usefulness is then judged by the epsilon
+under which Laplace noise would have the same variance.
 
 The paper splits epsilon in two without saying how; here in halves. Where the tables of an iteration
 would have more than `MOST_CELLS` cells together, tables are made smaller (a degree less on binary
@@ -23,7 +25,9 @@ from common.methods.dp_subn.script import learn_parameters
 from common.methods.dp_subn.updates import on_grid
 from common.methods.network_model import Structure
 from common.methods.variables import Variables
+from common.privacy import sensitivity
 from common.privacy.budget import split
+from common.privacy.laplace import pure_equivalent
 from common.study.document import Study
 from common.study.method import Method
 from common.study.script import Fit, Script
@@ -38,19 +42,20 @@ MOST_CELLS = 1 << 19
 def dp_ccbn(study: Study) -> Script[Fit]:
     """Structure, then parameters."""
     variables = Variables.of(study)
-    structure_epsilon, table_epsilon = split(study.epsilon, SHARES)
-    limit = affordable_limit(
-        variables.sizes, network_limit(variables.sizes, study.rows, table_epsilon)
-    )
+    promise = study.promise
+    structure_cost, table_cost = split(promise.budget, SHARES)
+    moved = sensitivity.histograms(len(variables.sizes))
+    pure = pure_equivalent(promise.law(table_cost, moved), moved)
+    limit = affordable_limit(variables.sizes, network_limit(variables.sizes, study.rows, pure))
     structure: Structure = ((),) * len(variables.sizes)
     if limit.parents == 0:
-        return (yield from learn_parameters(study, variables, structure, study.epsilon))
-    structure = yield from _learn_structure(study, variables, limit, structure_epsilon)
-    return (yield from learn_parameters(study, variables, structure, table_epsilon))
+        return (yield from learn_parameters(study, variables, structure, promise.budget))
+    structure = yield from _learn_structure(study, variables, limit, structure_cost)
+    return (yield from learn_parameters(study, variables, structure, table_cost))
 
 
 def _learn_structure(
-    study: Study, variables: Variables, limit: FamilyLimit, epsilon: Fraction
+    study: Study, variables: Variables, limit: FamilyLimit, cost: Fraction
 ) -> Script[Structure]:
     sizes = variables.sizes
     placed = [first_attribute(study, len(sizes))]
@@ -63,7 +68,8 @@ def _learn_structure(
             name=f"candidates, iteration {number} of {iterations}",
             phase="structure",
             parties=tuple(member.name for member in study.members),
-            epsilon=epsilon / iterations,
+            promise=study.promise,
+            cost=cost / iterations,
         )
         child, *chosen = _best(families, tables, study.rows)
         placed.append(child)
@@ -123,4 +129,10 @@ def mutual_informations(tables: NDArray[np.float64], rows: int) -> NDArray[np.fl
     return np.asarray(np.maximum((joint * np.log2(ratio)).sum(axis=(1, 2)), 0.0))
 
 
-METHOD = Method(name="dp-ccbn", summary="a network, all candidates summed", script=dp_ccbn, place=3)
+METHOD = Method(
+    name="dp-ccbn",
+    summary="a network, all candidates summed",
+    script=dp_ccbn,
+    only_sums=True,
+    place=3,
+)

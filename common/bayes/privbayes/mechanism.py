@@ -31,7 +31,7 @@ from common.bayes.privbayes.selection import draw_root
 from common.errors import InputError, PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
-from common.privacy.accountant import Accountant, exponential_release, laplace_release
+from common.privacy.accountant import Accountant, exponential_charge, laplace_charge
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -169,7 +169,7 @@ class PrivateSelect:
         """Charge, then draw an index with probability rising with its score."""
         self._drawn += 1
         self._accountant.charge(
-            exponential_release(
+            exponential_charge(
                 f"network: choice {self._drawn} of {self._draws}",
                 epsilon=self._epsilon,
                 sensitivities={self._party: sensitivity + 2 * score_error},
@@ -243,10 +243,10 @@ def release_tables(
     Families that lie in another family are left out: they can be summed from it.
     """
     families = needed_families(network)
-    moved = sensitivity.histograms(len(families))
+    moved = sensitivity.histograms(len(families)).l1
     scale = moved / epsilon
     accountant.charge(
-        laplace_release(f"tables: {len(families)}", scale=scale, sensitivities={party: moved})
+        laplace_charge(f"tables: {len(families)}", scale=scale, sensitivities={party: moved})
     )
     exact = rows.count(families)
     return {

@@ -59,7 +59,7 @@ class PrivBayesModel:
     @property
     def noise_scale(self) -> Fraction:
         """The scale of the discrete Laplace noise on every cell of every table."""
-        return Fraction(sensitivity.histograms(len(self.tables))) / self.plan.table_epsilon
+        return sensitivity.histograms(len(self.tables)).l1 / self.plan.table_epsilon
 
     @cached_property
     def conditionals(self) -> tuple[Conditional, ...]:

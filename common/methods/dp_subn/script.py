@@ -65,6 +65,7 @@ def dp_subn(study: Study, shares: Sequence[Fraction | int] = SHARES) -> Script[F
         information=information,
         network_limit=limit,
         frontier_limit=frontier_limit(variables.sizes, study.rows, update_epsilon, limit),
+        promise=study.promise,
         epsilon=update_epsilon,
     )
     if study.profile == "paper":
@@ -82,7 +83,7 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
 
 
 def learn_parameters(
-    study: Study, variables: Variables, structure: Structure, epsilon: Fraction
+    study: Study, variables: Variables, structure: Structure, cost: Fraction
 ) -> Script[Fit]:
     """Phases 4 and 5: noisy tables of the families, and the model that samples from them."""
     network = network_of(structure)
@@ -92,7 +93,8 @@ def learn_parameters(
         name="parameters",
         phase="parameters",
         parties=tuple(member.name for member in study.members),
-        epsilon=epsilon,
+        promise=study.promise,
+        cost=cost,
     )
     return partial(NetworkModel, variables, network, dict(zip(families, tables, strict=True)))
 
@@ -107,7 +109,8 @@ def _quantify_correlations(
         name="correlations",
         phase="correlations",
         parties=tuple(member.name for member in study.members),
-        epsilon=epsilon,
+        promise=study.promise,
+        cost=epsilon,
     )
     pairs = pair_tables(views, [table.astype(np.float64) for table in tables])
     return on_grid(correlations(len(variables.sizes), pairs, study.rows))
