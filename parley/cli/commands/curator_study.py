@@ -46,6 +46,7 @@ from parley.cli.options import (
     MayMiss,
     Noise,
     OutputRows,
+    OwnersDelta,
     OwnersEpsilon,
     SchemaFile,
     StudyMethod,
@@ -71,6 +72,7 @@ def new(
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    delta: OwnersDelta = "0",
     method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
     noise: Noise = None,
@@ -104,6 +106,7 @@ def new(
     """
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         name=name,
         method=method,
         profile=profile,
@@ -251,18 +254,23 @@ def missing(
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """Declare an owner missing, so that the study goes on without it, if the study allows that.
+    """Declare an owner missing for good, if the study allows that; the study goes on without it.
 
-    A study that needs all of its owners is ended and re-formed instead: `study abort`, then `study
-    reform --without OWNER`.
+    A study that has lost more owners than it allows (`may_miss`) ends. One that needs all of its
+    owners is ended and re-formed instead: `study abort`, then `study reform --without OWNER`.
     """
     settings = curator_settings(config, os.environ).values
     record, _ = find_record(settings, study)
-    declare_missing(settings, record, owner)
+    at = _now().isoformat(timespec="seconds")
+    done = declare_missing(settings, record, owner, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+    if not done:
+        console.warn("no curator runs on this state now, or it is busy: it goes on when it can")
+    record, _ = find_record(settings, record.study.hex())
     if json:
-        console.result_json(_as_json(record) | {"missing": owner})
-    else:
-        console.result(f"missing  {owner}")
+        console.result_json(_as_json(record) | {"missing": owner, "done": done})
+        return
+    console.result(f"missing  {owner}")
+    console.result(f"state    {_standing(record)}")
 
 
 def _require_time_left(study: Study) -> None:
