@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,18 @@ FORMAT = "parley model 1"
 Draw = Callable[[int, RandomSource], Codes]
 
 
+def in_short(made: Askable, rows: int, privacy: Mapping[str, object]) -> str:
+    """What a model or a release is, in a few lines."""
+    names = made.schema.names
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    private = "" if privacy["private"] else ", NOT PRIVATE"
+    return (
+        f"{type(made).__name__}: {many(rows, 'row')}, {many(len(names), 'column')}, "
+        f"epsilon {privacy['epsilon_delivered']:g}{private}\n  columns: {shown}\n"
+        "  sample() draws rows; count(...) and estimate(...) answer"
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedModel(Askable):
     """What was released of real rows under differential privacy: all of it may be published.
@@ -46,17 +58,7 @@ class FittedModel(Askable):
     origin: Origin | None = None
 
     def __repr__(self) -> str:
-        """What it is, in a few lines."""
-        names = self.schema.names
-        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        epsilon = f"{self.privacy['epsilon_delivered']:g}"
-        private = "" if self.privacy["private"] else ", NOT PRIVATE"
-        return (
-            f"{type(self).__name__}: {many(self.rows, 'row')}, {many(len(names), 'column')}, "
-            f"epsilon {epsilon}{private}\n  columns: {shown}\n"
-            "  sample() draws rows; count(...) and estimate(...) answer; save(...) and report(...) "
-            "write"
-        )
+        return in_short(self, self.rows, self.privacy)
 
     def report(self, path: Path | str) -> None:
         """Write the report of a release of this model: one page, for a browser.

@@ -270,7 +270,10 @@ def test_one_owner_gets_the_method_of_studies_by_the_same_interface(by_subn, fit
         made.report(tmp_path / f"{type(made).__name__}.html")
         assert (tmp_path / f"{type(made).__name__}.html").read_text().startswith("<!doctype html>")
     by_subn.save(tmp_path / "release")
-    assert list(parley.load(tmp_path / "release").schema.names) == list(SCHEMA.names)
+    read = parley.load(tmp_path / "release")
+    assert read.schema.names == SCHEMA.names
+    assert repr(read).startswith("ReleasedRows: 3,000 rows, 3 columns, epsilon 20\n")
+    assert repr(read).count("\n") == 2
     with pytest.raises(InputError, match="already holds a release"):
         by_subn.save(tmp_path / "release")
 
