@@ -124,23 +124,35 @@ def study_of(settings: CuratorSettings, record: Record) -> Study:
 
 
 def declare_missing(settings: CuratorSettings, record: Record, owner: str) -> None:
-    """Have a study go on without an owner.
+    """Have a study go on without an owner; a curator that runs does so within a second.
 
     Raises:
         InputError: the owner is not in it, it is over, or it needs all of its owners.
     """
-    names = [member.name for member in study_of(settings, record).members]
+    study = study_of(settings, record)
+    names = [member.name for member in study.members]
     if owner not in names:
         raise InputError(
             f"study {record.name!r}: it has no party {owner!r}. Its parties: {', '.join(names)}"
         )
     if record.state.over:
         raise InputError(f"study {record.name!r} is over: {record.state.value}")
+    if study.may_miss:
+        _ask_to_go_on_without(settings, record, owner)
+        return
     raise InputError(
         f"study {record.name!r}: it needs all of its owners, so none can be declared missing. End "
         f"it with `parley curator study abort`, then write it again with `parley curator study "
         f"reform --without {owner}`"
     )
+
+
+def _ask_to_go_on_without(settings: CuratorSettings, record: Record, owner: str) -> None:
+    database, store = open_store(settings)
+    try:
+        store.ask_to_go_on_without(record.study, owner)
+    finally:
+        database.close()
 
 
 def find_record(settings: CuratorSettings, wanted: str) -> tuple[Record, tuple[str, ...]]:

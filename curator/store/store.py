@@ -246,6 +246,22 @@ class Store:
                 "INSERT OR IGNORE INTO abort_request VALUES (?, ?, ?)", (study, reason, at)
             )
 
+    def ask_to_go_on_without(self, study: bytes, party: str) -> None:
+        """Have the curator that runs on this file, now or later, declare a party missing."""
+        with self._file.transaction():
+            self._file.write("INSERT OR IGNORE INTO missing_request VALUES (?, ?)", (study, party))
+
+    def to_be_declared_missing(self) -> list[tuple[bytes, str]]:
+        """The parties that the operator wants declared missing, by study."""
+        return self._file.rows("SELECT study, party FROM missing_request")
+
+    def stop_asking_for(self, study: bytes, party: str) -> None:
+        """Forget that a party is to be declared missing."""
+        with self._file.transaction():
+            self._file.write(
+                "DELETE FROM missing_request WHERE study = ? AND party = ?", (study, party)
+            )
+
     def hold(self, study: bytes, body: bytes) -> None:
         """Keep the message that opens a step until it may be sent, in the caller's transaction."""
         self._file.write("INSERT INTO held VALUES (?, ?)", (study, body))

@@ -12,7 +12,7 @@ import pytest
 from common.crypto.sums.plan import Aggregation
 from curator.app import open_store, propose
 from curator.store.records import StudyState as CuratorState
-from curator.upkeep import Upkeep
+from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.journal import StudyState
 from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
@@ -54,9 +54,8 @@ def run_without_south(consortium, after):
     """South vanishes; the operator's deadline passes; how the study ended for the others."""
     gone, parties = threading.Event(), consortium.parties
     south = parties["south"]
-    upkeep = Upkeep(
-        consortium.curator.studies, deadline=dt.timedelta(seconds=0.5), end_overdue=False
-    )
+    limits = WaitingLimits(deadline=dt.timedelta(seconds=0.5))
+    upkeep = Upkeep(consortium.curator.studies, limits)
     with ThreadPoolExecutor(4) as threads:
         lost = threads.submit(south.attend, consortium.study, dial=vanishing(south, after, gone))
         others = {name: threads.submit(parties[name].attend, consortium.study) for name in LEFT}
@@ -132,8 +131,13 @@ def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
         assert gone.wait(30)
         lost.result(timeout=30)
         node = consortium.curator.studies.known(consortium.study.digest)
-        while not node.declare_missing("south"):
+        consortium.curator.store.ask_to_go_on_without(consortium.study.digest, "south")
+        for _ in range(600):
+            if not node.can_miss(1):
+                break
+            consortium.curator.studies.open()
             threading.Event().wait(0.02)
+        assert consortium.curator.store.to_be_declared_missing() == []
         consortium.curator.restart()
         node = consortium.curator.studies.known(consortium.study.digest)
         assert not node.can_miss(1)

@@ -148,7 +148,7 @@ class Sums:
             phase="counting",
             parties=tuple(names),
             request=TableRequest(((0,), (0, 1)), SIZES),
-            sensitivity=Fraction(4),
+            sensitivity=Sensitivity.moving(4),
             law=DiscreteLaplace(4 * self.steps / self.study.epsilon),
         )
 

@@ -234,8 +234,9 @@ def missing(
 ) -> None:
     """Declare an owner missing, so that the study goes on without it, if the study allows that.
 
-    A study that needs all of its owners is ended and re-formed instead: `study abort`, then `study
-    reform --without OWNER`.
+    The owner is out for the rest of the study. If more owners are missing than its may_miss, the
+    study ends. One that needs all of its owners is ended and re-formed instead: `study abort`, then
+    `study reform --without OWNER`.
     """
     settings = curator_settings(config, os.environ).values
     record, _ = find_record(settings, study)
