@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from curator.store.records import StudyState as CuratorState
 from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.journal import StudyState
+from party.own_record import told_missing
 from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
 from tests.harness.process_consortium import Processes, clock
 from tests.study.conftest import Sums
@@ -108,6 +110,12 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
     alike = 3 if after in (1, 5) else 1
     both = zip(outcome.model.results, expected.model.results, strict=True)
     assert all(np.array_equal(ours, theirs) for ours, theirs in list(both)[:alike])
+    results = [each.astype("<i8").tobytes() for each in outcome.model.results]
+    with consortium.parties["north"].house() as house:
+        received = house.journal.received_digests(consortium.study.digest)
+    told = partial(told_missing, received, consortium.study, results, begin=Sums)
+    assert told({"south": in_sums})
+    assert not any(map(told, ({}, {"south": in_sums + 1}, {"east": in_sums}, {"south": 2})))
     for name in LEFT:
         assert spent(consortium.parties[name]) == ["tables 0", "tables 1", "tables 2"]
     # Journalled and charged before it was lost on its way: it stays charged.
