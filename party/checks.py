@@ -104,7 +104,8 @@ def _identity(path: Path, passphrase: AskPassphrase) -> str:
 
 def _policy(path: Path) -> str:
     policy = Policy.load(path)
-    return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total"
+    delta = f", delta up to {float(policy.max_delta):g}" if policy.max_delta else ""
+    return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total{delta}"
 
 
 def _ledger(file: Path) -> str:
@@ -116,7 +117,7 @@ def _ledger(file: Path) -> str:
         ledger = Ledger(database)
         ledger.verify()
         entries = many(len(ledger.entries()), "entry")
-        return f"epsilon {ledger.spent()} spent in {entries}, chain intact"
+        return f"{ledger.spending().words()} spent in {entries}, chain intact"
     finally:
         database.close()
 
@@ -139,7 +140,21 @@ def _rows(
             raise InputError(f"{found}; the study says {agreed:,}: ask for a new study")
         if books.exists():
             _unchanged(wanted, opened.snapshot.digest, books)
-    return f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema"
+    schema = wanted.schema if isinstance(wanted, Study) else wanted
+    return (
+        f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema{_broken(settings, schema)}"
+    )
+
+
+def _broken(settings: OwnersTable, schema: Schema) -> str:
+    """How many rows break a rule, for the owner's terminal alone."""
+    if not schema.rules:
+        return ""
+    breaking = sum(
+        codes.rows - int(schema.possible.holds(codes).sum())
+        for codes in settings.open(schema.without_rules()).chunks()
+    )
+    return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
 
 
 def _unchanged(study: Study, digest: str, books: Path) -> None:

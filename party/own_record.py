@@ -63,10 +63,11 @@ def reasons_against(
         reasons.append("the results in it are not those that were published to us")
     elif not told_missing(received, study, results, privacy.get("missing", {})):
         reasons.append("the parties it calls missing are not those that we were told of")
-    paid = ledger.spent(study.digest.hex())
-    stated = privacy.get("exact", {}).get("parties", {}).get(party)
+    paid = ledger.spending(study.digest.hex()).paid
+    stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
     if stated != str(paid):
-        reasons.append(f"our ledger has epsilon {paid} for it, its statement says {stated}")
+        currency = study.promise.currency
+        reasons.append(f"our ledger has {currency} {paid} for it, its statement says {stated}")
     return reasons
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from common.marginals import count
+from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
 from common.release.diagnostics import Diagnostics
-from common.release.fitted import FORMAT, FittedModel
+from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
@@ -20,6 +23,7 @@ from common.release.report.relations import stands_out
 from common.release.report.released import NetworkDrawing, mutual_information
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
+from common.schema.cell_weights import CellWeights
 from common.study.document import Study
 from common.study.steps import Model, Step
 
@@ -66,13 +70,32 @@ class FittedStudy(FittedModel):
         """How many synthetic rows are made if nobody says."""
         return self.study.output_rows or self.rows
 
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """For each party that went missing, the first step without it."""
+        found = self.privacy.get("missing")
+        return found if isinstance(found, dict) else {}
+
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
-        return self.model.sample(rows, source)
+        return self._possible.sample(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        return self._possible.given(condition)
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self._at_hand, self.schema.possible)
+
+    @property
+    def _at_hand(self) -> Model:
+        """The model itself, fitted now if it was put off."""
+        return self.model.fitted if isinstance(self.model, LateModel) else self.model
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
-        return replace(self, model=refit_study(self.study, rows, source))
+        return replace(self, model=refit_study(self.study, rows, source, self.missing))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""
@@ -80,7 +103,7 @@ class FittedStudy(FittedModel):
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""
-        drawing = study_drawing(self.model, self.schema, self.sample_codes())
+        drawing = study_drawing(self._at_hand, self.schema, self.sample_codes())
         return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
 
     def to_json(self) -> dict[str, object]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import pandas as pd
+
 from common.errors import InputError
 from common.release.asking import Askable, Origin
 from common.release.fitted_study import FittedStudy
@@ -50,3 +52,7 @@ class ReleasedRows(Askable):
     def count(self, query: str) -> ModelCount:
         """How many real rows satisfy a query, by the share of synthetic rows that do."""
         return model_count(query, self.schema, [self.codes], rows=self.rows, noise=self.noise)
+
+    def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
+        """Draw further rows from the model; see `FittedModel.sample`."""
+        return self.learnt.sample(rows, where=where)

@@ -23,6 +23,22 @@ A hierarchy is made of tables (named groups) and arrays (their members), nested 
 leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
 Columns that are no attribute are not read, and need no mention. A top-level `ignore = ["id"]` may
 name some, so that none of them becomes an attribute by mistake.
+[[rule]] tables say what cannot occur together in a row; `common.schema.rules` has their forms:
+
+    [[rule]]
+    when = "age < 15"           # conditions as in `parley query`
+    then = "occupation = none"
+
+    [[rule]]
+    impossible = "age < 15 and married = true"
+
+    [[rule]]
+    order = "admitted <= discharged"  # on bins: both attributes have the same
+
+    [[rule]]
+    determined = "region"       # each value of `by` has one of these
+    by = "town"                 # by the groups of its hierarchy, or as values = { North = [...] }
+
 Unknown keys are errors.
 """
 
@@ -57,6 +73,7 @@ from common.schema.limits import (
     check_name,
     parse_toml,
 )
+from common.schema.rules import Rule, read_rules
 
 MAX_DEPTH = 100  # nesting of a hierarchy
 _MOST_SUGGESTED = 100  # characters of a word that a similar one is looked for
@@ -65,8 +82,8 @@ _LISTED = (*_COMMON, "values")
 _BINNED = (*_COMMON, "min", "max", "bins", "edges", "clip", "decimals")
 
 
-def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
-    """The attributes and the ignored columns of a schema file's text.
+def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
+    """The attributes, the ignored columns and the rules of a schema file's text.
 
     Raises:
         InputError: naming the attribute and what is wrong with it.
@@ -77,13 +94,15 @@ def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
         raise InputError("not valid: a number is out of every range") from None
 
 
-def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
-    """The attributes and the ignored columns of a parsed schema.
+def read(
+    document: Mapping[str, Any],
+) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
+    """The attributes, the ignored columns and the rules of a parsed schema.
 
     Raises:
         InputError: naming the attribute and what is wrong with it.
     """
-    _refuse_unknown(document, ("attribute", "ignore"))
+    _refuse_unknown(document, ("attribute", "ignore", "rule"))
     tables = document.get("attribute", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("attributes are written as [[attribute]] tables, with double brackets")
@@ -96,7 +115,7 @@ def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str,
         attributes.append(_attribute(table, number))
         values += attributes[-1].size
         check_most("values of all attributes together", values, MOST_VALUES)
-    return tuple(attributes), tuple(ignore)
+    return tuple(attributes), tuple(ignore), read_rules(document.get("rule", []))
 
 
 def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
@@ -279,10 +298,13 @@ def _node(
     return leaf(str(declared), code)
 
 
-def write(attributes: Sequence[Attribute], ignore: Sequence[str]) -> str:
+def write(
+    attributes: Sequence[Attribute], ignore: Sequence[str], rules: Sequence[Rule] = ()
+) -> str:
     """The text that `parse` reads back as the same schema; equal schemas give equal texts."""
     blocks = [f"ignore = {_toml(list(ignore))}\n"] if ignore else []
     blocks += [_block(attribute) for attribute in attributes]
+    blocks += [_rule_block(rule) for rule in rules]
     return "\n".join(blocks)
 
 
@@ -309,6 +331,13 @@ def _block(attribute: Attribute) -> str:
         entries["hierarchy"] = _declared(attribute.tree, domain)
     lines = [f"{key} = {_toml(value)}" for key, value in entries.items()]
     return "\n".join(["[[attribute]]", *lines, ""])
+
+
+def _rule_block(rule: Rule) -> str:
+    lines = [f"{key} = {_toml(text)}" for key, text in rule.texts]
+    if rule.values:
+        lines.append(f"values = {_toml({name: list(own) for name, own in rule.values})}")
+    return "\n".join(["[[rule]]", *lines, ""])
 
 
 def _declared(node: Node, domain: Listed | Binning) -> Any:  # noqa: ANN401  (nested TOML)

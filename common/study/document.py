@@ -297,7 +297,7 @@ class Study:
                 f"rows = {member.rows}",
                 f'identity = "{encoded}"  # {member.identity.fingerprint}',
             ]
-        schema = Schema(self.schema.attributes)
+        schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
 
@@ -316,20 +316,21 @@ class Study:
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
             document = parse_toml(text, parse_float=Decimal)
-            return cls(**_fields(document, parse_toml(text).get("attribute")))
+            return cls(**_fields(document, parse_toml(text)))
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         except (ValueError, OverflowError):
             raise InputError(f"{where}: a number is out of every range") from None
 
 
-def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
+def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str, Any]:
     kinds: dict[str, type] = {
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
         "output_rows": int,
     }  # fmt: skip
-    unknown = set(document) - set(kinds) - {"epsilon", "delta", "party", "attribute", "signature"}
+    others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
+    unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
             f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
@@ -353,7 +354,9 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
         raise InputError("party: write one [[party]] for each")
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
     fields["members"] = tuple(_member(entry) for entry in document["party"])
-    fields["schema"] = Schema.from_document({"attribute": attributes})
+    fields["schema"] = Schema.from_document(
+        {key: floats[key] for key in ("attribute", "rule") if key in floats}
+    )
     if "signature" in document:
         fields["signature"] = StudySignature.from_table(document["signature"])
     return fields

@@ -53,4 +53,5 @@ class Method:
                 f"may_miss: {self.name} asks single parties for a turn of their own, so it cannot "
                 "do without one. Use may_miss = 0, or another method"
             )
-        return ScriptRun(self.script(study), {m.name: m.rows for m in study.members})
+        rows = {member.name: member.rows for member in study.members}
+        return ScriptRun(self.script(study), rows, possible=study.schema.possible)

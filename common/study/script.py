@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike
 
 from common.errors import LocalError
 from common.privacy.noise_law import NoiseLaw
+from common.schema.rules import Possible
 from common.study.steps import (
     ChoiceStep,
     Counts,
@@ -82,10 +83,17 @@ class ScriptRun:
     Args:
         script: as a method makes it.
         rows: the public row count of every party; only studies that may miss one need it.
+        possible: the rules of the study's schema.
     """
 
-    def __init__(self, script: Script[Fit], rows: Mapping[str, int] | None = None) -> None:
-        self._script, self._rows = script, rows or {}
+    def __init__(
+        self,
+        script: Script[Fit],
+        rows: Mapping[str, int] | None = None,
+        *,
+        possible: Possible | None = None,
+    ) -> None:
+        self._script, self._rows, self._possible = script, rows or {}, possible
         self._fit: Fit | None = None
         self._model: Model | None = None
         self._missing: frozenset[str] = frozenset()
@@ -127,7 +135,7 @@ class ScriptRun:
                     raise LocalError(
                         f"step {step.name!r} has {step.cells} cells, its result {result.shape}"
                     )
-                answer = self._total(step, result)
+                answer = self._total(step, self._without_impossible(step, result))
             case _:
                 raise LocalError("this is not a result of the script's current step")
         self._made.append(step)
@@ -141,6 +149,18 @@ class ScriptRun:
         there, every = (sum(self._rows[name] for name in s.parties) for s in (step, asked))
         shares = Fraction(len(step.parties), len(asked.parties))
         return Total(scaled(counts, every, there), shares * Fraction(every, there) ** 2)
+
+    def _without_impossible(self, step: SumStep | ReplaceStep, result: Counts) -> Counts:
+        """The result with 0 in every cell that a rule makes impossible: all there was is noise."""
+        possible = self._possible
+        if possible is None or not possible.rules or not isinstance(step, SumStep):
+            return result
+        cells = np.array(result)
+        for shape, part in zip(step.tables, split_tables(step.tables, cells), strict=True):
+            mask = None if shape.in_bits else possible.mask(shape.variables, shape.grouped)
+            if mask is not None:
+                np.multiply(part, mask, out=part)
+        return cells
 
     def model(self) -> Model:
         """The model, once there is no step left."""
@@ -193,9 +213,15 @@ def summed(step: SumStep) -> Script[list[Counts]]:
 
 def measured(step: SumStep) -> Script[tuple[list[Counts], NoiseLaw]]:
     """Ask for a noisy sum; its tables come back, and the law of the noise in them."""
+    total, law = yield from added_up(step)
+    return split_tables(step.tables, total), law
+
+
+def added_up(step: SumStep) -> Script[tuple[Counts, NoiseLaw]]:
+    """Ask for a noisy sum; its counts come back, and the law of the noise in them."""
     total = yield step
     law = total.law(step.law) if isinstance(total, Total) else step.law
-    return split_tables(step.tables, np.asarray(total)), law
+    return np.asarray(total), law
 
 
 def replaced(step: ReplaceStep) -> Script[Counts]:

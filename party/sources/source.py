@@ -13,7 +13,7 @@ import datetime as dt
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -239,7 +239,8 @@ class TableSource:
         if self._held is not None:
             return count(self._held, sets)
         grouping = self._reader.grouping()
-        if grouping is None or not is_cheaper(self._schema, sets, self.rows):
+        # Whether a row breaks a rule takes all of its columns.
+        if self._schema.rules or grouping is None or not is_cheaper(self._schema, sets, self.rows):
             return self._count_rows(sets)
         if self._fingerprint is not None:
             return self._count_groups(grouping, self._fingerprint, sets)
@@ -272,7 +273,8 @@ class TableSource:
         # Somebody has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
-        reading = needed if self._mark is not None else self._everything
+        few = self._mark is not None and not self._schema.rules
+        reading = needed if few else self._everything
         place = {position: at for at, position in enumerate(reading)}
         inside = [[place[position] for position in each] for each in sets]
         schema = self._columns(reading)
@@ -316,7 +318,9 @@ class TableSource:
         )
 
     def _columns(self, positions: Sequence[int]) -> Schema:
-        """The attributes that are read, and no column to ignore."""
+        """The attributes that are read, and no column to ignore; rules take all attributes."""
+        if len(positions) == len(self._everything):
+            return replace(self._schema, ignore=())
         return Schema(tuple(self._schema.attributes[position] for position in positions))
 
     def _encoded(self, schema: Schema, part: Part, *, compiled: bool = True) -> Iterator[Codes]:

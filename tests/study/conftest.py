@@ -149,7 +149,9 @@ class Sums:
             parties=tuple(names),
             request=TableRequest(((0,), (0, 1)), SIZES),
             sensitivity=Sensitivity.moving(4),
-            law=DiscreteLaplace(4 * self.steps / self.study.epsilon),
+            law=self.study.promise.law(
+                self.study.promise.budget / self.steps, Sensitivity.moving(4)
+            ),
         )
 
     def leave_out(self, missing):

@@ -45,6 +45,7 @@ from parley.cli.options import (
     MayMiss,
     Noise,
     OutputRows,
+    OwnersDelta,
     OwnersEpsilon,
     SchemaFile,
     StudyMethod,
@@ -70,6 +71,7 @@ def new(
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    delta: OwnersDelta = "0",
     method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
     noise: Noise = None,
@@ -93,6 +95,7 @@ def new(
     """
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         name=name,
         method=method,
         profile=profile,

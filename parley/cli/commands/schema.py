@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -87,15 +88,16 @@ def check(
 ) -> None:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     domains = Schema.load(schema)
-    rows = None
+    rows, broken = None, list[int]()
     if data is not None:
         with console.progress("checking") as report:
             report(0.1, f"reading {data.name}")
             table = read_table(data, domains, delimiter=delimiter_of(delimiter))
             report(0.6, "encoding")
-            rows = table.encode(domains).rows
+            codes = table.encode(domains.without_rules())
+            rows, broken = codes.rows, domains.possible.broken(codes)
     if json:
-        console.result_json(_as_json(domains, rows))
+        console.result_json(_as_json(domains, rows, broken))
         return
     for attribute in domains.attributes:
         extras = [
@@ -108,17 +110,25 @@ def check(
             f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, "
             f"{describe(attribute)}{tail}"
         )
+    for number, rule in enumerate(domains.rules, start=1):
+        console.result(f"rule {number}: {rule}")
     console.result(f"digest {domains.digest()}")
     if rows is not None:
         console.result(f"{data}: fits the schema, {many(rows, 'row')}")
+        for number, breaking in enumerate(broken, start=1):
+            if breaking:
+                told = f"{many(breaking, 'row')} broke rule {number}"
+                console.result(f"{data}: {told}, counted as the nearest possible row")
 
 
-def _as_json(domains: Schema, rows: int | None) -> dict[str, object]:
+def _as_json(domains: Schema, rows: int | None, broken: Sequence[int]) -> dict[str, object]:
     return {
         "digest": domains.digest(),
         "attributes": [
             {"name": a.name, "kind": a.kind, "size": a.size, "labels": list(a.labels)}
             for a in domains.attributes
         ],
+        "rules": [str(rule) for rule in domains.rules],
         "rows": rows,
+        "rows_that_break_each_rule": list(broken),
     }
