@@ -64,7 +64,8 @@ class CuratorSettings:
             takes longer is ended.
         grace_s: how long calls under way may take when the curator is stopped; at most a day.
         step_deadline_s: how long a step may wait for parties before its study is overdue: the log,
-            `study status`, the metrics and the dashboard say so.
+            `study status`, the metrics and the dashboard say so. A study that may miss these
+            parties (may_miss) goes on without them.
         step_warning_s: how long a step may wait for parties before the log and the hooks say so.
         end_overdue: whether an overdue study ends; what it cost so far stays charged.
         webhook: an address that is sent a JSON object (POST) when a study waits, is overdue, is

@@ -8,11 +8,17 @@ study, took part in it to the end, saw these results and no others, and paid wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from itertools import combinations
 from typing import Any
 
+from common.methods.registry import run_of
 from common.study.document import Study
-from common.study.messages import ResultPublished
+from common.study.history import History
+from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
+from common.study.script import ScriptRun
+from common.study.steps import SumStep, step_digest
+from common.study.sums import decode_total, sum_plan_of
 from common.wire import codec
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
@@ -52,8 +58,11 @@ def reasons_against(
     if record is None or record.state is not StudyState.FINISHED:
         return ["we did not take part in this study to its end"]
     reasons = []
-    if not _saw(journal.received_digests(study.digest), study, results):
+    received = journal.received_digests(study.digest)
+    if not _saw(received, study, results):
         reasons.append("the results in it are not those that were published to us")
+    elif not told_missing(received, study, results, privacy.get("missing", {})):
+        reasons.append("the parties it calls missing are not those that we were told of")
     paid = ledger.spending(study.digest.hex()).paid
     stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
     if stated != str(paid):
@@ -69,5 +78,87 @@ def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> b
 
 
 def _digest(study: Study, step: int, result: bytes) -> bytes:
-    message = ResultPublished(study=study.digest, step=step, result=result)
+    return _digest_of(ResultPublished(study=study.digest, step=step, result=result))
+
+
+def _digest_of(message: ToParty) -> bytes:
     return hashlib.sha256(codec.encode_to_party(message)).digest()
+
+
+def told_missing(
+    received: Collection[bytes],
+    study: Study,
+    results: Sequence[bytes],
+    missing: Mapping[str, int],
+    *,
+    begin: Callable[[Study], ScriptRun] = run_of,
+) -> bool:
+    """Whether the parties that are called missing are those that we were told of, step by step.
+
+    Args:
+        received: the digests of the messages that came to us.
+        study: what was agreed.
+        results: step after step.
+        missing: for each missing party the first step without it.
+        begin: begins a copy of the study's script.
+    """
+    if not study.may_miss:
+        return not missing
+    came, run, history = set(received), begin(study), History(study.digest)
+    history.add_key(b"")
+    before: tuple[str, ...] = ()
+    for number, result in enumerate(results):
+        gone = _in_order(study, {name for name, first in missing.items() if first <= number})
+        if not _told_in_step(came, study, run, history.digest, number, before, gone):
+            return False
+        run.leave_out(gone)
+        step = run.step()
+        if not isinstance(step, SumStep):
+            return False
+        run.advance(
+            decode_total(sum_plan_of(study, number, step, None, history=history.digest), result)
+        )
+        history.add_result(number, result)
+        history.add_missing(number, gone)
+        before = gone
+    return True
+
+
+def _told_in_step(
+    came: Set[bytes],
+    study: Study,
+    run: ScriptRun,
+    history: bytes,
+    number: int,
+    before: Sequence[str],
+    gone: Sequence[str],
+) -> bool:
+    """Whether a step was opened to us, and its list published, with these parties missing in it.
+
+    Each of them was out when the step was opened, or was missing on the list.
+    """
+    new = [name for name in gone if name not in before]
+    for size in range(len(new) + 1):
+        for early in combinations(new, size):
+            out = _in_order(study, {*before, *early})
+            step = run.step_without(out)
+            if not isinstance(step, SumStep):
+                return False
+            opened = StepOpened(
+                study=study.digest,
+                step=number,
+                digest=step_digest(history, number, step),
+                opening=b"",
+                missing=out,
+            )
+            late = tuple(name for name in new if name not in early)
+            listed = ListPublished(study=study.digest, step=number, missing=late)
+            recoverable = sum_plan_of(study, number, step, None, history=history).may_miss > 0
+            on_list = _digest_of(listed) in came if recoverable else not late
+            if on_list and _digest_of(opened) in came:
+                return True
+    return False
+
+
+def _in_order(study: Study, names: Set[str]) -> tuple[str, ...]:
+    return tuple(member.name for member in study.members if member.name in names)

@@ -7,7 +7,7 @@ identity that nothing in the release names is worth as much as none, unless the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -178,7 +178,11 @@ def verify_contents(
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
     remarks = []
     if all_parties and study is not None:
-        missing |= missing_parties(study, checked.signatures)
+        gone = _went_missing(agreement)
+        missing |= missing_parties(study, checked.signatures, gone)
+        remarks += [
+            f"{name} went missing during the study, and need not countersign" for name in gone
+        ]
         missing |= missing_curator(study, checked.signatures, signers)
         if curator_of(study) is None:
             remarks.append(_NO_CURATOR)
@@ -212,13 +216,23 @@ def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Prob
     return [Problem(FOLDER, Kind.SIGNATURE, _NOT_PINNED)]
 
 
-def missing_parties(study: Study, signatures: Sequence[Signature]) -> dict[str, str]:
-    """The parties that did not countersign, by fingerprint; signing as a curator is not that."""
+def _went_missing(agreement: Agreement | None) -> list[str]:
+    """The parties that a statement calls missing, if it follows from the other files."""
+    return [] if agreement is None or not agreement.derived else list(agreement.privacy["missing"])
+
+
+def missing_parties(
+    study: Study, signatures: Sequence[Signature], gone: Collection[str] = ()
+) -> dict[str, str]:
+    """The parties that did not countersign, by fingerprint; signing as a curator is not that.
+
+    Those that are gone need not: the others vouch for that.
+    """
     vouching = {each.identity for each in signatures if each.role is SignerRole.PARTY}
     return {
         member.identity.fingerprint: f"the countersignature of party {member.name!r}"
         for member in study.members
-        if member.identity not in vouching
+        if member.identity not in vouching and member.name not in gone
     }
 
 
