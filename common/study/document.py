@@ -38,7 +38,7 @@ from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
-from common.privacy.promise import Promise, promise_of
+from common.privacy.promise import PerPerson, Promise, promise_of
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -98,6 +98,9 @@ class Study:
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
         output_rows: how many synthetic rows; as many as there are real ones when 0.
+        rows_per_person: what is promised, is promised to a person with up to so many rows at each
+            owner; 0 if it is promised to a row.
+        owners_per_person: the most owners that have rows of one person.
         signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
@@ -115,6 +118,8 @@ class Study:
     encoding: str = "own"
     output_rows: int = 0
     delta: Fraction = Fraction(0)
+    rows_per_person: int = 0
+    owners_per_person: int = 1
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -147,9 +152,29 @@ class Study:
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
+        self._check_people()
         self._check_noise()
         if self.signature is not None:
             self.signature.require(self.digest)
+
+    def _check_people(self) -> None:
+        if not 0 <= self.rows_per_person <= min(member.rows for member in self.members):
+            raise InputError(
+                f"rows_per_person: {self.rows_per_person} is not between 0 and the rows of the "
+                "smallest party"
+            )
+        if not 1 <= self.owners_per_person <= len(self.members):
+            raise InputError(
+                f"owners_per_person: 1 to {len(self.members)} (the parties), not "
+                f"{self.owners_per_person}"
+            )
+        if self.owners_per_person > 1 and not self.rows_per_person:
+            raise InputError("owners_per_person: say rows_per_person, too: it is about people")
+        if self.rows_per_person and self.profile == "paper":
+            raise InputError(
+                "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
+                'profile = "sound"'
+            )
 
     def _check_delta(self) -> None:
         check_delta(self.delta)
@@ -198,8 +223,16 @@ class Study:
 
     @property
     def promise(self) -> Promise:
-        """What each party's rows are promised, and what that buys."""
-        return promise_of(self.epsilon, self.delta)
+        """What each party's rows, or people, are promised, and what that buys."""
+        to_one = promise_of(self.epsilon, self.delta)
+        if not self.rows_per_person:
+            return to_one
+        return PerPerson(to_one, self.rows_per_person, self.owners_per_person)
+
+    @property
+    def protected_rows(self) -> int:
+        """How many rows the promise covers at once: those of one person, at all owners."""
+        return max(1, self.rows_per_person) * self.owners_per_person
 
     @property
     def effective_colluders(self) -> int:
@@ -235,6 +268,8 @@ class Study:
             "encoding": self.encoding,
             "output_rows": self.output_rows,
         }
+        if self.rows_per_person:
+            document["people"] = [self.rows_per_person, self.owners_per_person]
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
@@ -258,6 +293,9 @@ class Study:
             f'encoding = "{self.encoding}"',
             f"output_rows = {self.output_rows}",
         ]
+        if self.rows_per_person:
+            lines.append(f"rows_per_person = {self.rows_per_person}")
+            lines.append(f"owners_per_person = {self.owners_per_person}")
         for member in self.members:
             encoded = base64.b64encode(member.identity.encoded).decode()
             lines += [
@@ -297,6 +335,7 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
     kinds: dict[str, type] = {
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
+        "rows_per_person": int, "owners_per_person": int,
     }  # fmt: skip
     others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
     unknown = set(document) - set(kinds) - others

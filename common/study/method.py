@@ -46,4 +46,4 @@ class Method:
                 f"encoding: {self.name} cannot take {study.encoding!r}; use encoding = "
                 f'"{self.encodings[0]}"'
             )
-        return ScriptRun(self.script(study), study.schema.possible)
+        return ScriptRun(self.script(study), study.schema.possible, study.protected_rows)

@@ -15,6 +15,7 @@ raised cannot go on, and a refused message must change nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -46,11 +47,15 @@ class ScriptRun:
     Args:
         script: at its beginning.
         possible: the rules of the study's schema.
+        protected_rows: how many rows the promise covers at once: those of one person.
     """
 
-    def __init__(self, script: Script[Fit], possible: Possible | None = None) -> None:
+    def __init__(
+        self, script: Script[Fit], possible: Possible | None = None, protected_rows: int = 1
+    ) -> None:
         self._script = script
         self._possible = possible
+        self._protected_rows = protected_rows
         self._fit: Fit | None = None
         self._model: Model | None = None
         self._step: Step | None = self._next(None)
@@ -104,7 +109,15 @@ class ScriptRun:
             self._fit = end.value
             return None
         check_size(step)
-        return step
+        return self._per_person(step)
+
+    def _per_person(self, step: Step) -> Step:
+        """The step with the sensitivity of all rows of a person; its law is calibrated to it."""
+        if self._protected_rows == 1:
+            return step
+        if not isinstance(step, SumStep):
+            raise LocalError(f"step {step.name!r}: only sums are calibrated to several rows")
+        return replace(step, sensitivity=step.sensitivity.of_rows(self._protected_rows))
 
 
 def drive(run: ScriptRun, answer: Callable[[Step], Result]) -> Model:

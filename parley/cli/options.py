@@ -111,6 +111,10 @@ Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [defa
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
 Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]
 Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
+RowsPerPerson = Annotated[
+    int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
+]
+OwnersPerPerson = Annotated[int, typer.Option(help="The most owners that have rows of a person.")]
 KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
 Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]
 

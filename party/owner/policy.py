@@ -78,6 +78,7 @@ class Circumstances:
         spent_in_total: epsilon in the ledger, on other studies.
         signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
         curator: fingerprint of the authority that certified the curator. Verified by the caller.
+        note: what only we may know about our rows.
     """
 
     party: str
@@ -90,6 +91,7 @@ class Circumstances:
     signer: str | None
     curator: str | None
     data_newest: dt.date | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import method_of
-from common.privacy.statement import Protection
+from common.privacy.statement import Protection, unit_of_privacy
 from common.schema.formulas import formula_warning
 from common.schema.refusals import describe
 from common.study.document import Study
@@ -163,12 +163,12 @@ def review(
         cost=circumstances.cost,
         spent=circumstances.spent_in_total,
         left=policy.epsilon_in_total - circumstances.spent_in_total - circumstances.cost,
-        about=tuple(_about(study)),
+        about=(*_about(study), *_people(study, circumstances)),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
         protections=tuple(protections_of(study, method_of(study), circumstances.cost)),
-        limits=tuple(_limits(policy, circumstances)),
+        limits=tuple(_limits(study, policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
 
@@ -258,18 +258,29 @@ def _sums(study: Study, fewest: int | None) -> str:
     return f"sums, the smallest of them of {fewest} of the {parties} parties,"
 
 
-def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
+def _people(study: Study, circumstances: Circumstances) -> list[str]:
+    """Who is protected, and what became of our rows for it: the second is for us alone."""
+    if not study.rows_per_person:
+        return []
+    note = f"; for our eyes only: {circumstances.note}" if circumstances.note else ""
+    return [f"protects {unit_of_privacy(study.promise)}{note}"]
+
+
+def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[str]:
     """What an owner who signs for the people in the table has to know besides."""
     cost, spent = circumstances.cost, circumstances.spent_in_total
     unknown = (
         "that we know who signed it: our policy names no signers, so compare the fingerprint with "
         "the one that its operator tells you"
     )
+    person = (
+        "a person with two rows, both ours or one of another owner, pays twice: epsilon "
+        f"{shown(2 * cost)}; with k rows k times as much"
+    )
+    if study.rows_per_person:
+        person = "a person under two identifiers, or with more owners than agreed, pays twice"
     return [
-        (
-            "a person with two rows, both ours or one of another owner, pays twice: epsilon "
-            f"{shown(2 * cost)}; with k rows k times as much"
-        ),
+        person,
         (
             f"studies add up: a row that was in all of ours will have paid {shown(spent + cost)}, "
             "and what was published of it without Parley comes on top"
