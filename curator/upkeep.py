@@ -43,7 +43,8 @@ class Upkeep:
 
     Args:
         studies: all there are.
-        limits: how long a step may wait for parties.
+        limits: how long a step may wait for parties. A study that may miss them goes on without
+            them when the deadline has passed.
         alerting: takes events to the operator; None to leave them in the store.
     """
 
@@ -76,6 +77,8 @@ class Upkeep:
         told: dict[bytes, tuple[str, str]] = {}
         for study, since in self._studies.store.waiting_since().items():
             wait = waited(since, now)
+            if wait > self._limits.deadline and self._go_on_without(study, now):
+                continue
             if wait > self._limits.deadline and self._limits.end_overdue:
                 self._end(study, since)
             elif wait > min(self._limits.warning, self._limits.deadline):
@@ -93,6 +96,22 @@ class Upkeep:
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", study.hex()[:16], late, words)
         store.alerts.add(study, event, words, at=self._studies.around.now())
+
+    def _go_on_without(self, study: bytes, now: dt.datetime) -> bool:
+        """Declare the parties missing that are overdue, if the study can do without them."""
+        node = self._studies.known(study)
+        late = [
+            each.party
+            for each in self._studies.store.awaited(study)
+            if waited(each.since, now) > self._limits.deadline
+        ]
+        try:
+            if node is None or not late or not node.can_miss(len(late)):
+                return False
+            return all(node.declare_missing(party) for party in late)
+        except ParleyError as error:  # tried again at the next look
+            logger.error("study %s cannot go on now: %s", study.hex()[:16], error)
+            return False
 
     def _end(self, study: bytes, since: str) -> None:
         node = self._studies.known(study)

@@ -17,7 +17,7 @@ from common.errors import InputError
 from common.release.asking import Origin
 from common.release.columns import Columns
 from common.release.contents import Contents, open_release, read_whole
-from common.release.derive import derive
+from common.release.derive import replay
 from common.release.fitted import FORMAT
 from common.release.fitted_privbayes import METHOD, FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
@@ -32,6 +32,7 @@ from common.release.folder import (
     TRANSCRIPT,
     table_name,
 )
+from common.release.late_model import LateModel
 from common.release.manifest import MANIFEST
 from common.release.released_rows import ReleasedRows
 from common.release.results import RESULTS, read_results
@@ -132,11 +133,11 @@ def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedS
         with contents.open(RESULTS) as stream:
             results = read_results(stream, size=contents.sizes()[RESULTS])
         privacy, transcript = _json(contents, STATEMENT), _json(contents, TRANSCRIPT)
-    steps, model = derive(study, results)
+    steps, script = replay(study, results, privacy["missing"])
     return FittedStudy(
         study=study,
         schema=study.schema,
-        model=model,
+        model=LateModel(script.model),
         steps=tuple(steps),
         results=tuple(results),
         privacy=privacy,

@@ -15,6 +15,7 @@ from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
 from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
@@ -69,6 +70,12 @@ class FittedStudy(FittedModel):
         """How many synthetic rows are made if nobody says."""
         return self.study.output_rows or self.rows
 
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """For each party that went missing, the first step without it."""
+        found = self.privacy.get("missing")
+        return found if isinstance(found, dict) else {}
+
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self._possible.sample(rows, source)
@@ -79,11 +86,16 @@ class FittedStudy(FittedModel):
 
     @cached_property
     def _possible(self) -> ConditionalModel:
-        return ConditionalModel(self.model, self.schema.possible)
+        return ConditionalModel(self._at_hand, self.schema.possible)
+
+    @property
+    def _at_hand(self) -> Model:
+        """The model itself, fitted now if it was put off."""
+        return self.model.fitted if isinstance(self.model, LateModel) else self.model
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
-        return replace(self, model=refit_study(self.study, rows, source))
+        return replace(self, model=refit_study(self.study, rows, source, self.missing))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""
@@ -91,7 +103,7 @@ class FittedStudy(FittedModel):
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""
-        drawing = study_drawing(self.model, self.schema, self.sample_codes())
+        drawing = study_drawing(self._at_hand, self.schema, self.sample_codes())
         return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
 
     def to_json(self) -> dict[str, object]:

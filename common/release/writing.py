@@ -31,11 +31,13 @@ from common.release.report.released import (
     range_shares,
 )
 from common.release.report.study_figures import study_shares, study_tables
+from common.release.report.usable_pairs import usable_pairs
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
 from common.release.streaming import KEPT_ROWS, write_stream
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
+from common.study.accounting import missing_in
 from common.study.transcript import without_times
 from common.wording import many
 
@@ -214,7 +216,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFac
         columns=told.columns,
         pairs=told.pairs,
         made=told.made,
-        more=told.more,
+        more=[*usable_pairs(fitted.diagnose(synthetic)), *told.more],
         title=told.title,
         date=date,
         below_floor=told.below_floor,
@@ -253,6 +255,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("study", study.name),
         ("method", study.method),
         ("parties", ", ".join(f"{m.name} ({many(m.rows, 'row')})" for m in study.members)),
+        *_missing_lines(fitted),
         ("profile", study.profile),
         ("noise", study.noise.value),
         ("aggregation", study.aggregation.value),
@@ -260,6 +263,24 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
         ("study digest", study.digest.hex()),
     ]
+
+
+def _missing_lines(fitted: FittedStudy) -> list[tuple[str, object]]:
+    """Who is in which sum, in a study that may miss parties."""
+    study = fitted.study
+    if not study.may_miss:
+        return []
+    first = missing_in(study, [step.parties for step in fitted.steps])
+    lines: list[tuple[str, object]] = [
+        ("parties that may be missing", study.may_miss),
+        ("parties that went missing", ", ".join(first) or "none"),
+    ]
+    if first:
+        lines += [
+            (f"parties in sum {number}, {step.name}", ", ".join(step.parties))
+            for number, step in enumerate(fitted.steps, start=1)
+        ]
+    return lines
 
 
 def _below_floor(fitted: FittedStudy, synthetic: Codes) -> str | None:

@@ -94,6 +94,8 @@ class Study:
         noise: `distributed` or `one-share`.
         aggregation: `paillier`, `masked`, or `clear` (experiments only, not private).
         colluders: up to how many other parties may pool what they know, for distributed noise.
+        may_miss: up to how many parties may go missing for good; the others finish. Masked sums
+            only; the noise is made for it, so it costs accuracy even if no party is missing.
         cohorts: in how many releases the structure update of `dp-subn` is made, sound profile.
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
@@ -113,6 +115,7 @@ class Study:
     noise: Noise = Noise.DISTRIBUTED
     aggregation: Aggregation = Aggregation.PAILLIER
     colluders: int = 1
+    may_miss: int = 0
     cohorts: int = 1
     key_bits: int = 2048
     encoding: str = "own"
@@ -154,6 +157,7 @@ class Study:
         check_most("output_rows", self.output_rows, MOST_ROWS)
         self._check_people()
         self._check_noise()
+        self._check_may_miss()
         if self.signature is not None:
             self.signature.require(self.digest)
 
@@ -207,6 +211,28 @@ class Study:
                 'use noise = "distributed"'
             )
 
+    def _check_may_miss(self) -> None:
+        if self.may_miss == 0:
+            return
+        needed = self.colluders + 2 * self.may_miss + 1
+        if self.may_miss < 0:
+            raise InputError(f"may_miss: at least 0, not {self.may_miss}")
+        if self.aggregation is not Aggregation.MASKED:
+            raise InputError(
+                f"may_miss: aggregation {self.aggregation.value!r} needs every party to the end; "
+                'use aggregation = "masked", or may_miss = 0'
+            )
+        if self.profile != "sound" or self.cohorts > 1:
+            raise InputError(
+                'may_miss: only profile = "sound" with cohorts = 1 can do without a party'
+            )
+        if len(self.members) < needed:
+            raise InputError(
+                f"may_miss: {self.may_miss} of {many(len(self.members), 'party')} cannot be done "
+                f"without while {self.colluders} may collude: at least {needed} parties are needed "
+                "(colluders + 2 may_miss + 1)"
+            )
+
     def signed_by(self, identity: Identity) -> Study:
         """The same study, with this identity's signature in place of any other."""
         return replace(self, signature=StudySignature.make(self.digest, identity))
@@ -243,6 +269,8 @@ class Study:
         """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
+        if self.may_miss:  # the same shares are drawn, whoever is missing in the end
+            return Fraction(parties, len(self.members) - self.effective_colluders - self.may_miss)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
 
     @cached_property
@@ -263,6 +291,7 @@ class Study:
             "noise": self.noise.value,
             "aggregation": self.aggregation.value,
             "colluders": self.colluders,
+            "may_miss": self.may_miss,
             "cohorts": self.cohorts,
             "key_bits": self.key_bits,
             "encoding": self.encoding,
@@ -288,6 +317,7 @@ class Study:
             f'noise = "{self.noise.value}"',
             f'aggregation = "{self.aggregation.value}"',
             f"colluders = {self.colluders}",
+            f"may_miss = {self.may_miss}",
             f"cohorts = {self.cohorts}",
             f"key_bits = {self.key_bits}",
             f'encoding = "{self.encoding}"',
@@ -334,8 +364,8 @@ class Study:
 def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str, Any]:
     kinds: dict[str, type] = {
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
-        "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
-        "rows_per_person": int, "owners_per_person": int,
+        "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
+        "output_rows": int, "rows_per_person": int, "owners_per_person": int,
     }  # fmt: skip
     others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
     unknown = set(document) - set(kinds) - others

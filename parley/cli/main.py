@@ -51,6 +51,8 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
         "parley.cli.commands.config",
         "The settings of a service, and where each came from.",
     ),
+    "backup": ("parley.cli.commands.backup", "A service's state in one file, while it runs."),
+    "restore": ("parley.cli.commands.restore", "A backup back in its place, if the state is lost."),
     "demo": ("parley.cli.commands.demo", "A whole consortium on this machine, on made-up people."),
 }
 
@@ -59,7 +61,15 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     "To see it work": ("demo",),
     "One owner": ("schema", "synthesize", "evaluate"),
     "Several owners, on one machine": ("plan", "simulate"),
-    "Several owners, each on their own": ("keys", "curator", "party", "doctor", "config"),
+    "Several owners, each on their own": (
+        "keys",
+        "curator",
+        "party",
+        "doctor",
+        "config",
+        "backup",
+        "restore",
+    ),
     "A release that was handed on": (
         "verify",
         "describe",

@@ -103,6 +103,9 @@ OwnersEpsilon = Annotated[
         help="What each owner's rows may cost: 0.8 or 4/5.", callback=warned_of_large_epsilon
     ),
 ]
+OwnersDelta = Annotated[
+    str, typer.Option(help="The chance that epsilon may fail with, like 1e-9; 0 is pure epsilon.")
+]
 StudyMethod = Annotated[
     str,
     one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),
@@ -110,6 +113,15 @@ StudyMethod = Annotated[
 Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
 Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]
+MayMiss = Annotated[
+    int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
+]
+Drops = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="OWNER@STEP: vanishes before it contributes to this step, from 0. Repeatable."
+    ),
+]
 Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
 RowsPerPerson = Annotated[
     int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")

@@ -68,7 +68,7 @@ class OwnerPages:
             pages.attended_section(house.journal.studies(), house.collection.all()),
             pages.ledger_section(
                 house.ledger.entries(),
-                spent=house.ledger.spent(),
+                spent=house.ledger.spending(),
                 cap=house.policy.epsilon_in_total,
                 head=house.ledger.head(),
                 complaint=complaint,

@@ -45,6 +45,7 @@ NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "
 POLICY = Policy(
     epsilon_per_study=Fraction(100),
     epsilon_in_total=Fraction(1000),
+    max_delta=Fraction(1, 10**6),
     min_parties=1,
     profiles=("sound", "paper"),
     automatic=True,
@@ -56,7 +57,7 @@ def clock():
 
 
 def forecast(study, party):
-    return [PlannedStep(phase="everything", epsilon=Fraction(50))]
+    return [PlannedStep(phase="everything", cost=Fraction(50))]
 
 
 class Rows(RowsInMemory):
@@ -264,7 +265,7 @@ class Consortium:
                     party.stopping.set()
 
 
-def in_process(consortium, key):
+def in_process(consortium, key, *, drop=None):
     """The same roles with the same keys, in one loop without any network."""
     parties = consortium.parties.items()
     return replayed(
@@ -273,6 +274,7 @@ def in_process(consortium, key):
         {name: party.identity for name, party in parties},
         {name: party.table for name, party in parties},
         key=key,
+        drop=drop,
     )
 
 
@@ -303,7 +305,7 @@ def finish(consortium):
     check_release(consortium)
 
 
-def replayed(study, begin, identities, tables, *, key=None):
+def replayed(study, begin, identities, tables, *, key=None, drop=None):
     """A study in this process, everybody's keys drawn from a source seeded with their name."""
     curator = CuratorRole(
         study=study,
@@ -323,7 +325,7 @@ def replayed(study, begin, identities, tables, *, key=None):
         )
         for name, table in tables.items()
     }
-    return run_roles(curator, parties)
+    return run_roles(curator, parties, drop=drop)
 
 
 def sources(keys):

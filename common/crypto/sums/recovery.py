@@ -105,18 +105,18 @@ class RecoverableParty:
         self._holders = holders_of(plan, member.name)
         self._partners = tuple(name for name in self._holders if name != member.name)
         self._seed = source.random_bytes(SECRET_BYTES)
-        secret = source.random_bytes(SECRET_BYTES)
-        self._key = X25519PrivateKey.from_private_bytes(secret)
+        self._secret = source.random_bytes(SECRET_BYTES)
         needed = threshold_of(plan, member.name)
         dealt = [
             split(each, holders=len(self._holders), threshold=needed, source=source)
-            for each in (self._seed, secret)
+            for each in (self._seed, self._secret)
         ]
         self._dealt = {
             holder: (own, key) for holder, own, key in zip(self._holders, *dealt, strict=True)
         }
         self._absent: tuple[str, ...] | None = None  # those who dealt no keys
         self._held: dict[str, tuple[bytes, bytes]] = {}
+        self._agreed: dict[str, bytes] = {}
         self._missing: tuple[str, ...] | None = None
         self._revealed = False
 
@@ -154,13 +154,13 @@ class RecoverableParty:
         check_missing(self._plan, absent, of=self._name)
         check_values(self._plan, self._name, values)
         keys, held = self._opened(relayed, absent)
-        self._absent, self._held = tuple(absent), held
-        salt = _mask_salt(self._plan, absent)
+        own, salt = self._key, _mask_salt(self._plan, absent)
         masks = _masks(
             self._plan,
-            [(self._name, name, _pair_key(self._key, keys[name], salt)) for name in keys],
+            [(self._name, name, _pair_key(own, keys[name], salt)) for name in keys],
             [own_mask_key(self._plan, self._name, self._seed)],
         )
+        self._absent, self._held = tuple(absent), held
         contributor = WordContributor(
             self._plan,
             name=self._name,
@@ -213,6 +213,10 @@ class RecoverableParty:
             shares.append(key if name in self._missing else own_mask)
         return b"".join(shares)
 
+    @property
+    def _key(self) -> X25519PrivateKey:
+        return X25519PrivateKey.from_private_bytes(self._secret)
+
     def _opened(
         self, relayed: bytes, absent: Sequence[str]
     ) -> tuple[dict[str, bytes], dict[str, tuple[bytes, bytes]]]:
@@ -237,8 +241,9 @@ class RecoverableParty:
         own, peer = self._member.identity.public, self._member.peer(other)
         ends = (own, peer) if sent else (peer, own)
         info = frame(("parley share box 1", *(end.encoded for end in ends)))
-        secret = self._member.identity.agree(peer)
-        return AESGCM(_derived(secret, salt=self._plan.digest, info=info))
+        if other not in self._agreed:
+            self._agreed[other] = self._member.identity.agree(peer)
+        return AESGCM(_derived(self._agreed[other], salt=self._plan.digest, info=info))
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]

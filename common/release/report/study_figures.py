@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 
@@ -23,8 +24,10 @@ def study_shares(
     best: list[Shares | None] = [None] * len(study.schema.names)
     noise = [math.inf] * len(best)
     for step, result in zip(steps, results, strict=True):
-        if not (isinstance(step, SumStep) and len(step.parties) == len(study.members)):
+        if not _of_all(step, study):
             continue
+        there = set(step.parties)
+        rows = sum(member.rows for member in study.members if member.name in there)
         shapes = _by_attributes(step)
         tables = split_tables(shapes, np.frombuffer(result, dtype="<i8").astype(np.int64))
         for shape, counts in zip(shapes, tables, strict=True):
@@ -32,7 +35,7 @@ def study_shares(
                 summed = step.law.variance() * shape.cells / counts.shape[axis]
                 if not shape.grouped[axis] and summed < noise[attribute]:
                     others = tuple(each for each in range(counts.ndim) if each != axis)
-                    best[attribute] = counts.sum(axis=others) / study.rows
+                    best[attribute] = counts.sum(axis=others) / rows
                     noise[attribute] = summed
     return best
 
@@ -59,11 +62,16 @@ def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
 
     Attributes of which no table of all parties was published value by value are left out.
     """
-    tables = [table for table in study_tables(study, steps) if table.rows == study.rows]
+    tables = study_tables(study, [step for step in steps if _of_all(step, study)])
     return {
         study.schema.names[error.attributes[0]]: error.deviation
         for error in expected_errors(tables, 1)
     }
+
+
+def _of_all(step: Step, study: Study) -> TypeGuard[SumStep]:
+    """Whether a step is a sum over all parties, but for missing ones."""
+    return isinstance(step, SumStep) and len(step.parties) >= len(study.members) - study.may_miss
 
 
 def _by_attributes(step: SumStep) -> list[TableShape]:

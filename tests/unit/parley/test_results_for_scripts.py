@@ -60,6 +60,10 @@ STORY = {
         {"study", "decision", "epsilon_charged"},
     ),
     "renew": (f"curator study renew study.toml --out next.toml {HUB}", STUDY | {"changes"}),
+    "backup": (
+        f"backup party --out north.backup {NORTH}",
+        {"file", "role", "state", "sha256", "taken_at", "software", "head", "format"},
+    ),
     "abort": (f"curator study abort n --reason why {HUB}", RECORD),
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (

@@ -62,8 +62,8 @@ def house(tmp_path, identities, tables):  # noqa: F811
         open_source=lambda study: Rows(tables["north"]),
         begin=EveryKindOfStep,
         forecast=lambda study, party: [
-            PlannedStep(phase="counting", epsilon=Fraction(1, 3), tables=2, cells=8),
-            PlannedStep(phase="choosing", epsilon=Fraction(2), choices=1),
+            PlannedStep(phase="counting", cost=Fraction(1, 3), tables=2, cells=8),
+            PlannedStep(phase="choosing", cost=Fraction(2), choices=1),
         ],
         clock=lambda: NOW,
     )  # fmt: skip

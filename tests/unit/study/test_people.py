@@ -68,7 +68,7 @@ def test_every_step_is_calibrated_to_all_rows_of_a_person(method, delta, owners)
         total += step.costs["north"]
     assert total <= own.promise.budget
     assert total > Fraction(99, 100) * own.promise.budget
-    charged = sum(charge.epsilon for charge in run.charges["north"])
+    charged = sum(charge.epsilon + charge.rho for charge in run.charges["north"])
     assert charged == total
 
 
