@@ -60,4 +60,10 @@ def run_of(study: Study) -> ScriptRun:
             f"delta: {method.name} also chooses by mechanisms that promise pure epsilon. Leave "
             f"delta out, or use one of the methods {able}"
         )
+    if study.protected_rows > 1 and not method.only_sums:
+        able = ", ".join(known.name for known in methods().values() if known.only_sums)
+        raise InputError(
+            f"rows_per_person: {method.name} also chooses by mechanisms that protect a single row. "
+            f"Use one of the methods {able}"
+        )
     return method.run(study)

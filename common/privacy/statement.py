@@ -18,7 +18,8 @@ from common.errors import LocalError
 from common.privacy.accountant import Accountant, Charge
 from common.privacy.budget import shown
 from common.privacy.concentrated import epsilon_of
-from common.privacy.promise import Promise
+from common.privacy.promise import PerPerson, Promise
+from common.wording import many
 
 VERSION = 1
 UNIT_OF_PRIVACY = "one row of one party's table"
@@ -41,6 +42,31 @@ _NEARLY_SURE = 99
 _LEAST_WRITTEN_OUT = 1e-12
 _CURVE = tuple(Fraction(1, 10**places) for places in (6, 9, 12, 15))
 _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
+
+
+def unit_of_privacy(promise: Promise) -> str:
+    """Who or what is protected."""
+    if not isinstance(promise, PerPerson):
+        return UNIT_OF_PRIVACY
+    return f"one person, with up to {_rows_of(promise)}"
+
+
+def neighbour_relation(promise: Promise) -> str:
+    """Which inputs may not be told apart."""
+    if not isinstance(promise, PerPerson):
+        return NEIGHBOUR_RELATION
+    return (
+        f"two inputs are neighbours if all rows of one person, up to {_rows_of(promise)}, are "
+        "replaced by other rows, as many at most; each party's public number of rows was agreed "
+        "beforehand, and its node fills up or leaves out rows until it has that many"
+    )
+
+
+def _rows_of(promise: PerPerson) -> str:
+    rows = many(promise.rows, "row")
+    if promise.owners == 1:
+        return f"{rows} of one party's table"
+    return f"{rows} of each of {promise.owners} parties' tables"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,11 +134,20 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
         else "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
         "anything else, is the sum of theirs. This is the epsilon of one."
     )
-    return (
-        (
+    if isinstance(promise, PerPerson):
+        add_up = add_up.replace("a row that was", "a person who was")
+        persons = (
+            f"A person with more rows than {_rows_of(promise)}, under several identifiers or with "
+            f"more owners, is protected less: with twice as many the epsilon is {_words(two)} "
+            f"instead of {_words(one)}."
+        )
+    else:
+        persons = (
             "A person with several rows is protected less: with two rows, of one owner or of two, "
             f"the epsilon is {_words(two)} instead of {_words(one)}, {more}."
-        ),
+        )
+    return (
+        persons,
         add_up,
         (
             "What is true of a group is true of its members: who learns that most smokers of an "
@@ -200,8 +235,8 @@ class PrivacyStatement:
             "missing": dict(self.missing),
             "currency": promise.currency,
             "steps": [_step(charge, promise.currency) for charge in accountant.charges],
-            "unit_of_privacy": UNIT_OF_PRIVACY,
-            "neighbours": NEIGHBOUR_RELATION,
+            "unit_of_privacy": unit_of_privacy(promise),
+            "neighbours": neighbour_relation(promise),
             "adversaries": [
                 {
                     "against": protection.against,
@@ -239,9 +274,10 @@ class PrivacyStatement:
         but = ", but for a probability of at most delta" if promise.delta else ""
         words = (
             f"This release was made with an epsilon of {_words(self.delivered)}{delta} "
-            f"({_words(promise.epsilon)} was asked for). What is protected is {UNIT_OF_PRIVACY}: "
-            "what is published is at most exp(epsilon) times as likely with one row as with any "
-            f"other in its place{but}. Here {NEIGHBOUR_RELATION}."
+            f"({_words(promise.epsilon)} was asked for). What is protected is "
+            f"{unit_of_privacy(promise)}: what is published is at most exp(epsilon) times as "
+            f"likely with one as with any other in its place{but}. "
+            f"Here {neighbour_relation(promise)}."
         )
         lines = [
             words,

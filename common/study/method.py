@@ -54,4 +54,9 @@ class Method:
                 "do without one. Use may_miss = 0, or another method"
             )
         rows = {member.name: member.rows for member in study.members}
-        return ScriptRun(self.script(study), rows, possible=study.schema.possible)
+        return ScriptRun(
+            self.script(study),
+            rows,
+            possible=study.schema.possible,
+            protected_rows=study.protected_rows,
+        )

@@ -123,6 +123,10 @@ Drops = Annotated[
     ),
 ]
 Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
+RowsPerPerson = Annotated[
+    int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
+]
+OwnersPerPerson = Annotated[int, typer.Option(help="The most owners that have rows of a person.")]
 KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
 Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]
 

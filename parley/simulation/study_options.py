@@ -42,6 +42,8 @@ class StudyOptions:
     encoding: str = "own"
     output_rows: int | None = None
     delta: str | Fraction | int | float = 0
+    rows_per_person: int = 0
+    owners_per_person: int = 1
 
     def study(self, schema: Schema, members: Sequence[Member]) -> Study:
         """The study of these parties.
@@ -65,6 +67,8 @@ class StudyOptions:
             key_bits=self.key_bits,
             encoding=self.encoding,
             output_rows=0 if self.output_rows is None else self.output_rows,
+            rows_per_person=self.rows_per_person,
+            owners_per_person=self.owners_per_person,
         )
 
 

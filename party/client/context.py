@@ -83,6 +83,7 @@ class PartyContext:
             identity=self.identity.public,
             fewest_owners=fewest_owners(steps),
             rows=source.rows,
+            note=source.snapshot.note,
             data_as_of=source.snapshot.as_of,
             data_newest=source.snapshot.newest,
             today=self.today(),

@@ -83,6 +83,7 @@ class Circumstances:
         spent_in_total: what the ledger has of other studies.
         signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
         curator: fingerprint of the authority that certified the curator. Verified by the caller.
+        note: what only we may know about our rows.
     """
 
     party: str
@@ -96,6 +97,7 @@ class Circumstances:
     curator: str | None
     data_newest: dt.date | None = None
     today: dt.date | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
