@@ -77,16 +77,6 @@ class Studies:
                 _end(node, f"ended by the curator's operator: {reason}")
             else:
                 node.resume()
-        for study, party in self.store.to_be_declared_missing():
-            self._declare_missing(nodes.get(study), study, party)
-
-    def _declare_missing(self, node: StudyNode | None, study: bytes, party: str) -> None:
-        """As the operator asked; asked again at the next look if no step is open now."""
-        try:
-            if node is None or node.record.state.over or node.declare_missing(party):
-                self.store.stop_asking_for(study, party)
-        except ParleyError as error:
-            logger.error("study %s: %s", study.hex()[:16], error)
 
     def _forget(self, study: bytes) -> None:
         """Keep nothing in memory of a study that is over."""

@@ -7,10 +7,10 @@ A replicate cannot show what the model leaves out. These facts can:
 * every released sum: how far the synthetic rows are from it, in units of its noise.
 
 A pair is *safe to use* if a released table counts it value by value, noise moves less than a tenth
-of its rows, and the synthetic rows follow the table. It is to be *used with care* if it is only
-counted in groups, in bits or through something that is no table, if noise moves more, or if the
-rows do not follow. Other pairs are *not in this release*: what the rows show of them comes from
-other pairs, or from nothing.
+of its rows, and the synthetic rows follow the table and show the relation. It is to be *used with
+care* if it is only counted in groups, in bits or through something that is no table, if noise moves
+more, if the rows do not follow, or if they show no relation: a model drops weak ones. Other pairs
+are *not in this release*: what the rows show of them comes from other pairs, or from nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Measured:
         shape: values or groups of each attribute; empty for a sum that is no table.
         deviation: of the noise in one cell.
         rows: how many rows it counts.
-        exact: whether every attribute is counted value by value.
+        grouped: of each attribute, whether its values are counted in groups, or in bits.
         residuals: of each cell: released less synthetic, in rows; None if not compared.
         deviations: of each residual, by noise and the drawing of synthetic rows.
     """
@@ -61,7 +61,7 @@ class Measured:
     shape: tuple[int, ...]
     deviation: float
     rows: int
-    exact: bool
+    grouped: tuple[bool, ...]
     residuals: NDArray[np.float64] | None = None
     deviations: NDArray[np.float64] | None = None
 
@@ -69,6 +69,14 @@ class Measured:
     def cells(self) -> int:
         """How many cells the table has."""
         return prod(self.shape)
+
+    def exact(self, own: Sequence[int]) -> bool:
+        """Whether these of its attributes are counted value by value."""
+        return bool(self.shape) and not any(
+            grouped
+            for attribute, grouped in zip(self.attributes, self.grouped, strict=True)
+            if attribute in own
+        )
 
     @cached_property
     def spread(self) -> float | None:
@@ -123,10 +131,12 @@ class Diagnostics:
     Attributes:
         names: of the attributes.
         measured: its tables and sums.
+        related: the pairs that depend on each other in the synthetic rows, more than by chance.
     """
 
     names: tuple[str, ...]
     measured: tuple[Measured, ...]
+    related: frozenset[Pair]
 
     @cached_property
     def pairs(self) -> Mapping[Pair, PairFacts]:
@@ -143,7 +153,7 @@ class Diagnostics:
     def _facts(self, pair: Pair, holders: Iterable[Measured]) -> PairFacts:
         names = (self.names[pair[0]], self.names[pair[1]])
         tables = [each for each in holders if each.shape]
-        exact = [each for each in tables if each.exact]
+        exact = [each for each in tables if each.exact(pair)]
         if not tables:
             verdict = Verdict.CARE if list(holders) else Verdict.ABSENT
             words = "counted, but in no table" if list(holders) else "never counted together"
@@ -155,6 +165,9 @@ class Diagnostics:
             return PairFacts(names, Verdict.CARE, f"counted in groups only; {words}")
         if not all(each.follows(pair) for each in tables):
             return PairFacts(names, Verdict.CARE, f"the rows do not follow its table; {words}")
+        if pair not in self.related:
+            unseen = "the rows show no relation, and noise may hide a weak one"
+            return PairFacts(names, Verdict.CARE, f"{unseen}; {words}")
         return PairFacts(names, Verdict.CARE if moved > _CARE else Verdict.SAFE, words)
 
     def listed(self, verdict: Verdict) -> list[PairFacts]:

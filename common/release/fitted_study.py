@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import RandomSource, source_of
+from common.release import folder as release
 from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, Draw, FittedModel
 from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
+from common.release.model_count import ModelCount, model_count
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
@@ -27,6 +31,7 @@ from common.schema.cell_weights import CellWeights
 from common.study.document import Study
 from common.study.steps import Model, Step
 
+_BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
     "Each attribute was drawn given its parents, the attributes with an arrow to it. "
@@ -42,7 +47,7 @@ _NO_TREE = "No two attributes depend on each other in the synthetic rows but by 
 _BY_CHANCE = ", no more than by chance"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedStudy(FittedModel):
     """The outcome of a study; see `FittedModel` for what is not here.
 
@@ -100,6 +105,32 @@ class FittedStudy(FittedModel):
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""
         return study_diagnostics(self.study, self.steps, self.results, synthetic)
+
+    def count(self, query: str) -> ModelCount:
+        """How many rows satisfy a query, by many rows drawn from the model.
+
+        Args:
+            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
+        """
+        source = source_of(self.seed, "count")
+        blocks = (self.draw(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
+        noise = study_noise(self.study, self.steps)
+        return model_count(query, self.schema, blocks, rows=self.rows, noise=noise)
+
+    def save(self, path: Path | str) -> None:
+        """Write a release folder that `parley.load` reads and `parley verify` checks.
+
+        Raises:
+            InputError: there is such a folder already.
+        """
+        from common.release.writing import write_release  # it writes every kind of model
+
+        with release.new_folder(Path(path), overwrite=False) as folder:
+            write_release(folder, self)
+
+    def _repr_html_(self) -> str:
+        words = escape(repr(self)).replace("\n", "<br>")
+        return f"<div><p>{words}</p>{self.network_svg()}</div>"
 
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""

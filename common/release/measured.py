@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from common.bayes.privbayes.model import PrivBayesModel
 from common.release.diagnostics import Diagnostics, Measured
 from common.release.refit import RowsInMemory
+from common.release.report.relations import stands_out
 from common.schema import Codes, Schema
 from common.schema.encodings import binarise, bit_positions
 from common.study.document import Study
@@ -33,7 +35,7 @@ def study_diagnostics(
                 found += _of_replacement(study, step)
             case ChoiceStep():
                 continue  # what a party chose to look at is measured by other steps
-    return Diagnostics(study.schema.names, tuple(found))
+    return Diagnostics(study.schema.names, tuple(found), _related(synthetic))
 
 
 def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Iterator[Measured]:
@@ -53,7 +55,7 @@ def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Ite
                 shape=(),
                 deviation=math.sqrt(variance),
                 rows=rows,
-                exact=False,
+                grouped=(True,) * len(link),
                 residuals=residuals,
                 deviations=deviations,
             )
@@ -68,7 +70,7 @@ def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Ite
             shape=shape.shape,
             deviation=math.sqrt(variance),
             rows=rows,
-            exact=not any(shape.grouped) and not shape.in_bits,
+            grouped=tuple(own is not None or each for each in shape.grouped),
             residuals=None if residuals is None else residuals[part],
             deviations=None if deviations is None else deviations[part],
         )
@@ -101,7 +103,7 @@ def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
             shape=shape.shape,
             deviation=math.sqrt(step.law.variance()),
             rows=sum(rows[party] for party in covered),
-            exact=not step.in_bits,
+            grouped=(step.in_bits,) * len(shape.variables),
         )
 
 
@@ -130,12 +132,12 @@ def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Code
                 shape=table.shape,
                 deviation=math.sqrt(variance),
                 rows=plan.rows,
-                exact=not single and not any(view.level for view in family),
+                grouped=tuple(single or bool(view.level) for view in family),
                 residuals=residuals,
                 deviations=deviations,
             )
         )
-    return Diagnostics(schema.names, tuple(found))
+    return Diagnostics(schema.names, tuple(found), _related(synthetic))
 
 
 def _counted(codes: Codes, places: Sequence[int]) -> NDArray[np.int64]:
@@ -152,9 +154,10 @@ def range_diagnostics(release: RangeRelease) -> Diagnostics:
         shape=release.schema.sizes,
         deviation=deviation,
         rows=release.rows,
-        exact=True,
+        grouped=(False,) * len(release.schema.sizes),
     )
-    return Diagnostics(release.schema.names, (everything,))
+    every = frozenset(combinations(range(len(release.schema.names)), 2))
+    return Diagnostics(release.schema.names, (everything,), every)
 
 
 def _cell_deviation(release: RangeRelease) -> float:
@@ -164,6 +167,17 @@ def _cell_deviation(release: RangeRelease) -> float:
     if deviations is None:
         return 2 * math.sqrt(2) / float(release.plan.epsilon)
     return float(deviations[0])
+
+
+def _related(codes: Codes) -> frozenset[tuple[int, int]]:
+    """The pairs that depend on each other in these rows, more than by chance."""
+    pairs = list(combinations(range(codes.width), 2))
+    tables = RowsInMemory(codes).count(pairs) if pairs else []
+    return frozenset(
+        pair
+        for pair, table in zip(pairs, tables, strict=True)
+        if stands_out(table, among=len(pairs))
+    )
 
 
 def _attributes_of_bits(sizes: Iterable[int]) -> list[int]:

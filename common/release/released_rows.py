@@ -10,12 +10,13 @@ import pandas as pd
 
 from common.errors import InputError
 from common.release.asking import Askable, Origin
+from common.release.fitted import in_short
 from common.release.fitted_study import FittedStudy
 from common.release.model_count import ModelCount, Noise, model_count
 from common.schema import Codes, Schema
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleasedRows(Askable):
     """A release seen through its synthetic rows; its model is derived when it is first needed.
 
@@ -36,6 +37,9 @@ class ReleasedRows(Askable):
     noise: Noise
     derive: Callable[[], FittedStudy] | None = None
     origin: Origin | None = None
+
+    def __repr__(self) -> str:
+        return in_short(self, self.rows, self.privacy)
 
     @cached_property
     def learnt(self) -> FittedStudy:

@@ -30,6 +30,7 @@ from common.study.document import Study
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.progress import Links, StepRecord
 from curator.store.alerts import AlertLog
+from curator.store.missing import MissingRequests
 from curator.store.records import (
     UNREADABLE,
     Awaited,
@@ -63,6 +64,7 @@ class Store:
         self._passphrase = passphrase
         self.traffic = TrafficLog(database)
         self.alerts = AlertLog(database)
+        self.missing = MissingRequests(database)
         database.add_tables(TABLES)
 
     @property
@@ -244,22 +246,6 @@ class Store:
         with self._file.transaction():
             self._file.write(
                 "INSERT OR IGNORE INTO abort_request VALUES (?, ?, ?)", (study, reason, at)
-            )
-
-    def ask_to_go_on_without(self, study: bytes, party: str) -> None:
-        """Have the curator that runs on this file, now or later, declare a party missing."""
-        with self._file.transaction():
-            self._file.write("INSERT OR IGNORE INTO missing_request VALUES (?, ?)", (study, party))
-
-    def to_be_declared_missing(self) -> list[tuple[bytes, str]]:
-        """The parties that the operator wants declared missing, by study."""
-        return self._file.rows("SELECT study, party FROM missing_request")
-
-    def stop_asking_for(self, study: bytes, party: str) -> None:
-        """Forget that a party is to be declared missing."""
-        with self._file.transaction():
-            self._file.write(
-                "DELETE FROM missing_request WHERE study = ? AND party = ?", (study, party)
             )
 
     def hold(self, study: bytes, body: bytes) -> None:

@@ -66,6 +66,7 @@ CREATE TABLE IF NOT EXISTS abort_request (
 CREATE TABLE IF NOT EXISTS missing_request (
     study BLOB NOT NULL REFERENCES study (study),
     party TEXT NOT NULL,
+    asked_at TEXT NOT NULL,
     PRIMARY KEY (study, party)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS approval (

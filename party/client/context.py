@@ -85,6 +85,7 @@ class PartyContext:
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
             data_newest=source.snapshot.newest,
+            today=self.today(),
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spending(besides=digest),
             signer=study.signer,
@@ -96,6 +97,10 @@ class PartyContext:
         """Whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
+
+    def today(self) -> dt.date:
+        """The day by which studies expire."""
+        return self.clock().astimezone(dt.UTC).date()
 
     def alert(self, study: bytes, event: str, words: str = "") -> None:
         """Tell the owner of an event; the words must not depend on rows."""

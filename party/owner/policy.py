@@ -78,6 +78,7 @@ class Circumstances:
         rows: how many rows our source has.
         data_as_of: the date of our data, where it is known; of several tables, of the oldest.
         data_newest: the date of the newest of several tables, where it is another.
+        today: by which it is told whether the study expired; None to leave that open.
         cost: what the study's plan charges our rows, in all.
         spent_in_total: what the ledger has of other studies.
         signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
@@ -94,6 +95,7 @@ class Circumstances:
     signer: str | None
     curator: str | None
     data_newest: dt.date | None = None
+    today: dt.date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +180,9 @@ class Policy:
 
     def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
         """Every reason not to take part; empty if there is none."""
+        today = circumstances.today
         return [
+            *([expiry(study)] if today is not None and study.expired(today) else []),
             *self._against_cost(circumstances),
             *self._against_study(study),
             *self._against_sums(study, circumstances.fewest_owners),
@@ -292,6 +296,11 @@ class Policy:
         newest = circumstances.data_newest or as_of
         if newest is not None and self.not_after is not None and newest > self.not_after:
             yield f"our data is of {newest}, newer than {self.not_after} (not_after)"
+
+
+def expiry(study: Study) -> str:
+    """Why a study that expired is refused; everyone who has the study can know it."""
+    return f"it expired on {study.expires}. Ask for a new study"
 
 
 def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> Iterator[str]:

@@ -15,7 +15,7 @@ from common.crypto.sums.plan import Aggregation
 from common.methods.registry import method_of
 from common.privacy.budget import shown as printed
 from common.privacy.spending import fraction_words as shown
-from common.privacy.statement import Protection, what_delta_means
+from common.privacy.statement import Protection, suspicion, what_delta_means
 from common.schema.formulas import formula_warning
 from common.schema.refusals import describe
 from common.study.document import Study
@@ -64,6 +64,7 @@ class Review:
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
         signer: fingerprint of who signed it; None if nobody did.
+        purpose: what the study is for, who gets its table, whom to ask, until when.
         claimed: the epsilon that the study's method is run with.
         cost: the epsilon that it charges our rows, at the study's delta.
         delta: of the study; 0 for pure epsilon.
@@ -71,7 +72,8 @@ class Review:
         currency: of the phases' costs: epsilon, or rho.
         spent: what other studies charged before, as epsilon at the largest delta of them.
         left: what the policy leaves for later studies, when this one is done.
-        about: what is published in the end, and about which columns of ours.
+        about: what is published in the end, and about how many columns of ours.
+        columns: those, and what they may contain.
         members: who takes part, with how many rows and which identity.
         phases: the steps, put together phase by phase.
         leaves: what leaves the building.
@@ -84,6 +86,7 @@ class Review:
     digest: str
     party: str
     signer: str | None
+    purpose: tuple[str, ...]
     claimed: Fraction
     cost: Fraction
     delta: Fraction
@@ -92,6 +95,7 @@ class Review:
     spent: Fraction
     left: Fraction
     about: tuple[str, ...]
+    columns: tuple[str, ...]
     members: tuple[str, ...]
     phases: tuple[PlannedStep, ...]
     leaves: tuple[str, ...]
@@ -123,9 +127,13 @@ class Review:
             f"  digest {self.digest}",
             f"  signed by {self.signer}" if self.signer else "  signed by nobody",
             "",
+            "What it is for",
+            *(f"  {line}" for line in self.purpose),
+            "",
             "What it costs",
             f"  epsilon {shown(self.cost)}{self.at_delta} for each of our rows"
             + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
+            f"  {suspicion(float(self.cost))}",
             "  what is published is at most exp(epsilon) times likelier with one row than another"
             + (", but for a probability of delta" if self.delta else ""),
             *([f"  {self.delta_means}"] if self.delta else []),
@@ -133,6 +141,7 @@ class Review:
             "",
             "What it is about",
             *(f"  {line}" for line in self.about),
+            *(f"    {line}" for line in self.columns),
             "",
             "Who takes part",
             *(f"  {line}" for line in self.members),
@@ -177,6 +186,7 @@ def review(
         digest=study.digest.hex(),
         party=circumstances.party,
         signer=circumstances.signer,
+        purpose=tuple(_purpose(study)),
         claimed=study.epsilon,
         cost=epsilon,
         delta=study.delta,
@@ -185,6 +195,7 @@ def review(
         spent=circumstances.spent_in_total.epsilon,
         left=policy.epsilon_in_total - after.epsilon,
         about=tuple(_about(study)),
+        columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
@@ -229,6 +240,17 @@ def fewest_owners(steps: Iterable[PlannedStep]) -> int | None:
     return min((step.owners for step in steps if step.owners), default=None)
 
 
+def _purpose(study: Study) -> list[str]:
+    said = {
+        "for": study.recipient,
+        "contact": study.contact,
+        "ethics reference": study.ethics,
+        "expires": "" if study.expires is None else f"after {study.expires} (UTC)",
+    }
+    missing = "the study does not say what its table is for: ask who proposes it"
+    return [study.purpose or missing, *(f"{key}: {text}" for key, text in said.items() if text)]
+
+
 def _about(study: Study) -> list[str]:
     rows = study.output_rows or sum(member.rows for member in study.members)
     columns = study.schema.attributes
@@ -236,9 +258,8 @@ def _about(study: Study) -> list[str]:
     formulas = formula_warning(study.schema)
     return [
         f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
-        f"it reads {many(len(columns), 'column')} of ours, and no other:",
-        *(f"{column.name}: {describe(column)}" for column in columns),
         *([] if formulas is None else [formulas]),
+        f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]
 
 

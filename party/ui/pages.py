@@ -8,6 +8,7 @@ from html import escape
 
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
+from common.privacy.statement import suspicion
 from common.service.web.pages import (
     Markup,
     badge,
@@ -59,18 +60,30 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
     )
 
 
+def standing(decision: Decision | None, process: str | None) -> list[Markup]:
+    """What was decided, above all else, and whether our node is there to tell it."""
+    if decision is None:
+        return []
+    told = f"<p>{decision_badge(decision).html} {escape(in_words(decision))}.</p>"
+    waits = "" if process is not None else node_section(None).html
+    return [Markup(f'<div role="status">{told}{waits}</div>')]
+
+
 def review_sections(seen: Review) -> list[Markup]:
     """What `parley party review` says."""
+    purpose = section("What it is for", bullets(seen.purpose), identifier="purpose")
     claimed = "" if seen.cost == seen.claimed else f" The study claims {shown(seen.claimed)}."
     cost = section(
         "What it costs",
         paragraph(f"epsilon {shown(seen.cost)}{seen.at_delta}", "big"),
-        paragraph(f"for each of our rows.{claimed}"),
+        paragraph(f"for each of our rows: {suspicion(float(seen.cost))}.{claimed}"),
         *([paragraph(seen.delta_means)] if seen.delta else []),
         paragraph(f"{shown(seen.spent)} spent before; {shown(seen.left)} would be left."),
         identifier="cost",
     )
-    about = section("What it is about", bullets(seen.about), identifier="about")
+    about = section(
+        "What it is about", bullets(seen.about), bullets(seen.columns), identifier="about"
+    )
     members = section("Who takes part", bullets(seen.members), identifier="members")
     asks = section("What it asks", _phases(seen.phases, seen.currency), identifier="asks")
     leaves = section("What leaves the building", bullets(seen.leaves), identifier="leaves")
@@ -91,7 +104,7 @@ def review_sections(seen: Review) -> list[Markup]:
         identifier="protections",
     )
     limits = section("What is not promised", bullets(seen.limits), identifier="limits")
-    return [cost, about, members, asks, leaves, protections, limits]
+    return [purpose, cost, about, members, asks, leaves, protections, limits]
 
 
 def _phases(phases: Sequence[PlannedStep], currency: str) -> Markup:

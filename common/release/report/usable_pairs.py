@@ -11,7 +11,7 @@ _MOST_SUMS = 60
 _MEANING = {
     Verdict.SAFE: "A released table counts the pair value by value, and the rows follow it.",
     Verdict.CARE: "The pair is counted in groups only, or under much noise, or the rows do not "
-    "follow its table. What the rows show of it may be wrong.",
+    "follow its table or show no relation. What the rows show of it may be wrong.",
     Verdict.ABSENT: "The pair was never counted together. What the rows show of it follows from "
     "other pairs, or from nothing.",
 }

@@ -125,6 +125,7 @@ def test_queries_know_means_quantiles_groups_and_suggest_names(parley, place):
     assert "interval" in parley("query", "privelet", "sex = Male or smoker = true").out
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_tables(made, monkeypatch):
     fitted = api.load(made / "privbayes")
     alone = Replicator(fitted, fitted.released, processes=1).run(5)

@@ -1,6 +1,7 @@
 """Estimates: what is computed, how often an interval holds the truth, and what is flagged."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -174,15 +175,17 @@ def test_pooled_intervals_hold_the_truth_where_the_rule_for_partly_synthetic_tab
     assert other < 800
 
 
-def tables_of(*measured):
-    return Diagnostics(("a", "b", "c", "d"), measured)
+def tables_of(*measured, unrelated=None):
+    every = frozenset(combinations(range(4), 2)) - {unrelated}
+    return Diagnostics(("a", "b", "c", "d"), measured, every)
 
 
 def measured(attributes, shape, *, deviation=1.0, exact=True, residuals=None):
     scores = None if residuals is None else np.asarray(residuals, dtype=float)
     return Measured(
         name="step", attributes=attributes, shape=shape, deviation=deviation, rows=1_000,
-        exact=exact, residuals=scores, deviations=None if scores is None else np.ones(scores.size),
+        grouped=(not exact,) * len(attributes), residuals=scores,
+        deviations=None if scores is None else np.ones(scores.size),
     )  # fmt: skip
 
 
@@ -200,6 +203,9 @@ def test_pairs_are_safe_or_to_be_used_with_care_or_absent():
     }  # fmt: skip
     assert "do not follow" in found[2, 3].reason
     assert "in groups" in found[1, 2].reason
+    weak = tables_of(measured((0, 1), (2, 2)), unrelated=(0, 1)).pairs[0, 1]
+    assert weak.verdict is Verdict.CARE
+    assert "no relation" in weak.reason
 
 
 def test_statistics_of_what_was_not_measured_are_flagged():

@@ -1,6 +1,7 @@
 """The study document: read, written, pinned by its digest; contradictions are refused."""
 
 import dataclasses
+import datetime as dt
 from fractions import Fraction
 
 import pytest
@@ -55,6 +56,9 @@ def study(**changes):
     name=st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=30),
     encoding=st.sampled_from(["own", "binary"]),
     output_rows=st.integers(0, 10**9),
+    purpose=st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=30),
+    contact=st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=30),
+    expires=st.none() | st.dates(),
 )
 def test_a_study_survives_being_written_and_read(**fields):
     first = study(**fields)
@@ -84,6 +88,11 @@ def test_the_order_of_parties_and_attributes_in_the_file_is_free():
         {"key_bits": 3072},
         {"encoding": "binary"},
         {"output_rows": 5},
+        {"purpose": "x"},
+        {"recipient": "x"},
+        {"contact": "x"},
+        {"ethics": "x"},
+        {"expires": dt.date(2027, 1, 1)},
         {"members": study().members[:2]},
         {"members": (study().members[1], study().members[0], study().members[2])},
         {"members": (dataclasses.replace(study().members[0], rows=7), *study().members[1:])},
@@ -115,6 +124,8 @@ def test_every_change_changes_the_digest(change):
         ),
         ({"name": ""}, "name"),
         ({"output_rows": -1}, "output_rows"),
+        ({"purpose": "x" * 1001}, "purpose: characters: at most 1,000"),
+        ({"contact": "x\ny"}, "contact: .*cannot be printed"),
         ({"noise": Noise.NONE}, "without noise"),
         ({"noise": Noise.ONE_SHARE}, "does not protect from the other parties"),
         (

@@ -85,7 +85,7 @@ def test_the_text_says_cost_queries_departures_and_verdict():
         "1 spent before; 9/4 (about 2.25) would be left",
         "it publishes 6,000 made-up rows and the model they are drawn from: method subn+",
         "it reads 1 column of ours, and no other:",
-        "a: {False, True}",
+        "a: false, true",
         f"a (us): 2,000 rows, identity {PEOPLE['a'].fingerprint}",
         f"b: 2,000 rows, identity {PEOPLE['b'].fingerprint}",
         "structure: epsilon 1/2 (about 0.5), 4 tables of 16 cells in all",
@@ -238,3 +238,18 @@ def test_delta_is_named_and_explained():
         assert part in text
     assert seen.as_json()["delta"] == "1/1000000000"
     assert seen.as_json()["currency"] == "rho"
+
+
+def test_the_purpose_comes_first_and_its_absence_is_said():
+    text = reviewed().text()
+    assert text.index("What it is for") < text.index("What it costs")
+    assert "does not say what its table is for" in text
+    text = reviewed(
+        purpose="Plan the next ward", recipient="Region North", contact="m@example.org",
+        ethics="EK 12/2026", expires=dt.date(2027, 1, 31),
+    ).text()  # fmt: skip
+    for line in (
+        "  Plan the next ward", "  for: Region North", "  contact: m@example.org",
+        "  ethics reference: EK 12/2026", "  expires: after 2027-01-31 (UTC)",
+    ):  # fmt: skip
+        assert f"{line}\n" in text
