@@ -398,3 +398,15 @@ def test_noise_is_made_for_the_shares_that_are_left_in_every_step(people):
     world = World(people)
     assert world.study.noise_shares(4) == Fraction(4, 2)
     assert world.study.noise_shares(3) == Fraction(3, 2)
+
+
+def test_the_noise_of_a_promise_with_delta_does_without_a_party_too(people):
+    gone = {"north": (1, KeysRelayed)}
+    delta = Fraction(1, 10**6)
+    world = World(people, gone=gone, epsilon=Fraction(4), delta=delta).run()
+    assert [step.parties for step in world.curator.steps] == [
+        in_sum(gone, NAMES, number) for number in range(3)
+    ]
+    assert "Laplace" not in world.curator.steps[0].law.name
+    assert len(world.charges["north"]) == 1
+    assert len(world.charges["east"]) == 3

@@ -187,3 +187,45 @@ def test_a_bad_cell_is_named_with_its_line(files, capsys):
     assert "people.csv" in error
     assert "Mermaid" in error
     assert "8" in error
+
+
+MISSING = ("--parties", "4", "--aggregation", "masked", "--may-miss", "1", "--method", "dp-ccbn")
+
+
+def test_a_study_finishes_without_an_owner_and_its_release_verifies(files, capsys):
+    assert run(files, *MISSING, "--drop", "party 2@1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["missing"] == {"party 2": 1}
+    privacy = json.loads((files / "out" / "privacy.json").read_text())
+    assert (privacy["may_miss"], privacy["missing"]) == (1, {"party 2": 1})
+    first = privacy["steps"][0]["parties"]["party 2"]
+    assert privacy["parties"]["party 2"] == pytest.approx(first)
+    assert privacy["parties"]["party 1"] == 2
+    there = [set(step["parties"]) for step in privacy["steps"]]
+    everybody = {f"party {number}" for number in range(1, 5)}
+    assert there == [everybody, *[everybody - {"party 2"}] * (len(there) - 1)]
+    assert json.loads((files / "out" / "transcript.json").read_text())["missing"] == {"party 2": 1}
+    assert "parties that went missing" in (files / "out" / "report.html").read_text()
+    assert main(["verify", str(files / "out"), "--unsigned"]) == 0
+    privacy["missing"] = {"party 3": 1}
+    (files / "out" / "privacy.json").write_text(json.dumps(privacy, indent=2))
+    assert main(["verify", str(files / "out"), "--unsigned"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*MISSING, "--drop", "party 2@1", "--drop", "party 3@2"), "party 2 went missing before"),
+        ((*MISSING, "--drop", "nobody@1"), "nobody is not a party"),
+        ((*MISSING, "--drop", "party 2"), "write OWNER@STEP"),
+        ((*MISSING, "--aggregation", "paillier"), 'use aggregation = "masked"'),
+        ((*MISSING, "--method", "dp-subn"), "dp-subn asks single parties"),
+        ((*MISSING, "--parties", "3"), "at least 4 parties are needed"),
+    ],
+)
+def test_what_cannot_do_without_an_owner_ends_with_a_reason_and_no_file(
+    files, capsys, arguments, words
+):
+    assert run(files, *arguments) in (3, 5)
+    assert words in capsys.readouterr().err
+    assert not (files / "out").exists()
+    assert not (files / "out-times.json").exists()
