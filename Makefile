@@ -72,7 +72,8 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls
+	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls \
+	bench-coverage bench-rules
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -85,12 +86,15 @@ bench-privelet: .venv/.dev ## section 8 of the Privelet paper
 	$(BIN)/python -m benchmarks.privelet
 bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public implementations
 	$(BIN)/python -m benchmarks.privbayes
+bench-rules: .venv/.dev ## rules in the schema against none
+	$(BIN)/python -m benchmarks.rules
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
 bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL
 	$(BIN)/python -m benchmarks.postgresql
 bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; against MST and AIM
 	$(BIN)/python -m benchmarks.subn
+	$(BIN)/python -m benchmarks.subn_cells
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
 bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor
@@ -99,5 +103,7 @@ bench-parties: .venv/.dev ## cost per party from 3 to 1,000, and the ring over s
 	$(BIN)/python -m benchmarks.parties
 bench-polls: .venv/.dev ## polls of parties in a second, with and without 10,000 ended studies
 	$(BIN)/python -m benchmarks.polls
+bench-coverage: .venv/.dev ## do 95 % intervals of estimates hold the truth in 95 % of studies
+	$(BIN)/python -m benchmarks.coverage
 bench-forecast: .venv/.dev ## what error at which epsilon: the tables of docs/choosing-epsilon.md
 	$(BIN)/python -m benchmarks.forecast --write docs/choosing-epsilon.md

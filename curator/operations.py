@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.crypto.identities.files import load_public_identity
 from common.errors import InputError
-from common.study.document import Member
+from common.study.document import Member, Study
 from common.study.transcript import Phases
 from curator.app import CuratorSettings, open_store
 from curator.store.records import Awaited, Record, StudyState
@@ -106,6 +106,61 @@ def abort(
                 return now
             sleep(_LOOK_EVERY_S)
         return store.record(record.study)
+    finally:
+        database.close()
+
+
+def study_of(settings: CuratorSettings, record: Record) -> Study:
+    """What was agreed in a study.
+
+    Raises:
+        InputError: this version of the program cannot read it.
+    """
+    database, store = open_store(settings)
+    try:
+        return store.study(record.study)
+    finally:
+        database.close()
+
+
+def declare_missing(
+    settings: CuratorSettings,
+    record: Record,
+    owner: str,
+    *,
+    at: str,
+    wait_s: float,
+    sleep: Callable[[float], None],
+) -> bool:
+    """Ask the curator to go on without an owner, and wait a while for it; whether it has by then.
+
+    Raises:
+        InputError: the owner is not in the study, or the study does not run or needs all owners.
+    """
+    study = study_of(settings, record)
+    names = [member.name for member in study.members]
+    if owner not in names:
+        raise InputError(
+            f"study {record.name!r}: it has no party {owner!r}. Its parties: {', '.join(names)}"
+        )
+    if not study.may_miss:
+        raise InputError(
+            f"study {record.name!r}: it needs all of its owners, so none can be declared missing. "
+            "End it with `parley curator study abort`, then write it again with `parley curator "
+            f"study reform --without {owner}`"
+        )
+    if record.state is not StudyState.RUNNING:
+        raise InputError(
+            f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
+        )
+    database, store = open_store(settings)
+    try:
+        store.missing.ask(record.study, owner, at=at)
+        for _ in range(round(wait_s / _LOOK_EVERY_S)):
+            if (record.study, owner) not in store.missing.pending():
+                return True
+            sleep(_LOOK_EVERY_S)
+        return False
     finally:
         database.close()
 

@@ -2,12 +2,16 @@
 
     import parley
 
-    fitted = parley.PrivBayes(epsilon=1.0).fit(table, "schema.toml")
+    fitted = parley.Subn(epsilon=1).fit(table, "schema.toml")
     synthetic = fitted.sample(1000)
     fitted.privacy["epsilon_delivered"]
-    fitted.save("model.json"); parley.load("model.json")
+    fitted.save("release"); parley.load("release")
 
     parley.simulate([north, east, south], "schema.toml", epsilon=0.8).sample()
+
+    release = parley.load("release")   # or release.zip
+    release.estimate(lambda table: table["income"].mean())
+    parley.pool(estimates, variances)  # of the tables of release.replicates(20)
 
     parley.Privelet(epsilon=1.0).fit(table, "schema.toml").count("age in 20..39 and sex = Female")
 
@@ -23,39 +27,50 @@ if TYPE_CHECKING:
     from typing import Any
 
     from common.errors import ParleyError
+    from common.release.estimates import Estimate, pool
     from common.release.evaluation import evaluate
     from common.release.fitted_privbayes import FittedPrivBayes
     from common.release.fitted_privelet import FittedPrivelet
     from common.release.fitted_study import FittedStudy
+    from common.release.released_rows import ReleasedRows
     from common.schema import Schema
     from parley.loading import load
     from parley.privbayes import PrivBayes
     from parley.privelet import Privelet
     from parley.simulation.study import simulate
+    from parley.subn import Subn
 
 _HOMES = {
+    "Estimate": "common.release.estimates",
     "FittedPrivBayes": "common.release.fitted_privbayes",
     "FittedPrivelet": "common.release.fitted_privelet",
     "FittedStudy": "common.release.fitted_study",
     "ParleyError": "common.errors",
     "PrivBayes": "parley.privbayes",
     "Privelet": "parley.privelet",
+    "ReleasedRows": "common.release.released_rows",
     "Schema": "common.schema",
+    "Subn": "parley.subn",
     "evaluate": "common.release.evaluation",
     "load": "parley.loading",
+    "pool": "common.release.estimates",
     "simulate": "parley.simulation.study",
 }
 
 __all__ = [
+    "Estimate",
     "FittedPrivBayes",
     "FittedPrivelet",
     "FittedStudy",
     "ParleyError",
     "PrivBayes",
     "Privelet",
+    "ReleasedRows",
     "Schema",
+    "Subn",
     "evaluate",
     "load",
+    "pool",
     "simulate",
 ]
 

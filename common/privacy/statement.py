@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import metadata
 
@@ -140,6 +140,8 @@ class PrivacyStatement:
         protections: who is protected from whom.
         not_private_because: see `shortcomings`; empty for a private run.
         notes: further sentences for the reader.
+        may_miss: up to how many parties may be missing before the noise is too small.
+        missing: for each party that is not in all sums, the first step (from 0) without it.
     """
 
     promise: Promise
@@ -147,6 +149,8 @@ class PrivacyStatement:
     protections: Sequence[Protection]
     not_private_because: Sequence[str]
     notes: Sequence[str] = ()
+    may_miss: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.protections:
@@ -192,6 +196,8 @@ class PrivacyStatement:
                 "parties": {party: str(self._paid(party)) for party in parties},
                 "parties_paid": {party: str(accountant.spent(party)) for party in parties},
             },
+            "may_miss": self.may_miss,
+            "missing": dict(self.missing),
             "currency": promise.currency,
             "steps": [_step(charge, promise.currency) for charge in accountant.charges],
             "unit_of_privacy": UNIT_OF_PRIVACY,

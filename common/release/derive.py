@@ -45,6 +45,7 @@ from common.release.writing import Fitted
 from common.schema import Schema
 from common.study.accounting import account, statement_of
 from common.study.document import Study
+from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Model, Step
 from common.study.sums import decode_total, sum_plan_of
 from common.wording import many
@@ -222,7 +223,7 @@ def _derived(
     with contents.open(RESULTS) as stream:
         found.results = read_results(stream, size=size)
     try:
-        steps, learnt = derive(study, found.results)
+        steps, learnt = derive(study, found.results, _missing(found, study))
         reasons = found.privacy.get("not_private_because")
         seeded = isinstance(reasons, list) and SEEDED in reasons
         statement = statement_of(
@@ -280,17 +281,53 @@ def _check_derived_model(found: Agreement, contents: Contents, fitted: FittedStu
         )
 
 
-def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
+def _missing(found: Agreement, study: Study) -> dict[str, int]:
+    """For each missing party the first step without it, as the statement says."""
+    stated = found.privacy.get("missing")
+    known = {member.name for member in study.members}
+    if not isinstance(stated, dict) or not set(stated) <= known or len(stated) > study.may_miss:
+        raise InputError(f"{release.STATEMENT}: names missing parties that the study cannot miss")
+    if any(type(first) is not int or first < 0 for first in stated.values()):
+        raise InputError(f"{release.STATEMENT}: a party is missing from a step on, from 0")
+    return stated
+
+
+def derive(
+    study: Study, results: Sequence[bytes], missing: Mapping[str, int] | None = None
+) -> tuple[list[Step], Model]:
     """Every step of a study and its model, from what was published.
+
+    Args:
+        study: what was agreed.
+        results: step after step.
+        missing: for each party that went missing, the first step without it.
+
+    Raises:
+        ParleyError: these are not the results of this study.
+    """
+    steps, plan = replay(study, results, missing)
+    return steps, plan.model()
+
+
+def replay(
+    study: Study, results: Sequence[bytes], missing: Mapping[str, int] | None = None
+) -> tuple[list[Step], ScriptRun]:
+    """Every step of a study, and its script at the end; the model is not fitted yet.
+
+    Args:
+        study: what was agreed.
+        results: step after step.
+        missing: for each party that went missing, the first step without it.
 
     Raises:
         ParleyError: these are not the results of this study.
     """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
     # signed that variant of the study.
-    bounds = replace(study, aggregation=Aggregation.CLEAR, signature=None)
-    plan, steps = run_of(study), list[Step]()
+    bounds = replace(study, aggregation=Aggregation.CLEAR, may_miss=0, signature=None)
+    plan = run_of(study)
     for number, result in enumerate(results):
+        plan.leave_out([name for name, first in (missing or {}).items() if first <= number])
         step = plan.step()
         if step is None:
             raise InputError(
@@ -300,10 +337,9 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
         if not isinstance(step, ChoiceStep):
             value = decode_total(sum_plan_of(bounds, number, step, None, history=b""), result)
         plan.advance(value)
-        steps.append(step)
     if plan.step() is not None:
         raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
-    return steps, plan.model()
+    return list(plan.made), plan
 
 
 def _text(contents: Contents, name: str) -> str:

@@ -16,11 +16,15 @@ from common.errors import InputError
 
 MOST_NAME = 100  # characters of the name of a study or a party
 MOST_ATTRIBUTE_NAME = 1_000  # characters; surveys name columns by their questions
+MOST_MISSING_CODES = 100  # of an attribute
 MOST_VALUE = 1_000  # characters of a listed value
+MOST_TEXT = 1_000  # characters of a study's purpose, and of whatever else it says of itself
 MOST_PARTIES = 1_000
 MOST_ROWS = 10_000_000_000  # of all parties together, and of synthetic rows
 MOST_ATTRIBUTES = 500
 MOST_VALUES = 1 << 20  # of all attributes together
+MOST_RULES = 1_000
+MOST_RULE_CELLS = 1 << 20  # of the table of a rule's attributes
 MOST_STEP_CELLS = 1 << 24  # integers that a party sends in one step
 MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of parties' choices
 MOST_KEY_PARTS = 32  # a.b.c has three
@@ -59,6 +63,19 @@ def check_name(name: str, *, most: int) -> None:
         raise InputError(
             f"name: {name!r:.200} has characters that cannot be printed, such as line breaks, "
             "control characters or unusual spaces. Leave them out, in the table's column too"
+        )
+
+
+def check_text(key: str, text: str) -> None:
+    """Refuse a text for people that is too long, or that a terminal could not show as it is.
+
+    Raises:
+        InputError: naming the key.
+    """
+    check_most(f"{key}: characters", len(text), MOST_TEXT)
+    if not text.isprintable():
+        raise InputError(
+            f"{key}: {text!r:.200} has characters that cannot be printed. Use one line"
         )
 
 

@@ -6,7 +6,7 @@ statement = statement_of(study, method, accountant, source_private=True)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from common.crypto.sums.plan import Aggregation
@@ -16,6 +16,7 @@ from common.study.document import Study
 from common.study.method import Method
 from common.study.protections import protections_of
 from common.study.steps import Step
+from common.wording import many
 
 
 def account(study: Study, steps: Iterable[Step]) -> Accountant:
@@ -63,6 +64,7 @@ def statement_of(
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
     """
+    missing = missing_in(study, [charge.costs for charge in accountant.charges])
     return PrivacyStatement(
         promise=study.promise,
         accountant=accountant,
@@ -71,8 +73,45 @@ def statement_of(
             source_private=source_private,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
         ),
-        notes=_notes(study, accountant),
+        notes=[*_notes(study, accountant), *_missing_notes(study, missing)],
+        may_miss=study.may_miss,
+        missing=missing,
     )
+
+
+def missing_in(study: Study, sums: Sequence[Collection[str]]) -> dict[str, int]:
+    """For each party that went missing, the first step without it.
+
+    Args:
+        study: what was agreed.
+        sums: for each step, the parties in it.
+    """
+    if not study.may_miss:
+        return {}
+    first = {
+        member.name: next((n for n, there in enumerate(sums) if member.name not in there), None)
+        for member in study.members
+    }
+    return {name: number for name, number in first.items() if number is not None}
+
+
+def _missing_notes(study: Study, missing: Mapping[str, int]) -> list[str]:
+    if not study.may_miss:
+        return []
+    shares = len(study.members) - study.effective_colluders - study.may_miss
+    told = (
+        f"Up to {study.may_miss} of {len(study.members)} parties may go missing: any {shares} "
+        "shares make up the whole noise, so a sum of all parties carries "
+        f"{float(study.noise_shares(len(study.members))):.3g} times its variance."
+    )
+    lines, rows = [told], {member.name: member.rows for member in study.members}
+    for name, number in missing.items():
+        before = "in no sum" if number == 0 else f"in the sums before step {number + 1} only"
+        lines.append(
+            f"Party {name} went missing: its {many(rows[name], 'row')} are {before}. Later sums "
+            "were scaled up by the public row counts."
+        )
+    return lines
 
 
 def _notes(study: Study, accountant: Accountant) -> list[str]:

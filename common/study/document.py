@@ -8,6 +8,8 @@ the study by itself, so nothing that matters can be asked for in any other way.
     method = "subn+"
     epsilon = "0.8"
     delta = "1e-9"         # 0, pure epsilon, if it is left out
+    purpose = "Where to build the next dialysis ward"
+    expires = 2027-06-30
 
     [[party]]
     name = "north"
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import datetime as dt
 import hashlib
 import json
 from collections.abc import Collection, Mapping
@@ -46,6 +49,7 @@ from common.schema.limits import (
     MOST_ROWS,
     check_most,
     check_name,
+    check_text,
     parse_toml,
 )
 from common.study.signature import StudySignature
@@ -53,6 +57,7 @@ from common.wording import many
 
 PROFILES = ("sound", "paper")
 ENCODINGS = ("own", "binary")
+TEXTS = ("purpose", "recipient", "contact", "ethics")
 _VERSION = 1
 
 
@@ -94,10 +99,18 @@ class Study:
         noise: `distributed` or `one-share`.
         aggregation: `paillier`, `masked`, or `clear` (experiments only, not private).
         colluders: up to how many other parties may pool what they know, for distributed noise.
+        may_miss: up to how many parties may go missing for good; the others finish. Masked sums
+            only; the noise is made for it, so it costs accuracy even if no party is missing.
         cohorts: in how many releases the structure update of `dp-subn` is made, sound profile.
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
         output_rows: how many synthetic rows; as many as there are real ones when 0.
+        purpose: what the table is for, in a sentence or two. Owners read it first.
+        recipient: who gets the table.
+        contact: whom to ask about the study.
+        ethics: the reference of an ethics vote, a contract or a law that it rests on.
+        expires: the last day (UTC) on which a party may join; a node refuses it afterwards. A study
+            that runs by then goes on.
         signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
@@ -110,11 +123,17 @@ class Study:
     noise: Noise = Noise.DISTRIBUTED
     aggregation: Aggregation = Aggregation.PAILLIER
     colluders: int = 1
+    may_miss: int = 0
     cohorts: int = 1
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
     delta: Fraction = Fraction(0)
+    purpose: str = ""
+    recipient: str = ""
+    contact: str = ""
+    ethics: str = ""
+    expires: dt.date | None = None
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -127,6 +146,8 @@ class Study:
         if self.epsilon <= 0:
             raise InputError(f"epsilon: must be above 0, not {self.epsilon}")
         self._check_delta()
+        for key in TEXTS:
+            check_text(key, getattr(self, key))
         names = [member.name for member in self.members]
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
@@ -148,8 +169,13 @@ class Study:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
         self._check_noise()
+        self._check_may_miss()
         if self.signature is not None:
             self.signature.require(self.digest)
+
+    def expired(self, today: dt.date) -> bool:
+        """Whether no party may join any more."""
+        return self.expires is not None and today > self.expires
 
     def _check_delta(self) -> None:
         check_delta(self.delta)
@@ -182,6 +208,28 @@ class Study:
                 'use noise = "distributed"'
             )
 
+    def _check_may_miss(self) -> None:
+        if self.may_miss == 0:
+            return
+        needed = self.colluders + 2 * self.may_miss + 1
+        if self.may_miss < 0:
+            raise InputError(f"may_miss: at least 0, not {self.may_miss}")
+        if self.aggregation is not Aggregation.MASKED:
+            raise InputError(
+                f"may_miss: aggregation {self.aggregation.value!r} needs every party to the end; "
+                'use aggregation = "masked", or may_miss = 0'
+            )
+        if self.profile != "sound" or self.cohorts > 1:
+            raise InputError(
+                'may_miss: only profile = "sound" with cohorts = 1 can do without a party'
+            )
+        if len(self.members) < needed:
+            raise InputError(
+                f"may_miss: {self.may_miss} of {many(len(self.members), 'party')} cannot be done "
+                f"without while {self.colluders} may collude: at least {needed} parties are needed "
+                "(colluders + 2 may_miss + 1)"
+            )
+
     def signed_by(self, identity: Identity) -> Study:
         """The same study, with this identity's signature in place of any other."""
         return replace(self, signature=StudySignature.make(self.digest, identity))
@@ -210,6 +258,8 @@ class Study:
         """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
+        if self.may_miss:  # the same shares are drawn, whoever is missing in the end
+            return Fraction(parties, len(self.members) - self.effective_colluders - self.may_miss)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
 
     @cached_property
@@ -230,10 +280,13 @@ class Study:
             "noise": self.noise.value,
             "aggregation": self.aggregation.value,
             "colluders": self.colluders,
+            "may_miss": self.may_miss,
             "cohorts": self.cohorts,
             "key_bits": self.key_bits,
             "encoding": self.encoding,
             "output_rows": self.output_rows,
+            "about": [getattr(self, key) for key in TEXTS],
+            "expires": "" if self.expires is None else self.expires.isoformat(),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -253,11 +306,15 @@ class Study:
             f'noise = "{self.noise.value}"',
             f'aggregation = "{self.aggregation.value}"',
             f"colluders = {self.colluders}",
+            f"may_miss = {self.may_miss}",
             f"cohorts = {self.cohorts}",
             f"key_bits = {self.key_bits}",
             f'encoding = "{self.encoding}"',
             f"output_rows = {self.output_rows}",
         ]
+        said = {key: getattr(self, key) for key in TEXTS if getattr(self, key)}
+        lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in said.items()]
+        lines += [] if self.expires is None else [f"expires = {self.expires.isoformat()}"]
         for member in self.members:
             encoded = base64.b64encode(member.identity.encoded).decode()
             lines += [
@@ -267,7 +324,7 @@ class Study:
                 f"rows = {member.rows}",
                 f'identity = "{encoded}"  # {member.identity.fingerprint}',
             ]
-        schema = Schema(self.schema.attributes)
+        schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
 
@@ -286,19 +343,22 @@ class Study:
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
             document = parse_toml(text, parse_float=Decimal)
-            return cls(**_fields(document, parse_toml(text).get("attribute")))
+            return cls(**_fields(document, parse_toml(text)))
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         except (ValueError, OverflowError):
             raise InputError(f"{where}: a number is out of every range") from None
 
 
-def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
+def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str, Any]:
     kinds: dict[str, type] = {
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
-        "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
+        "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
+        "output_rows": int,
+        **dict.fromkeys(TEXTS, str), "expires": dt.date,
     }  # fmt: skip
-    unknown = set(document) - set(kinds) - {"epsilon", "delta", "party", "attribute", "signature"}
+    others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
+    unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
             f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
@@ -322,7 +382,9 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
         raise InputError("party: write one [[party]] for each")
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
     fields["members"] = tuple(_member(entry) for entry in document["party"])
-    fields["schema"] = Schema.from_document({"attribute": attributes})
+    fields["schema"] = Schema.from_document(
+        {key: floats[key] for key in ("attribute", "rule") if key in floats}
+    )
     if "signature" in document:
         fields["signature"] = StudySignature.from_table(document["signature"])
     return fields

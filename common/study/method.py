@@ -19,6 +19,7 @@ class Method:
         summary: a line of help.
         script: its steps, and the model that comes of them.
         sums: whether the parties' answers are added up; else each publishes a model of its own.
+        single_turns: whether it asks single parties for a choice: it cannot do without one.
         replaces_noise: whether profile `paper` lets one party's noise replace another's.
         encodings: how it can take attributes.
         only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
@@ -30,6 +31,7 @@ class Method:
     summary: str
     script: Callable[[Study], Script[Fit]]
     sums: bool = True
+    single_turns: bool = False
     replaces_noise: bool = False
     encodings: Sequence[str] = ENCODINGS
     only_sums: bool = False
@@ -46,4 +48,10 @@ class Method:
                 f"encoding: {self.name} cannot take {study.encoding!r}; use encoding = "
                 f'"{self.encodings[0]}"'
             )
-        return ScriptRun(self.script(study))
+        if study.may_miss and self.single_turns:
+            raise InputError(
+                f"may_miss: {self.name} asks single parties for a turn of their own, so it cannot "
+                "do without one. Use may_miss = 0, or another method"
+            )
+        rows = {member.name: member.rows for member in study.members}
+        return ScriptRun(self.script(study), rows, possible=study.schema.possible)

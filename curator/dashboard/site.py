@@ -132,7 +132,7 @@ class Dashboard:
                 if name in known
                 else None,
                 "software": known[name].software if name in known else "",
-                "spent": str(spent.get(name, 0)),
+                "spent": spent.get(name, "0"),
                 "studies": sum(name in {m.name for m in view.study.members} for view in views),
             }
             for name in names
@@ -148,6 +148,7 @@ class Dashboard:
         return study_document(
             view,
             online=online,
+            now=now,
             overdue=any(wait > self._service.deadline for wait in waits),
             has_release=place is not None,
             has_picture=place is not None and (place / _PICTURE).is_file(),

@@ -7,16 +7,18 @@ messages. What is not: messages, results, keys, counts.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 
+from common.privacy.spending import Spending, short
 from common.wording import many
 from curator.dashboard.advice import UNREADABLE_ADVICE, advice
 from curator.progress import StepRecord
 from curator.store.reader import StudyView, UnreadableStudy
 from curator.store.records import StudyState
-from curator.waiting import in_words
+from curator.waiting import how_long, in_words, waited
 
 Document = dict[str, object]
 
@@ -25,6 +27,7 @@ def study_document(
     view: StudyView,
     *,
     online: Collection[str],
+    now: dt.datetime,
     overdue: bool,
     has_release: bool,
     has_picture: bool,
@@ -34,6 +37,7 @@ def study_document(
     Args:
         view: as the store has it.
         online: the parties that are connected.
+        now: the time.
         overdue: whether it waits for parties for longer than it should.
         has_release: whether there is something to download.
         has_picture: whether the release has a drawing of its network.
@@ -45,6 +49,7 @@ def study_document(
         "name": study.name,
         "state": view.state.value,
         "kind": _KINDS[view.state],
+        "overdue": overdue,
         "over": view.state.over,
         "cause": view.cause,
         "advice": advice(view.state, view.cause, overdue=overdue),
@@ -53,12 +58,15 @@ def study_document(
         "profile": study.profile,
         "aggregation": study.aggregation.value,
         "epsilon": str(study.epsilon),
+        "delta": f"{float(study.delta):g}",
+        "currency": study.promise.currency,
+        "budget": short(study.promise.budget),
         "rows": study.rows,
         "attributes": len(study.schema.attributes),
         "proposed_at": view.proposed_at,
         "ended_at": view.ended_at,
         "phases": _phases(view),
-        "parties": [_party(view, name, online, awaited) for name in _names(view)],
+        "parties": [_party(view, name, online, awaited, now) for name in _names(view)],
         "network": _network(view),
         "release": has_release,
         "picture": has_picture,
@@ -73,6 +81,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "name": study.name,
         "state": f"{study.state.value}, unreadable",
         "kind": "bad",
+        "overdue": False,
         "over": study.state.over,
         "cause": study.problem,
         "advice": UNREADABLE_ADVICE,
@@ -81,6 +90,9 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "profile": unknown,
         "aggregation": unknown,
         "epsilon": unknown,
+        "delta": unknown,
+        "currency": "epsilon",
+        "budget": unknown,
         "rows": 0,
         "attributes": 0,
         "proposed_at": study.proposed_at,
@@ -94,7 +106,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
 
 
 _KINDS = {
-    StudyState.WAITING: "quiet",
+    StudyState.WAITING: "busy",
     StudyState.RUNNING: "busy",
     StudyState.PUBLISHING: "busy",
     StudyState.DONE: "good",
@@ -103,21 +115,24 @@ _KINDS = {
 }
 
 
-def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, Fraction]:
-    """What all studies together cost every party so far, steps under way included."""
-    spent: dict[str, Fraction] = {}
+def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
+    """What all studies together cost every party so far, steps under way included; in words."""
+    spent: dict[str, list[Spending]] = {}
     for view in views:
         for step in view.steps:
             for party, cost in step.costs.items():
-                spent[party] = spent.get(party, Fraction(0)) + cost
-    return spent
+                spent.setdefault(party, []).append(Spending.of(cost, view.study.delta))
+    totals = {party: Spending.together(each) for party, each in spent.items()}
+    return {
+        party: total.words() if total.delta else str(total.pure) for party, total in totals.items()
+    }
 
 
-def _awaited(view: StudyView) -> set[str]:
-    """The parties whose next word would bring a study on."""
+def _awaited(view: StudyView) -> Mapping[str, str]:
+    """The parties whose next word would bring a study on, and since when."""
     if view.state is StudyState.WAITING:
-        return {name for name in _names(view) if name not in view.approvals}
-    return {each.party for each in view.awaited}
+        return {name: view.proposed_at for name in _names(view) if name not in view.approvals}
+    return {} if view.state.over else {each.party: each.since for each in view.awaited}
 
 
 def _names(view: StudyView) -> list[str]:
@@ -125,7 +140,11 @@ def _names(view: StudyView) -> list[str]:
 
 
 def _party(
-    view: StudyView, name: str, online: Collection[str], awaited: Collection[str]
+    view: StudyView,
+    name: str,
+    online: Collection[str],
+    awaited: Mapping[str, str],
+    now: dt.datetime,
 ) -> Document:
     own = [step for step in view.steps if step.costs.get(name)]
     traffic = [each for each in view.traffic if each.party == name]
@@ -134,7 +153,9 @@ def _party(
         "rows": next(member.rows for member in view.study.members if member.name == name),
         "approved_at": view.approvals.get(name),
         "online": name in online,
-        "awaited": name in awaited and not view.state.over,
+        "awaited": name in awaited,
+        "awaited_since": awaited.get(name),
+        "awaited_for": how_long(waited(awaited[name], now)) if name in awaited else "",
         "bytes_in": sum(each.sent for each in traffic),
         "bytes_out": sum(each.received for each in traffic),
         "budget": _budget(own, name),
@@ -145,8 +166,8 @@ def _budget(steps: Sequence[StepRecord], party: str) -> Document:
     """An exact sum, term by term; equal terms that follow one another are written once."""
     costs = [step.costs[party] for step in steps]
     terms = [(cost, len(list(run))) for cost, run in groupby(costs)]
-    written = [str(cost) if times == 1 else f"{times} * {cost}" for cost, times in terms]
-    return {"terms": written, "sum": str(sum(costs, Fraction(0)))}
+    written = [short(cost) if times == 1 else f"{times} * {short(cost)}" for cost, times in terms]
+    return {"terms": written, "sum": short(sum(costs, Fraction(0)))}
 
 
 def _phases(view: StudyView) -> list[Document]:

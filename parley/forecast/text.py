@@ -11,6 +11,7 @@ from common.wording import many
 from parley.forecast.forecast import EpsilonForecast, Forecast, PhaseForecast
 from parley.forecast.trial import Distances
 
+_BEYOND_NOISE = 1.05  # times: what a few runs cannot tell apart
 _SECOND_UNITS = ((3600.0, "h"), (60.0, "min"))
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -55,6 +56,13 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
         ],
     )  # fmt: skip
     yield "floor: every column by itself, all of the epsilon spent on histograms."
+    worse = [line for line in found.lines if _below_floor(line)]
+    if worse:
+        yield (
+            f"WORSE THAN INDEPENDENT COLUMNS at epsilon "
+            f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run {study.method} "
+            "there. More epsilon, more rows, fewer columns or another method would help."
+        )
     yield ""
     yield "What it takes of each party"
     yield from _table(
@@ -70,6 +78,11 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     )
     if study.aggregation is Aggregation.CLEAR:
         yield "Aggregation clear is NOT PRIVATE: for experiments only."
+
+
+def _below_floor(line: EpsilonForecast) -> bool:
+    """Whether pairs of columns are expected to be further off than those of the floor."""
+    return line.distances[2] > _BEYOND_NOISE * line.floor[2] if 2 in line.distances else False
 
 
 def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
@@ -95,6 +108,7 @@ def _line_json(line: EpsilonForecast, study: Study) -> dict[str, object]:
         "epsilon_exact": str(line.epsilon),
         "cost": shown(line.cost),
         **_distance_json(line.distances),
+        "below_floor": _below_floor(line),
         **{f"floor_{key}": value for key, value in _distance_json(line.floor).items()},
         "seconds": line.seconds,
         "phases": [_phase_json(phase, study.rows, study.promise.currency) for phase in line.phases],

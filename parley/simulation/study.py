@@ -40,6 +40,8 @@ def simulate(
     noise: str | None = None,
     aggregation: str = "paillier",
     colluders: int = 1,
+    may_miss: int = 0,
+    drop: Mapping[str, int] | None = None,
     cohorts: int = 1,
     key_bits: int = 2048,
     encoding: str = "own",
@@ -59,6 +61,8 @@ def simulate(
         noise: "distributed" or "one-share"; by default what the profile calls for.
         aggregation: "paillier", "masked" or "clear" (NOT PRIVATE).
         colluders: up to how many other owners may pool what they know.
+        may_miss: up to how many owners may go missing; the others finish. Masked sums only.
+        drop: to try it: for each owner that vanishes, the first step (from 0) without it.
         cohorts: in how many releases dp-subn updates its structure.
         key_bits: of the curator's Paillier key.
         encoding: "own" domains, or "binary" as in the paper.
@@ -73,11 +77,12 @@ def simulate(
         noise=noise,
         aggregation=aggregation,
         colluders=colluders,
+        may_miss=may_miss,
         cohorts=cohorts,
         key_bits=key_bits,
         encoding=encoding,
     )
-    return run_in_process(tables, schema, options, seed=seed, tell=tell)
+    return run_in_process(tables, schema, options, seed=seed, drop=drop, tell=tell)
 
 
 def run_in_process(
@@ -86,6 +91,7 @@ def run_in_process(
     options: StudyOptions,
     *,
     seed: int | None,
+    drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
 ) -> FittedStudy:
     """`simulate`, with the choices put together."""
@@ -98,7 +104,7 @@ def run_in_process(
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
     study = options.study(domains, _members(codes, identities))
-    run = run_study(study, run_of, codes, identities, source=source, report=tell)
+    run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
         study, method_of(study), account(study, run.steps), source_private=source.private
     )
@@ -111,7 +117,7 @@ def run_in_process(
         results=run.results,
         privacy=statement.as_dict(),
         columns=columns,
-        transcript=transcript_of(study, run.traffic),
+        transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
     )
 

@@ -36,6 +36,7 @@ class StudyOptions:
     noise: str | None = None
     aggregation: str = "paillier"
     colluders: int = 1
+    may_miss: int = 0
     cohorts: int = 1
     key_bits: int = 2048
     encoding: str = "own"
@@ -59,6 +60,7 @@ class StudyOptions:
             noise=_noise(self.noise, self.profile),
             aggregation=_word(Aggregation, "aggregation", self.aggregation),
             colluders=self.colluders,
+            may_miss=self.may_miss,
             cohorts=self.cohorts,
             key_bits=self.key_bits,
             encoding=self.encoding,

@@ -55,6 +55,7 @@ class EveryKindOfStep:
     books: Books = field(default_factory=Books)
     statistics: Statistics = field(default_factory=Statistics)
     totals: list = field(default_factory=list)
+    made: list = field(default_factory=list)
 
     def __post_init__(self):
         self.names = tuple(m.name for m in self.study.members)
@@ -101,9 +102,17 @@ class EveryKindOfStep:
             sizes=SIZES,
         )
 
+    def step_without(self, missing):
+        return self.step()
+
+    def leave_out(self, missing):
+        assert not missing
+
     def advance(self, result):
+        step = self.step()
         if len(self.results) == 1 and result != b"chosen":
             raise RemoteProtocolError("not a choice")
+        self.made.append(step)
         self.results.append(result)
         if len(self.results) <= 2:
             return
@@ -112,6 +121,45 @@ class EveryKindOfStep:
             self.statistics.apply(self.release, self.totals)
             self.books, self.release, self.totals = self.release.books, None, []
             self.turn += 1
+
+    def model(self):
+        return self
+
+
+@dataclass
+class Sums:
+    """Three sums of all parties that are left."""
+
+    study: Study
+    results: list = field(default_factory=list)
+    made: list = field(default_factory=list)
+    missing: frozenset = frozenset()
+    steps: int = 3
+
+    def step(self):
+        return self.step_without(())
+
+    def step_without(self, missing):
+        if len(self.results) == self.steps:
+            return None
+        names = [m.name for m in self.study.members if m.name not in self.missing.union(missing)]
+        return SumStep(
+            name=f"tables {len(self.results)}",
+            phase="counting",
+            parties=tuple(names),
+            request=TableRequest(((0,), (0, 1)), SIZES),
+            sensitivity=Sensitivity.moving(4),
+            law=self.study.promise.law(
+                self.study.promise.budget / self.steps, Sensitivity.moving(4)
+            ),
+        )
+
+    def leave_out(self, missing):
+        self.missing = self.missing.union(missing)
+
+    def advance(self, result):
+        self.made.append(self.step())
+        self.results.append(result)
 
     def model(self):
         return self

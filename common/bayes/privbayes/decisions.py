@@ -79,6 +79,7 @@ class Plan:
         network_epsilon: the budget for learning; zero if the network is given or forced.
         table_epsilon: the budget for the noisy tables.
         network: the network, where no row is needed to know it.
+        constraints: the edges that the user required and forbade.
     """
 
     encoding: Encoding
@@ -91,6 +92,7 @@ class Plan:
     network_epsilon: Fraction
     table_epsilon: Fraction
     network: Network | None
+    constraints: Constraints = field(default_factory=Constraints)
 
 
 def make_plan(
@@ -129,6 +131,7 @@ def make_plan(
         network_epsilon=learning,
         table_epsilon=epsilon - learning,
         network=network,
+        constraints=wishes.constraints,
     )
 
 

@@ -20,6 +20,7 @@ from common.bayes.conditionals import Conditional, Family, conditionals_from_mar
 from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network
+from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, Plan
 from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
@@ -108,6 +109,7 @@ class PrivBayesModel:
             "cells": plan.cells,
             "network_epsilon": str(plan.network_epsilon),
             "table_epsilon": str(plan.table_epsilon),
+            "constraints": plan.constraints.to_json(),
             "noise_scale": str(self.noise_scale),
             "consistency": self.consistency,
             "private": self.private,
@@ -152,6 +154,7 @@ class PrivBayesModel:
             network_epsilon=Fraction(document["network_epsilon"]),
             table_epsilon=Fraction(document["table_epsilon"]),
             network=network if Fraction(document["network_epsilon"]) == 0 else None,
+            constraints=Constraints.from_json(document["constraints"]),
         )
         tables = {}
         for entry in document["tables"]:

@@ -70,7 +70,7 @@ from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
 from common.study.document import Study
-from common.study.script import Fit, Script, summed
+from common.study.script import Fit, Script, added_up, measured
 from common.study.steps import Counts, Request, SumStep
 
 Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
@@ -287,7 +287,8 @@ def _moments(
     request = Contrasts(tuple(combinations(attributes, order)), groups)
     moved = sensitivity.contrasts([max(groups[a]) + 1 for a in attributes], order)
     step = _sum(facts, name, cost, request, moved)
-    return _Contrasts(request, request.split(np.asarray((yield step))), step.law)
+    answer, law = yield from added_up(step)
+    return _Contrasts(request, request.split(answer), law)
 
 
 def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_Tables]:
@@ -300,7 +301,7 @@ def _agreements(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_H
     request = Agreements(groups)
     moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
     step = _sum(facts, "correlations", budget.correlations, request, moved)
-    return _Halves(request, np.asarray((yield step)), step.law)
+    return _Halves(request, *(yield from added_up(step)))
 
 
 def _tables(
@@ -309,7 +310,7 @@ def _tables(
     """A replaced row moves two cells of every table."""
     moved = sensitivity.histograms(len(request.sets))
     step = _sum(facts, name, cost, request, moved)
-    return _Tables(request, (yield from summed(step)), step.law)
+    return _Tables(request, *(yield from measured(step)))
 
 
 def _sum(

@@ -48,8 +48,8 @@ class FloorForecast:
     def words(self) -> str:
         """For the report."""
         return (
-            "At this budget noisy one-way marginals alone (method floor) are expected to be closer "
-            f"to the truth than this release: its noise moves a pair of attributes by "
+            "Below the floor: at this budget noisy one-way marginals alone (method floor) are "
+            "expected to be closer to the truth than this release: its noise moves a pair by "
             f"{self.noise:.2f} on average, theirs by {self.floor_noise:.2f}, and the dependence it "
             f"shows is worth {self.dependence:.2f}. More epsilon, more rows or subn+ would help."
         )

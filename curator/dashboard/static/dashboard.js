@@ -45,7 +45,7 @@ function bytes(number) {
 
 function when(text) {
   if (!text) return "never";
-  return make("time", { datetime: text, title: text }, new Date(text).toLocaleString());
+  return make("time", { datetime: text, title: text }, `${new Date(text).toISOString().slice(0, 19).replace("T", " ")} UTC`);
 }
 
 function table(caption, headings, rows) {
@@ -82,18 +82,24 @@ function budget(sum) {
   return terms === sum.sum ? sum.sum : [`${terms} = `, make("strong", {}, sum.sum)];
 }
 
+function awaited(party) {
+  const mark = badge(`awaited for ${party.awaited_for}`, party.online ? "busy" : "bad");
+  mark.setAttribute("title", `since ${party.awaited_since}`);
+  return mark;
+}
+
 function partiesOf(study) {
   const rows = study.parties.map((party) => [
     party.name,
     party.approved_at ? badge("approved", "good") : badge("not approved", "quiet"),
-    [party.online ? badge("online", "good") : badge("offline", "quiet"),
-      party.awaited ? " " : "", party.awaited ? badge("awaited", "busy") : ""],
+    [party.online ? badge("online", "good") : badge("offline", party.awaited ? "bad" : "quiet"),
+      party.awaited ? " " : "", party.awaited ? awaited(party) : ""],
     party.rows.toLocaleString("en"),
     `${bytes(party.bytes_in)} / ${bytes(party.bytes_out)}`,
     budget(party.budget),
   ]);
-  return table(`Parties; epsilon is exact, and at most ${study.epsilon} was agreed on`,
-    ["Party", "Owner", "Node", "Rows", "Bytes in / out", "Epsilon so far"], rows);
+  return table(`Parties; ${study.currency} is exact, and at most ${study.budget} was agreed on`,
+    ["Party", "Owner", "Node", "Rows", "Bytes in / out", study.currency === "rho" ? "Rho so far" : "Epsilon so far"], rows);
 }
 
 function network(study) {
@@ -157,7 +163,8 @@ function drawStudy(study, actions, first) {
   const before = byId(`study-${study.digest}`);
   const open = before ? before.open : first || !study.over;
   const box = make("details", { class: "study card", id: `study-${study.digest}` },
-    make("summary", {}, `${study.name} `, badge(study.state, study.kind)),
+    make("summary", {}, `${study.name} `, badge(study.state, study.kind),
+      study.overdue ? " " : "", study.overdue ? badge("overdue", "bad") : ""),
     trouble(study),
     phases(study),
     study.release ? make("p", {}, make("a", { class: "button", download: "",
@@ -167,6 +174,7 @@ function drawStudy(study, actions, first) {
         facts([
           ["Method", `${study.method}, profile ${study.profile}, ${study.aggregation}`],
           ["Agreed epsilon", study.epsilon],
+          ...(study.delta === "0" ? [] : [["Agreed delta", study.delta]]),
           ["Table", `${plural(study.rows, "row")}, ${plural(study.attributes, "attribute")}`],
           ...(study.waits_for ? [["Waits for", study.waits_for]] : []),
           ["Offered", when(study.proposed_at)],

@@ -32,39 +32,50 @@ from parley.cli.options import (
     load_schema,
     one_of,
     signer_of,
+    warned_of_large_epsilon,
 )
 from parley.privbayes import PrivBayes
 from parley.privelet import Privelet
+from parley.subn import Subn
 
 app = new_app()
+_BETA, _THETA = "0.3", "4"
 
 
 class Method(StrEnum):
     """What makes the release."""
 
+    SUBN = "subn+"
     PRIVBAYES = "privbayes"
     PRIVELET = "privelet"
 
 
 _METHODS = {
-    Method.PRIVBAYES: "a network, for many columns",
+    Method.SUBN: "a network, the most accurate for most tables",
+    Method.PRIVBAYES: "a network, with a choice of edges and scores",
     Method.PRIVELET: "range counts, for few columns",
 }
 
 
 @app.command()
 def synthesize(
-    data: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(help="The real table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
+    ],
     *,
     schema: SchemaFile,
     epsilon: Annotated[
-        str, typer.Option(help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.")
+        str,
+        typer.Option(
+            help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.",
+            callback=warned_of_large_epsilon,
+        ),
     ],
     out: ReleaseFolder,
     method: Annotated[
-        Method,
-        one_of(_METHODS, default=Method.PRIVBAYES),
-    ] = Method.PRIVBAYES,
+        Method | None,
+        one_of(_METHODS, default=Method.SUBN),
+    ] = None,
     rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
     encoding: Annotated[
@@ -74,8 +85,8 @@ def synthesize(
     score: Annotated[
         str | None, typer.Option(help="privbayes: I, F or R. [default: F on bits, else R]")
     ] = None,
-    beta: Annotated[str, typer.Option(help="privbayes: share of epsilon for the network.")] = "0.3",
-    theta: Annotated[str, typer.Option(help="privbayes: how useful tables must be.")] = "4",
+    beta: Annotated[str, typer.Option(help="privbayes: share of epsilon for the network.")] = _BETA,
+    theta: Annotated[str, typer.Option(help="privbayes: how useful tables must be.")] = _THETA,
     max_parents: Annotated[
         int | None, typer.Option(help="privbayes: the most parents of an attribute.")
     ] = None,
@@ -106,8 +117,14 @@ def synthesize(
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
     signer = signer_of(sign_with, sign_as, SignerRole.OWNER)
-    maker: PrivBayes | Privelet
-    if method is Method.PRIVELET:
+    maker: Subn | PrivBayes | Privelet
+    if method is None:  # its own options choose PrivBayes
+        given = any(each is not None for each in (score, encoding, max_parents, require, forbid))
+        tuned = (beta, theta) != (_BETA, _THETA)
+        method = Method.PRIVBAYES if given or tuned else Method.SUBN
+    if method is Method.SUBN:
+        maker = Subn(epsilon=epsilon, seed=seed)
+    elif method is Method.PRIVELET:
         maker = Privelet(epsilon=epsilon, method=variant, seed=seed)
     else:
         maker = PrivBayes(
@@ -145,10 +162,7 @@ def _edge(words: str) -> tuple[str, str]:
 
 def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> None:
     privacy = fitted.privacy
-    if not privacy["private"]:
-        console.warn("NOT PRIVATE: the random numbers came from --seed. Do not publish this.")
-    for caution in written.cautions:
-        console.warn(caution)
+    console.tell_of_release(out, privacy)
     if as_json:
         console.result_json(
             {
