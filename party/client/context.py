@@ -87,6 +87,7 @@ class PartyContext:
             data_newest=source.snapshot.newest,
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spending(besides=digest),
+            spent_in_year=self.ledger.spending(besides=digest, year=self.ledger.year(self.now())),
             signer=study.signer,
             curator=self.authority,
         )
