@@ -89,6 +89,7 @@ class PartyContext:
             today=self.today(),
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spending(besides=digest),
+            spent_in_year=self.ledger.spending(besides=digest, year=self.ledger.year(self.now())),
             signer=study.signer,
             curator=self.authority,
         )
