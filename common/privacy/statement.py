@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import metadata
@@ -99,6 +99,8 @@ class PrivacyStatement:
         protections: who is protected from whom.
         not_private_because: see `shortcomings`; empty for a private run.
         notes: further sentences for the reader.
+        bounds: the most that each party can pay, where what it paid depends on published results:
+            the sum of such payments is no bound. None where it does not.
     """
 
     requested: Fraction
@@ -106,6 +108,7 @@ class PrivacyStatement:
     protections: Sequence[Protection]
     not_private_because: Sequence[str]
     notes: Sequence[str] = ()
+    bounds: Mapping[str, Fraction] | None = None
 
     def __post_init__(self) -> None:
         if not self.protections:
@@ -115,6 +118,17 @@ class PrivacyStatement:
     def private(self) -> bool:
         """Whether the numbers below protect anybody."""
         return not self.not_private_because
+
+    @property
+    def paid(self) -> Mapping[str, Fraction]:
+        """The epsilon of each party's rows: the bound where there is one."""
+        accountant = self.accountant
+        return self.bounds or {party: accountant.spent(party) for party in accountant.parties}
+
+    @property
+    def delivered(self) -> Fraction:
+        """The largest epsilon of any party: that of the whole."""
+        return max(self.paid.values(), default=Fraction(0))
 
     def as_dict(self) -> dict[str, object]:
         """The content of privacy.json."""
@@ -127,14 +141,17 @@ class PrivacyStatement:
             "private": self.private,
             "not_private_because": list(self.not_private_because),
             "epsilon_requested": shown(self.requested),
-            "epsilon_delivered": shown(accountant.delivered),
+            "epsilon_delivered": shown(self.delivered),
+            "epsilon_realised": shown(accountant.delivered),
             "epsilon_claimed_by_paper": shown(max(claims, default=Fraction(0))),
             "delta": 0,
-            "parties": {party: shown(accountant.spent(party)) for party in parties},
+            "parties": {party: shown(epsilon) for party, epsilon in self.paid.items()},
+            "realised": {party: shown(accountant.spent(party)) for party in parties},
             "exact": {
                 "epsilon_requested": str(self.requested),
-                "epsilon_delivered": str(accountant.delivered),
-                "parties": {party: str(accountant.spent(party)) for party in parties},
+                "epsilon_delivered": str(self.delivered),
+                "parties": {party: str(epsilon) for party, epsilon in self.paid.items()},
+                "realised": {party: str(accountant.spent(party)) for party in parties},
             },
             "steps": [_step(release) for release in accountant.releases],
             "unit_of_privacy": UNIT_OF_PRIVACY,
@@ -147,7 +164,7 @@ class PrivacyStatement:
                 }
                 for protection in self.protections
             ],
-            "not_promised": list(not_promised(accountant.delivered)),
+            "not_promised": list(not_promised(self.delivered)),
             "mechanisms": sorted({release.mechanism for release in accountant.releases}),
             "sampler": SAMPLER,
             "notes": list(self.notes),
@@ -162,7 +179,7 @@ class PrivacyStatement:
         """The statement in plain words."""
         accountant = self.accountant
         promise = (
-            f"This release was made with an epsilon of {_words(accountant.delivered)} "
+            f"This release was made with an epsilon of {_words(self.delivered)} "
             f"({_words(self.requested)} was asked for). What is protected is {UNIT_OF_PRIVACY}: "
             "what is published is at most exp(epsilon) times as likely with one row as with any "
             f"other in its place. Here {NEIGHBOUR_RELATION}."
@@ -183,7 +200,7 @@ class PrivacyStatement:
             ),
             "",
             "What is not promised:",
-            *(f"- {sentence}" for sentence in not_promised(accountant.delivered)),
+            *(f"- {sentence}" for sentence in not_promised(self.delivered)),
         ]
         if not self.private:
             lines = ["NOT PRIVATE: " + "; ".join(self.not_private_because) + ".", "", *lines]
@@ -192,9 +209,13 @@ class PrivacyStatement:
         return "\n".join(lines) + "\n"
 
     def _party_line(self, party: str) -> str:
-        spent, claimed = self.accountant.spent(party), self.accountant.claimed(party)
-        claim = "" if spent == claimed else f" (the paper would have counted {_words(claimed)})"
-        return f"- {party}: {_words(spent)}{claim}"
+        paid, claimed = self.paid[party], self.accountant.claimed(party)
+        claim = "" if paid == claimed else f" (the paper would have counted {_words(claimed)})"
+        spent = self.accountant.spent(party)
+        realised = (
+            "" if paid == spent else f"; this run realised {_words(spent)}, which is no bound"
+        )
+        return f"- {party}: {_words(paid)}{claim}{realised}"
 
 
 def _protection_line(protection: Protection) -> str:

@@ -9,6 +9,7 @@ from typing import assert_never
 
 import numpy as np
 
+from common.methods.registry import cautions_of, method_of
 from common.release import folder as release
 from common.release.finishing import finish
 from common.release.fitted_privbayes import FittedPrivBayes
@@ -165,6 +166,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
                 made=_privelet_steps(fitted),
                 shares=range_shares(fitted.ranges),
                 errors=range_errors(fitted.ranges),
+                cautions=_told(fitted.ranges.plan.caution),
             )
         case FittedPrivBayes():
             told = _Told(
@@ -172,6 +174,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
                 shares=model_shares(fitted.model),
                 errors=model_errors(fitted.model, fitted.schema),
                 network=network_drawing(fitted.model, fitted.schema),
+                cautions=_told(fitted.model.plan.caution),
             )
         case FittedStudy():
             told = _Told(
@@ -180,6 +183,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
                 errors=study_errors(fitted.study, fitted.steps),
                 network=study_drawing(fitted.model, fitted.schema, synthetic),
                 more=_study_sections(fitted, synthetic),
+                cautions=cautions_of(fitted.study),
             )
         case _:
             assert_never(fitted)
@@ -194,6 +198,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
         errors=told.errors,
         made=told.made,
         more=told.more,
+        method_cautions=told.cautions,
     )
 
 
@@ -206,6 +211,11 @@ class _Told:
     errors: Sequence[MarginalError]
     network: NetworkDrawing | None = None
     more: Sequence[Section] = ()
+    cautions: Sequence[str] = ()
+
+
+def _told(caution: str | None) -> tuple[str, ...]:
+    return () if caution is None else (caution,)
 
 
 def _privelet_steps(fitted: FittedPrivelet) -> list[tuple[str, object]]:
@@ -231,6 +241,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("aggregation", study.aggregation.value),
         ("colluding parties tolerated", study.effective_colluders),
         ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
+        *((each.name, each.value) for each in method_of(study).decisions(study)),
         ("study digest", study.digest.hex()),
     ]
 

@@ -95,6 +95,8 @@ class Study:
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
         output_rows: how many synthetic rows; as many as there are real ones when 0.
+        settings: of the method, as in the table of study.toml that has the method's name, sorted by
+            key; the method knows what they mean.
         signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
@@ -111,6 +113,7 @@ class Study:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
+    settings: tuple[tuple[str, str | int], ...] = ()
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -209,6 +212,7 @@ class Study:
             "key_bits": self.key_bits,
             "encoding": self.encoding,
             "output_rows": self.output_rows,
+            "settings": dict(self.settings),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -231,6 +235,7 @@ class Study:
             f"key_bits = {self.key_bits}",
             f'encoding = "{self.encoding}"',
             f"output_rows = {self.output_rows}",
+            *self._settings_lines(),
         ]
         for member in self.members:
             encoded = base64.b64encode(member.identity.encoded).decode()
@@ -244,6 +249,12 @@ class Study:
         schema = Schema(self.schema.attributes)
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
+
+    def _settings_lines(self) -> list[str]:
+        if not self.settings:
+            return []
+        values = [f"{key} = {json.dumps(value)}" for key, value in self.settings]
+        return ["", f"[{json.dumps(self.method)}]", *values]
 
     @classmethod
     def load(cls, path: Path) -> Study:
@@ -272,7 +283,8 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
     }  # fmt: skip
-    unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute", "signature"}
+    method = document.get("method")
+    unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute", "signature", method}
     if unknown:
         raise InputError(
             f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
@@ -296,9 +308,27 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
     fields["members"] = tuple(_member(entry) for entry in document["party"])
     fields["schema"] = Schema.from_document({"attribute": attributes})
+    if isinstance(method, str) and method in document:
+        fields["settings"] = settings_of(document[method], where=f"[{method}]")
     if "signature" in document:
         fields["signature"] = StudySignature.from_table(document["signature"])
     return fields
+
+
+def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ...]:
+    """The settings of a method in the order of their names; texts and whole numbers."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{where}: write the settings of a method as a table")
+    for key, value in table.items():
+        check_name(key, most=MOST_NAME)
+        if type(value) is str:
+            check_most(f"{where} {key}: characters", len(value), MOST_NAME)
+        elif type(value) is not int:
+            raise InputError(
+                f"{where} {key}: expected a text or a whole number, got {value!r:.100}. "
+                'Write fractions as texts, such as "0.5"'
+            )
+    return tuple(sorted(table.items()))
 
 
 def _member(entry: object) -> Member:

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from common.errors import InputError
 from common.study.document import ENCODINGS, Study
 from common.study.script import Fit, Script, ScriptRun
+from common.study.settings import SettingsReader
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing that a method settles before any row is looked at, from public facts.
+
+    Attributes:
+        name: what is decided.
+        value: what it came to, in words.
+        caution: what a user has to know about it: that a cap made it smaller; None usually.
+    """
+
+    name: str
+    value: str
+    caution: str | None = None
+
+
+def no_decisions(study: Study) -> Sequence[Decision]:
+    """Refuse settings; there is nothing to tell."""
+    SettingsReader(study).finish()
+    return ()
+
+
+def as_charged(study: Study) -> None:
+    """Return None: what the steps cost depends on no result, so their sum is the bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +48,8 @@ class Method:
         sums: whether the parties' answers are added up; else each publishes a model of its own.
         replaces_noise: whether profile `paper` lets one party's noise replace another's.
         encodings: how it can take attributes.
+        decisions: its settings and what follows from them; refuses settings that it does not have.
+        bound: the most that each party can pay, where what it pays depends on published results.
         place: where it stands in lists, smallest first.
     """
 
@@ -30,6 +59,8 @@ class Method:
     sums: bool = True
     replaces_noise: bool = False
     encodings: Sequence[str] = ENCODINGS
+    decisions: Callable[[Study], Sequence[Decision]] = no_decisions
+    bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
     place: int = 100
 
     def run(self, study: Study) -> ScriptRun:
@@ -43,4 +74,5 @@ class Method:
                 f"encoding: {self.name} cannot take {study.encoding!r}; use encoding = "
                 f'"{self.encodings[0]}"'
             )
+        self.decisions(study)
         return ScriptRun(self.script(study))

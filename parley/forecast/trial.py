@@ -81,6 +81,7 @@ class Trial:
             self.study,
             members=members,
             method=method,
+            settings=self.study.settings if method == self.study.method else (),
             epsilon=epsilon * self.scaled(epsilon),
             aggregation=Aggregation.CLEAR,
             signature=None,  # of the study as proposed, not of this one

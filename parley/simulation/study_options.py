@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.schema import Schema
-from common.study.document import Member, Study
+from common.study.document import Member, Study, settings_of
 
 DEFAULT_METHOD = "subn+"
 
@@ -26,6 +26,7 @@ class StudyOptions:
         epsilon: what each owner's rows may cost.
         noise: "distributed" or "one-share"; None for what the profile calls for.
         output_rows: how many synthetic rows; None for as many as there are real ones.
+        settings: of the method, by name: texts and whole numbers.
     """
 
     epsilon: str | Fraction | int | float
@@ -39,6 +40,7 @@ class StudyOptions:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int | None = None
+    settings: Mapping[str, str | int] = field(default_factory=dict)
 
     def study(self, schema: Schema, members: Sequence[Member]) -> Study:
         """The study of these parties.
@@ -60,6 +62,7 @@ class StudyOptions:
             key_bits=self.key_bits,
             encoding=self.encoding,
             output_rows=0 if self.output_rows is None else self.output_rows,
+            settings=settings_of(self.settings, where=f"[{self.method}]"),
         )
 
 

@@ -1,5 +1,6 @@
 """DP-SUBN [Su16]: five phases, and the decisions between them."""
 
+from common.methods.dp_subn.decisions import bound, decisions
 from common.methods.dp_subn.script import dp_subn
 from common.study.method import Method
 
@@ -8,5 +9,7 @@ METHOD = Method(
     summary="a network, updated owner by owner",
     script=dp_subn,
     replaces_noise=True,
+    decisions=decisions,
+    bound=bound,
     place=2,
 )

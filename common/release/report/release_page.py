@@ -55,6 +55,7 @@ class ReleaseFacts:
         shares: the noisy distribution of every attribute, None where there is none.
         errors: the noise in each released table.
         made: how the release was made, as pairs of a word and its value.
+        method_cautions: what the method itself says must be known first.
         more: further sections, for example the ledger and the traffic of a study.
     """
 
@@ -68,6 +69,7 @@ class ReleaseFacts:
     made: Sequence[tuple[str, object]]
     more: Sequence[Section] = field(default_factory=tuple)
     synthetic_rows: int | None = None
+    method_cautions: Sequence[str] = ()
 
     @cached_property
     def relations(self) -> Relations:
@@ -81,6 +83,7 @@ class ReleaseFacts:
             caution(self.errors),
             self.relations.caution() if self.synthetic.rows else None,
             formula_warning(self.schema),
+            *self.method_cautions,
         )
         return tuple(words for words in found if words is not None)
 

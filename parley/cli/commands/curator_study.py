@@ -33,12 +33,15 @@ from parley.cli.options import (
     Config,
     Encoding,
     KeyBits,
+    MethodSettings,
     Noise,
     OutputRows,
     OwnersEpsilon,
     SchemaFile,
     StudyMethod,
     load_schema,
+    settings_of,
+    tell_decisions,
 )
 from parley.cli.passphrases import passphrase_in
 from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
@@ -75,6 +78,7 @@ def new(
     cohorts: Cohorts = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
+    set_: MethodSettings = None,
     rows: OutputRows = None,
     config: Config = None,
     signer: Signer = None,
@@ -99,9 +103,11 @@ def new(
         key_bits=key_bits,
         encoding=encoding,
         output_rows=rows,
+        settings=settings_of(set_),
     )
     study = options.study(load_schema(schema), [member_of(written) for written in party])
     run_of(study)  # refuses a study that could never be run
+    tell_decisions(study)
     if not unsigned:
         study = study.signed_by(_signing_identity(config, signer))
     write_new(out, study.to_toml().encode())

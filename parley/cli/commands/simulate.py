@@ -15,6 +15,7 @@ import pandas as pd
 import typer
 
 from common.errors import InputError
+from common.methods.registry import cautions_of
 from common.privacy.randomness import source_of
 from common.release import folder as release
 from common.release.signatures import Signer, SignerRole
@@ -34,6 +35,7 @@ from parley.cli.options import (
     Encoding,
     Format,
     KeyBits,
+    MethodSettings,
     Noise,
     OutputFormat,
     OutputRows,
@@ -47,7 +49,9 @@ from parley.cli.options import (
     StudyMethod,
     delimiter_of,
     load_schema,
+    settings_of,
     signer_of,
+    tell_decisions,
 )
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random, by_column
@@ -95,6 +99,7 @@ def simulate_study(
     cohorts: Cohorts = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
+    set_: MethodSettings = None,
     rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
     seed: Seed = None,
@@ -139,6 +144,7 @@ def simulate_study(
         key_bits=key_bits,
         encoding=encoding,
         output_rows=rows,
+        settings=settings_of(set_),
     )
     with release.new_folder(out, overwrite=overwrite) as folder:
         if transport is Transport.GRPC:
@@ -162,14 +168,17 @@ def _in_process(
     signer: Signer | None,
 ) -> Mapping[str, object]:
     with console.progress("study") as tell:
-        fitted = run_in_process(tables, schema, options, seed=seed, tell=tell)
+        fitted = run_in_process(
+            tables, schema, options, seed=seed, tell=tell, announce=tell_decisions
+        )
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
         written = write_release(
             folder, fitted, file_format=file_format.value, signer=signer, tell=tell
         )
-    for caution in written.cautions:
+    told = cautions_of(fitted.study)  # before it ran
+    for caution in (each for each in written.cautions if each not in told):
         console.warn(caution)
     return fitted.transcript
 
@@ -188,6 +197,7 @@ def _over_grpc(
             Path(scratch), tables, schema, options, file_format=file_format.value
         ) as consortium,
     ):
+        tell_decisions(consortium.study)
         place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
         return consortium.transcript()
@@ -235,7 +245,7 @@ def _report(
     if not privacy["private"]:
         console.warn(f"NOT PRIVATE: {privacy['not_private_because']}. Do not publish this.")
     if as_json:
-        told = ("epsilon_requested", "epsilon_delivered", "parties", "private")
+        told = ("epsilon_requested", "epsilon_delivered", "parties", "realised", "private")
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
             {"out": str(out), "files": files, "rows": rows}
@@ -248,4 +258,10 @@ def _report(
         f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "
         f"{out / release.REPORT}"
     )
+    if privacy["realised"] != privacy["parties"]:
+        console.result(
+            f"epsilon {privacy['epsilon_delivered']:g} is the mechanism's bound; this run realised "
+            f"{privacy['epsilon_realised']:g}, and the paper claims "
+            f"{privacy['epsilon_claimed_by_paper']:g}"
+        )
     console.result(f"seconds by phase, not for publication: {out.parent / TIMES.format(out.name)}")
