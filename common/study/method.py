@@ -48,6 +48,7 @@ class Method:
         sums: whether the parties' answers are added up; else each publishes a model of its own.
         replaces_noise: whether profile `paper` lets one party's noise replace another's.
         encodings: how it can take attributes.
+        parties: how many parties it is for; None for any number.
         decisions: its settings and what follows from them; refuses settings that it does not have.
         bound: the most that each party can pay, where what it pays depends on published results.
         place: where it stands in lists, smallest first.
@@ -59,6 +60,7 @@ class Method:
     sums: bool = True
     replaces_noise: bool = False
     encodings: Sequence[str] = ENCODINGS
+    parties: int | None = None
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
     bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
     place: int = 100
@@ -73,6 +75,11 @@ class Method:
             raise InputError(
                 f"encoding: {self.name} cannot take {study.encoding!r}; use encoding = "
                 f'"{self.encodings[0]}"'
+            )
+        if self.parties not in (None, len(study.members)):
+            raise InputError(
+                f"party: {self.name} is for {self.parties} parties, not {len(study.members)}. "
+                "Use another method"
             )
         self.decisions(study)
         return ScriptRun(self.script(study))

@@ -30,7 +30,8 @@ MODES = [
     for noise, aggregation in product(Noise, Aggregation)
     if noise is not Noise.NONE
 ]
-MATRIX = list(product(methods(), PROFILES, PARTIES, MODES))
+FOR_ANY = [name for name, each in methods().items() if not each.parties]
+MATRIX = list(product(FOR_ANY, PROFILES, PARTIES, MODES))
 
 # By default: every method, every profile, every legal mode and every number of parties, once.
 USUAL = [
@@ -63,13 +64,14 @@ LEGAL = [cell for cell in MATRIX if not refusal(cell[1], *cell[3])]
 ILLEGAL = [cell for cell in MATRIX if refusal(cell[1], *cell[3])]
 
 
-def gather(folder, key, method, profile, parties, mode):
+def gather(folder, key, method, profile, parties, mode, settings=()):
     noise, aggregation = mode
     rows = [ROWS // parties + i for i in range(parties)]
     tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     consortium = Consortium(
         folder, NAMES[:parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
         epsilon=EPSILON, method=method, profile=profile, noise=noise, aggregation=aggregation,
+        settings=settings,
     )  # fmt: skip
     consortium.curator.begin = run_of
     for party in consortium.parties.values():
@@ -134,6 +136,12 @@ def test_the_whole_matrix_over_grpc_releases_what_it_does_in_process(
     run_and_compare(tmp_path, paillier_key, method, profile, parties, mode)
 
 
+def test_a_method_of_two_parties_over_grpc(tmp_path, paillier_key):
+    mode = (Noise.DISTRIBUTED, Aggregation.MASKED)
+    settings = (("divisions", 2), ("target", "a0"))
+    run_and_compare(tmp_path, paillier_key, "distdiffgen", "sound", 2, mode, settings)
+
+
 @pytest.mark.parametrize(("method", "profile", "parties", "mode"), ILLEGAL, ids=named)
 def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, parties, mode):
     noise, aggregation = mode
@@ -147,7 +155,7 @@ def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, part
 def test_the_matrix_is_whole():
     assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 5 * 2 * 4 * 2 * 3
     assert set(USUAL) <= set(LEGAL)
-    for position, everything in enumerate((methods(), PROFILES, PARTIES)):
+    for position, everything in enumerate((FOR_ANY, PROFILES, PARTIES)):
         assert {cell[position] for cell in USUAL} == set(everything)
     assert {cell[3] for cell in USUAL} | {(Noise.DISTRIBUTED, Aggregation.CLEAR)} == {
         cell[3] for cell in LEGAL
