@@ -72,7 +72,7 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls
+	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls bench-papers
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -85,6 +85,9 @@ bench-privelet: .venv/.dev ## section 8 of the Privelet paper
 	$(BIN)/python -m benchmarks.privelet
 bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public implementations
 	$(BIN)/python -m benchmarks.privbayes
+# make bench-papers ARGS="run subn-7 privbayes-12 --runs 20"; without ARGS it lists the figures.
+bench-papers: .venv/.dev ## every figure and table of the five papers: list, or run some
+	$(BIN)/python -m benchmarks.papers $(ARGS)
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
 bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL

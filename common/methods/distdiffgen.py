@@ -123,7 +123,7 @@ class Cuts:
         """Everything in one group, but for the target."""
         roots = [attribute.hierarchy.root for attribute in schema.attributes]
         values = tuple(Node(str(code), code=code) for code in range(schema.sizes[target]))
-        cuts = [(root,) for root in roots]
+        cuts: list[Cut] = [(root,) for root in roots]
         cuts[target] = values
         return cls(tuple(cuts), target)
 
