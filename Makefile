@@ -72,7 +72,8 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls bench-papers
+	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls \
+	bench-rules bench-papers
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -88,12 +89,15 @@ bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public impl
 # make bench-papers ARGS="run subn-7 privbayes-12 --runs 20"; without ARGS it lists the figures.
 bench-papers: .venv/.dev ## every figure and table of the five papers: list, or run some
 	$(BIN)/python -m benchmarks.papers $(ARGS)
+bench-rules: .venv/.dev ## rules in the schema against none
+	$(BIN)/python -m benchmarks.rules
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
 bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL
 	$(BIN)/python -m benchmarks.postgresql
 bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; against MST and AIM
 	$(BIN)/python -m benchmarks.subn
+	$(BIN)/python -m benchmarks.subn_cells
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
 bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor

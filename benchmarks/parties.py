@@ -3,7 +3,7 @@
 First, whole studies of 3 to 1,000 parties in one process, masked, with the roles, plans and
 cryptography of a deployment: the processor time and the bytes of each party, and of the curator.
 The parties share 30,000 rows, so that the rows cost the same at every K. Beside it, what masks for
-every pair would cost.
+every pair would cost. The same studies with may_miss = 1: all messages of recovery, nobody missing.
 
 Second, the ring of ciphertexts over links that take their time: the same sum in chunks that follow
 each other through the ring, against everything in one message. The roles compute for real, one
@@ -48,7 +48,7 @@ from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.study.document import Member, Study
-from common.study.messages import ToCurator, ToParty, message_bytes
+from common.study.messages import ShareSubmitted, ToCurator, ToParty, message_bytes
 from curator.effects import Effect, Send
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory
@@ -58,6 +58,7 @@ from party.role import PartyRole
 
 RESULTS = Path(__file__).parent / "results" / "parties.json"
 PARTIES = (3, 10, 30, 100, 300, 1000)
+MAY_MISS_PARTIES = (10, 100, 1000)
 ROWS = 30_000
 _RING_PARTIES = (3, 10, 30)
 _RING_CELLS = 20_000
@@ -69,6 +70,7 @@ class Cost:
     """One study; seconds are of the processor."""
 
     parties: int
+    may_miss: int
     cells: int
     party_seconds: float
     party_sent: float
@@ -91,7 +93,9 @@ class RingTime:
     in_one_s: float
 
 
-def make_study(identities: dict[str, Identity], tables: dict[str, Codes]) -> Study:
+def make_study(
+    identities: dict[str, Identity], tables: dict[str, Codes], may_miss: int = 0
+) -> Study:
     """A study of the made-up population by subn+, masked."""
     return Study(
         name="parties",
@@ -102,16 +106,17 @@ def make_study(identities: dict[str, Identity], tables: dict[str, Codes]) -> Stu
         ),
         epsilon=Fraction(1),
         aggregation=Aggregation.MASKED,
+        may_miss=may_miss,
     )
 
 
-def study_cost(codes: Codes, parties: int) -> Cost:
+def study_cost(codes: Codes, parties: int, may_miss: int = 0) -> Cost:
     """Run a whole study; what it costs a party on average, and the curator."""
     parts = np.array_split(np.arange(codes.rows), parties)
     tables = {f"party {i}": codes.take(part) for i, part in enumerate(parts)}
     source = OsRandomSource()
     identities = {name: Identity.generate(source) for name in tables}
-    study = make_study(identities, tables)
+    study = make_study(identities, tables, may_miss)
     curator = CuratorRole(
         study=study, run=run_of(study), private_key=None, source_of=lambda _: source
     )
@@ -137,11 +142,13 @@ def study_cost(codes: Codes, parties: int) -> Cost:
         else:
             name, answer = to_curator.popleft()
             carried["sent"] += message_bytes(answer)
+            carried["words"] += len(answer.payload) if isinstance(answer, ShareSubmitted) else 0
             to_parties.extend(_sent(curator.receive(name, answer)))
             seconds["curator"] += time.process_time() - begun
-    cells = carried["sent"] // (8 * parties)
+    cells = carried["words"] // (8 * parties)
     return Cost(
         parties=parties,
+        may_miss=may_miss,
         cells=cells,
         party_seconds=seconds["parties"] / parties,
         party_sent=carried["sent"] / parties,
@@ -242,8 +249,8 @@ def _timed_beginning(role: SumParty, free: dict[str, float], name: str) -> Itera
         begun = time.process_time()
 
 
-def show(costs: list[Cost], rings: list[RingTime]) -> None:
-    """Two tables."""
+def show(costs: list[Cost], recoverable: list[Cost], rings: list[RingTime]) -> None:
+    """Three tables."""
     table = Table(title=f"One masked study by subn+ of {ROWS:,} rows; processor time, per party")
     for heading in (
         "K", "ms", "ms of masks", "all pairs would be", "kB sent", "kB received", "study kB",
@@ -258,6 +265,7 @@ def show(costs: list[Cost], rings: list[RingTime]) -> None:
             f"{c.curator_seconds:,.2f}", f"{1e3 * c.curator_seconds / c.parties:,.2f}",
         )  # fmt: skip
     Console(width=130).print(table)
+    show_recoverable(costs, recoverable)
     table = Table(title=f"Ring of packed ciphertexts, {_RING_CELLS:,} cells: until the total is in")
     for heading in ("K", "latency ms", "chunks", "in chunks, s", "in one message, s", "ratio"):
         table.add_column(heading, justify="right")
@@ -265,6 +273,33 @@ def show(costs: list[Cost], rings: list[RingTime]) -> None:
         table.add_row(
             str(r.parties), f"{1e3 * r.latency_s:.0f}", str(r.chunks), f"{r.in_chunks_s:.2f}",
             f"{r.in_one_s:.2f}", f"{r.in_one_s / r.in_chunks_s:.1f}",
+        )  # fmt: skip
+    Console(width=130).print(table)
+
+
+def show_recoverable(costs: list[Cost], recoverable: list[Cost]) -> None:
+    """What it costs that a party may be missing, as ratios to the same study without it."""
+    table = Table(title="The same with may_miss = 1, per party, and as a multiple of may_miss = 0")
+    for heading in (
+        "K",
+        "ms",
+        "times",
+        "kB sent",
+        "times",
+        "kB received",
+        "times",
+        "curator times",
+    ):
+        table.add_column(heading, justify="right")
+    plain = {cost.parties: cost for cost in costs}
+    for own in recoverable:
+        other = plain[own.parties]
+        table.add_row(
+            f"{own.parties:,}",
+            f"{1e3 * own.party_seconds:,.1f}", f"{own.party_seconds / other.party_seconds:.2f}",
+            f"{own.party_sent / 1e3:,.1f}", f"{own.party_sent / other.party_sent:.2f}",
+            f"{own.party_received / 1e3:,.1f}", f"{own.party_received / other.party_received:.2f}",
+            f"{own.curator_seconds / other.curator_seconds:.2f}",
         )  # fmt: skip
     Console(width=130).print(table)
 
@@ -302,12 +337,14 @@ def main() -> None:
     codes = Schema.from_toml(demo_schema_toml()).encode(make_population(ROWS, seed=1))
     study_cost(codes, 3)  # compiles what is compiled on first use
     costs = [study_cost(codes, parties) for parties in PARTIES if parties <= options.most]
+    recoverable = [study_cost(codes, k, 1) for k in MAY_MISS_PARTIES if k <= options.most]
     key = generate_key_pair(2048, OsRandomSource())
     rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
-    show(costs, rings)
+    show(costs, recoverable, rings)
     print(f"Up to {mask_graph.LEAST_CONNECTIVITY} partners share masks with a party.")
     RESULTS.parent.mkdir(exist_ok=True)
-    kept = {"studies": [asdict(c) for c in costs], "rings": [asdict(r) for r in rings]}
+    studies = [asdict(cost) for cost in (*costs, *recoverable)]
+    kept = {"studies": studies, "rings": [asdict(r) for r in rings]}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     if options.plot:
         plot(costs, options.plot)

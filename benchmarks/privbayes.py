@@ -112,9 +112,11 @@ def fit(dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource)
     )
 
 
-def tables_of(codes: Codes, order: int) -> Iterator[NDArray[np.float64]]:
-    """Every marginal of this many attributes, as probabilities."""
-    sets = list(combinations(range(codes.width), order))
+def tables_of(
+    codes: Codes, order: int, sets: Sequence[tuple[int, ...]] | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """Every marginal of this many attributes, or some of them, as probabilities."""
+    sets = list(combinations(range(codes.width), order)) if sets is None else list(sets)
     if set(codes.sizes) == {2}:
         yield from BinarySubsets(codes, order).tables(np.array(sets)) / codes.rows
     else:
@@ -171,11 +173,12 @@ def error_rate(train: Codes, test: Codes, target: Target) -> float:
     machine = SGDClassifier(
         loss="hinge", alpha=1.0 / train.rows, average=True, max_iter=10, tol=None, random_state=0
     )
-    machine.fit(_one_hot(train, column), answers)
-    return float((machine.predict(_one_hot(test, column)) != truth).mean())
+    machine.fit(one_hot(train, column), answers)
+    return float((machine.predict(one_hot(test, column)) != truth).mean())
 
 
-def _one_hot(codes: Codes, without: int) -> csr_matrix:
+def one_hot(codes: Codes, without: int) -> csr_matrix:
+    """Every value of every attribute but one as a column of its own."""
     lines = np.arange(codes.rows)
     blocks = [
         csr_matrix((np.ones(codes.rows), (lines, column)), shape=(codes.rows, size))

@@ -24,6 +24,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Marginal
 from common.methods.registry import run_of
+from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
@@ -48,6 +49,7 @@ class Method:
     in_bits: bool = True
 
 
+PURE = Fraction(0)
 CENTRAL = "privbayes, central"
 FLOOR = "floor"
 METHODS: Mapping[str, Method] = {
@@ -62,7 +64,12 @@ LABELS = (*METHODS, CENTRAL)
 
 
 def synthetic_rows(
-    setting: Setting, tables: Mapping[str, Codes], epsilon: Fraction, label: str, seed: str
+    setting: Setting,
+    tables: Mapping[str, Codes],
+    epsilon: Fraction,
+    label: str,
+    seed: str,
+    delta: Fraction = PURE,
 ) -> Codes:
     """As many synthetic rows as there are real ones."""
     source = SeededRandomSource(seed)
@@ -73,7 +80,7 @@ def synthetic_rows(
             dataset = replace(dataset, encoding=Encoding.BINARY)
         together = concatenate(list(tables.values()))
         return fit(dataset, together, epsilon, source).sample(rows, source)
-    study = study_of(setting, tables, epsilon, METHODS[label])
+    study = replace(study_of(setting, tables, epsilon, METHODS[label]), delta=delta)
     return _run_plan(study, tables, source).sample(rows, source)
 
 
@@ -147,7 +154,7 @@ class _Owners:
                 return step.choice.run(RowsInMemory(self.tables[step.party]), self.source)
             case SumStep():
                 return self._exact(step) + self._noise(
-                    step.request.cells, step.law.scale, len(step.parties)
+                    step.request.cells, step.law, len(step.parties)
                 )
             case ReplaceStep():
                 return self._replace(step)
@@ -159,12 +166,15 @@ class _Owners:
         answers = [step.request.answer(RowsInMemory(table)) for table in rows]
         return np.asarray(np.sum(answers, axis=0), dtype=np.int64)
 
-    def _noise(self, cells: int, scale: Fraction, parties: int) -> Counts:
-        """The sum of K Polya shares of which K - t make one Laplace; or one Laplace."""
+    def _noise(self, cells: int, law: NoiseLaw, parties: int) -> Counts:
+        """The sum of K shares of which K - t make the whole noise; or one whole."""
         shares = 1.0
         if self.study.noise is Noise.DISTRIBUTED:
             shares = parties / (parties - min(self.study.colluders, parties - 1))
-        stop = 1 - exp(-1 / float(scale))
+        if law.norm == 2:
+            mean = law.variance() * shares / 2
+            return self.noise.poisson(mean, cells) - self.noise.poisson(mean, cells)
+        stop = 1 - exp(-1 / float(law.scale))
         draw: Callable[[], Counts] = lambda: self.noise.negative_binomial(shares, stop, cells)  # noqa: E731
         return draw() - draw()
 
@@ -173,7 +183,7 @@ class _Owners:
         exact = step.counts(RowsInMemory(self.tables[step.release.party]))
         parts = []
         for marginal in step.group.marginals:
-            fresh = self._noise(exact[marginal].size, step.release.law.scale, 1)
+            fresh = self._noise(exact[marginal].size, step.release.law, 1)
             parts.append(exact[marginal].ravel() + fresh - self.shares.get(marginal, 0))
             self.shares[marginal] = fresh
         return np.concatenate(parts)

@@ -32,6 +32,7 @@ HERE = Path(__file__).resolve().parent
 ENVIRONMENT = HERE.parent / ".venv-mbi"
 DELTA = 1e-9
 PURE = "pure"
+_LIMIT_S = 1800.0
 PEERS: Mapping[str, float] = {
     "MST, central, pure": 1.0,
     "AIM, central, pure": 1.0,
@@ -104,9 +105,28 @@ def _install() -> str | None:
     return None
 
 
+def peer_rows(setting: Setting, label: str, epsilon: str, seed: int) -> Codes:
+    """Synthetic rows of a peer, within its time limit."""
+    if problem := _install():
+        raise SystemExit(f"the peers could not be installed: {problem}")
+    made = _draw(setting, label, epsilon, seed, _LIMIT_S)
+    if isinstance(made, str):
+        raise SystemExit(f"{label}: {made}")
+    return made[0]
+
+
 def _run(
     setting: Setting, label: str, epsilon: str, seed: int, limit_s: float
 ) -> dict[str, float] | str:
+    made = _draw(setting, label, epsilon, seed, limit_s)
+    if isinstance(made, str):
+        return made
+    return {**setting.distances(made[0]), "seconds": made[1]}
+
+
+def _draw(
+    setting: Setting, label: str, epsilon: str, seed: int, limit_s: float
+) -> tuple[Codes, float] | str:
     codes = setting.dataset.codes
     pure = label.endswith(PURE)
     budget = (float(epsilon) if pure else rho_of(float(epsilon))) / PEERS[label]
@@ -128,5 +148,4 @@ def _run(
             return ran.stderr.strip().splitlines()[-1]
         seconds = float(json.loads(ran.stdout.splitlines()[-1])["seconds"])
         drawn = np.load(made)["rows"]
-    synthetic = Codes.from_columns(list(drawn), codes.sizes)
-    return {**setting.distances(synthetic), "seconds": seconds}
+    return Codes.from_columns(list(drawn), codes.sizes), seconds

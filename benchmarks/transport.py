@@ -45,6 +45,7 @@ from party.client.backoff import Backoff
 from party.client.context import PartyContext
 from party.client.dialer import Address, Dialer
 from party.client.sessions import SessionManager
+from party.collection import Collection
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.notes import Notes
@@ -99,6 +100,7 @@ def attend(folder: Path, ring: Keyring, study: Study, name: str, table: Codes, p
         journal=Journal(database, OsRandomSource()),
         ledger=Ledger(database),
         notes=Notes(database),
+        collection=Collection(database),
         check_source=lambda: None,
         open_source=lambda _: Rows(table),
         begin=run_of,

@@ -59,6 +59,14 @@ def _scratch(path: Path, data: bytes, mode: int) -> Path:
     return scratch
 
 
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that its owner alone can enter, if it is missing; an existing one is kept."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[None]:
     """What the block puts into a new or empty folder goes again if the block does not end well."""

@@ -17,6 +17,11 @@ def many(number: int, word: str) -> str:
     return f"{number:,} {word}s"
 
 
+def moment(at: str) -> str:
+    """A time of a record, 2026-11-17T16:53:22+00:00, as people read it: 2026-11-17 16:53:22 UTC."""
+    return at.replace("T", " ").removesuffix("+00:00").removesuffix("Z") + " UTC"
+
+
 def harmless(text: str) -> str:
     """A text of several lines without what a terminal obeys: such characters are escaped.
 

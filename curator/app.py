@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import ParleyError
+from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
+from common.service.alerts import Hook, check_webhook
 from common.service.database import Database
 from common.service.metrics import serving_metrics
 from common.service.passphrase import given_passphrase
@@ -27,6 +29,7 @@ from common.study.document import Study
 from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning
 from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
+from curator.alerting import Alerting
 from curator.context import Outcome
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
@@ -34,7 +37,7 @@ from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
 from curator.store.store import Store
 from curator.studies import Studies
-from curator.upkeep import Upkeep
+from curator.upkeep import Upkeep, WaitingLimits
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +65,11 @@ class CuratorSettings:
         grace_s: how long calls under way may take when the curator is stopped; at most a day.
         step_deadline_s: how long a step may wait for parties before its study is overdue: the log,
             `study status`, the metrics and the dashboard say so.
+        step_warning_s: how long a step may wait for parties before the log and the hooks say so.
         end_overdue: whether an overdue study ends; what it cost so far stays charged.
+        webhook: an address that is sent a JSON object (POST) when a study waits, is overdue, is
+            done, refused or failed; empty for none.
+        on_event: a program that is given the same object on its standard input.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
         reflection: whether callers with a certificate may list the calls there are, as gRPC tools
@@ -83,7 +90,10 @@ class CuratorSettings:
     frame_timeout_s: float = 60.0
     grace_s: float = 20.0
     step_deadline_s: float = 3600.0
+    step_warning_s: float = 600.0
     end_overdue: bool = False
+    webhook: str = ""
+    on_event: Path | None = None
     log_level: str = "info"
     metrics: str = ""
     reflection: bool = False
@@ -91,6 +101,15 @@ class CuratorSettings:
     dashboard_listen: str = "127.0.0.1:7444"
     dashboard_actions: bool = False
     dashboard_operators: Path | None = None
+
+    @property
+    def waiting_limits(self) -> WaitingLimits:
+        """How long a step may wait for parties, and what comes then."""
+        return WaitingLimits(
+            warning=dt.timedelta(seconds=self.step_warning_s),
+            deadline=self.step_deadline,
+            end_overdue=self.end_overdue,
+        )
 
     @property
     def step_deadline(self) -> dt.timedelta:
@@ -120,12 +139,14 @@ class CuratorSettings:
         check_seconds("grace_s", self.grace_s)
         check_seconds("frame_timeout_s", self.frame_timeout_s)
         check_seconds("step_deadline_s", self.step_deadline_s, most=LONGEST_DEADLINE_S)
+        check_seconds("step_warning_s", self.step_warning_s, most=LONGEST_DEADLINE_S)
+        check_webhook("webhook", self.webhook)
         check_level(self.log_level)
 
 
 def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
     """The curator's state; the caller closes the database."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.folder)
     passphrase = given_passphrase(settings.passphrase_file, {})
     database = Database(settings.folder / STORE)
     return database, Store(database, OsRandomSource(), passphrase=passphrase)
@@ -170,6 +191,7 @@ def serve(
         alone_in(settings.folder, service="curator"),
         _opened(settings) as store,
         ThreadPoolExecutor(1, "release") as background,
+        ThreadPoolExecutor(1, "alert") as alerts,
     ):
         studies = Studies(
             store, begin=begin, publish=publish, clock=clock,
@@ -177,7 +199,10 @@ def serve(
         )  # fmt: skip
         store.check_at_start()
         studies.open()
-        upkeep = Upkeep(studies, deadline=settings.step_deadline, end_overdue=settings.end_overdue)
+        hook = Hook(webhook=settings.webhook, command=settings.on_event)
+        upkeep = Upkeep(
+            studies, settings.waiting_limits, alerting=Alerting(store.alerts, hook, alerts)
+        )
         server = CuratorServer(
             studies,
             files=files,

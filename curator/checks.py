@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
+from cryptography.hazmat.primitives import serialization
+
 from common.errors import InputError
 from common.files import read
 from common.service import checks
-from common.service.checks import Concern, Finding, certificate, disk, found, open_files
+from common.service.checks import (
+    Concern,
+    Finding,
+    certificate,
+    disk,
+    found,
+    open_files,
+    running,
+    state_folder,
+)
+from common.service.process import running_in
 from common.service.version import software
 from common.wire.pki import peers
 from common.wire.pki.certificates import Role
@@ -19,23 +32,31 @@ from common.wording import many
 from curator.app import CuratorSettings, open_store
 from curator.operations import records
 from curator.server.servicer import PROTOCOL
+from curator.waiting import in_words, waited
+
+_HANDSHAKE_S = 3.0
+# Where a server on every address is reached.
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 def examine_curator(
-    settings: CuratorSettings, *, clock: Callable[[], datetime]
+    settings: CuratorSettings, *, clock: Callable[[], datetime], monitored: bool = False
 ) -> Iterator[Finding]:
-    """Everything a curator needs."""
+    """Everything a curator needs; if it is monitored, that it runs, too."""
     files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
     yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
     yield found("clock", lambda: checks.clock(files, clock()))
     yield found("certificate", lambda: certificate(files, Role.CURATOR, clock()))
     yield found("revocations", lambda: _revocations(settings.keys / "revoked.txt"))
-    yield found("disk", lambda: disk(settings.folder))
+    yield found("disk", lambda: state_folder(settings.folder))
     yield found("releases", lambda: disk(settings.releases))
     yield found("state", lambda: _studies(settings))
     yield found("parties", lambda: _parties(settings))
-    yield found("address", lambda: _address(settings.listen))
+    yield found("waiting", lambda: _waiting(settings, clock()))
+    yield found("address", lambda: _address(settings, files))
     yield found("open files", open_files)
+    if monitored:
+        yield found("running", lambda: running(settings.folder))
 
 
 def _revocations(path: Path) -> str:
@@ -65,16 +86,59 @@ def _parties(settings: CuratorSettings) -> str:
     return f"{len(seen)} have called, all with {software()}" if seen else "nobody has called yet"
 
 
-def _address(listen: str) -> str:
-    """Whether the port can be had; one that is taken is most likely taken by the curator itself."""
-    host, _, port = listen.rpartition(":")
+def _waiting(settings: CuratorSettings, now: datetime) -> str:
+    """Whom the studies under way wait for; a concern once one of them is overdue."""
+    database, store = open_store(settings)
+    try:
+        under_way = [record for record in store.records() if not record.state.over]
+        stopped = [f"{record.name!r}: {record.cause}" for record in under_way if record.cause]
+        late = [
+            f"{record.name!r} waits for {in_words(waits, step=record.step)}"
+            for record in under_way
+            if (waits := store.awaited(record.study))
+            and any(waited(each.since, now) > settings.step_deadline for each in waits)
+        ]
+    finally:
+        database.close()
+    if stopped or late:
+        raise Concern("; ".join([*stopped, *(f"overdue: {words}" for words in late)]))
+    return f"{many(len(under_way), 'study')} under way, none overdue"
+
+
+def _address(settings: CuratorSettings, files: CredentialFiles) -> str:
+    """Whether the port can be had, or is had by the curator that runs on our folder."""
+    host, _, port = settings.listen.rpartition(":")
+    host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host.strip("[]"), int(port)))
+            probe.bind((host, int(port)))
         except (OSError, ValueError, OverflowError) as error:
+            process = running_in(settings.folder)
+            if process is not None and _answers(host, int(port), files):
+                return f"{settings.listen}: our curator ({process}) answers with our certificate"
             raise InputError(
-                f"{listen}: cannot be listened on ({error}); is a curator running there already?"
+                f"{settings.listen}: cannot be listened on ({error}), and what is there is not the "
+                f"curator of {settings.folder}. Stop it, or change `listen`"
             ) from error
-    return f"{listen} is free"
+    return f"{settings.listen} is free"
+
+
+def _answers(host: str, port: int, files: CredentialFiles) -> bool:
+    """Whether a handshake with the address shows our own certificate."""
+    credentials = files.load()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the certificate itself is compared
+    context.load_verify_locations(cadata=credentials.authority_pem.decode("ascii"))
+    context.set_alpn_protocols(["h2"])
+    here = _LOOPBACK.get(host, host)
+    try:
+        with (
+            socket.create_connection((here, port), timeout=_HANDSHAKE_S) as connection,
+            context.wrap_socket(connection) as shaken,
+        ):
+            shown = shaken.getpeercert(binary_form=True)
+    except OSError:
+        return False
+    return shown == credentials.certificate.public_bytes(serialization.Encoding.DER)

@@ -6,20 +6,21 @@ from common.crypto.paillier.keys import PrivateKey
 from common.errors import LocalError
 from common.privacy.randomness import KeyedRandomSource, RandomSource
 from common.study.document import Study
-from common.study.steps import Step
 from common.wire import codec
 from curator.context import StudyContext
 from curator.effects import Effect, Send
 from curator.role import CuratorRole
 
+DECLARED = ""
+"""The sender, in the store, of the curator's own word that a party is missing; no party's name."""
+
 
 class LiveRole:
-    """A role with its streams of randomness and the steps it has opened."""
+    """A role with its streams of randomness."""
 
     def __init__(self, study: Study, around: StudyContext, key: PrivateKey | None) -> None:
         self._study, self._store = study, around.store
         self._sources: dict[int, KeyedRandomSource] = {}
-        self.steps: dict[int, Step] = {}
         self.role = CuratorRole(
             study=study,
             run=around.begin(study),
@@ -32,22 +33,17 @@ class LiveRole:
         """How much randomness was used."""
         return sum(source.drawn_bytes for source in self._sources.values())
 
-    def note_step(self) -> tuple[str, ...]:
-        """Remember the open step; who is waited for."""
-        step = self.role.current_step
-        if step is not None:
-            self.steps[self.role.step_number] = step
-        return self.role.waiting_for
-
     def replay(self, sender: str, body: bytes, effects: tuple[str, ...]) -> None:
-        """Give the role a stored message again, and compare what it makes of it."""
-        again = self.role.receive(sender, codec.decode_to_curator(body))
+        """Give the role a stored message or declaration again, and compare what it makes of it."""
+        if sender == DECLARED:
+            again = self.role.declare_missing(body.decode())
+        else:
+            again = self.role.receive(sender, codec.decode_to_curator(body))
         if tuple(effect_name(effect) for effect in again) != effects:
             raise LocalError(
                 f"a message of {sender!r} in study {self._study.name!r} has other effects than "
                 "when it came; go on with the version of this program that the study was begun with"
             )
-        self.note_step()
 
     def _source_of(self, step: int) -> RandomSource:
         """The one stream of a step; asked again, it goes on where it is and repeats nothing."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from common.service.metrics import Sample
 from common.wire.pki.credentials import CredentialFiles
-from curator.store.records import StudyState
+from curator.store.records import Awaited, StudyState
 from curator.store.store import Store
 from curator.waiting import overdue, waited
 
@@ -71,7 +71,14 @@ def curator_samples(
             value=states.get(state, 0),
             labels={"state": state.value},
         )
-    yield from _waiting_samples(store.waiting_since(), deadline=deadline, now=now)
+    late = overdue(store.waiting_since(), deadline=deadline, now=now)
+    yield Sample(
+        name="parley_curator_overdue_studies",
+        help="Studies that wait for parties for longer than step_deadline_s.",
+        kind="gauge",
+        value=len(late),
+    )
+    yield from _waiting_samples(store.all_awaited(), now=now)
     yield from calls.samples()
     yield Sample(
         name="parley_certificate_expires_seconds",
@@ -82,20 +89,14 @@ def curator_samples(
 
 
 def _waiting_samples(
-    waiting: Mapping[bytes, str], *, deadline: dt.timedelta, now: dt.datetime
+    awaited: Iterable[tuple[bytes, Awaited]], *, now: dt.datetime
 ) -> Iterator[Sample]:
     """Of running studies only, so that the labels do not grow with those there ever were."""
-    yield Sample(
-        name="parley_curator_overdue_studies",
-        help="Studies that wait for parties for longer than step_deadline_s.",
-        kind="gauge",
-        value=len(overdue(waiting, deadline=deadline, now=now)),
-    )
-    for study, since in sorted(waiting.items()):
+    for study, each in sorted(awaited, key=lambda pair: (pair[0], pair[1].party)):
         yield Sample(
             name="parley_curator_waiting_seconds",
             help="How long a running study waits for a call or an answer of a party.",
             kind="gauge",
-            value=max(0.0, waited(since, now).total_seconds()),
-            labels={"study": study.hex()[:16]},
+            value=max(0.0, waited(each.since, now).total_seconds()),
+            labels={"study": study.hex()[:16], "party": each.party},
         )

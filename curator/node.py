@@ -33,7 +33,7 @@ from typing import assert_never
 from cryptography.exceptions import InvalidSignature
 
 from common.crypto.paillier.keys import generate_key_pair
-from common.errors import ParleyError, RemoteProtocolError
+from common.errors import InputError, ParleyError, RemoteProtocolError
 from common.privacy.randomness import KeyedRandomSource
 from common.study import approval
 from common.study.document import Study
@@ -53,7 +53,7 @@ from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
 from curator.effects import Effect, Fail, Finish, Send
-from curator.live_role import LiveRole, effect_name
+from curator.live_role import DECLARED, LiveRole, effect_name
 from curator.progress import chosen_links, step_record
 from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
@@ -167,17 +167,12 @@ class StudyNode:
         with self._lock:
             if not self.holds_a_step:
                 return
-            work, body = self._current(), self._store.held(self.digest)
+            work = self._current()
             step = work.role.current_step
-            if step is None or body is None:
-                return
-            absent = self._around.absent(step.parties)
-            if absent == self._waiting.names:
+            if step is None or self._absent(work, step) == self._waiting.names:
                 return
             with self._rebuilt_on_failure(), self._store.transaction():
-                if not absent:
-                    self._store.release_held(self.digest)
-                    self._queue_step(work, step, body)
+                absent = self._open_held(work, step)
                 waiting = self._note_waiting(work, absent)
             self._waiting = waiting
         if not absent:
@@ -235,6 +230,61 @@ class StudyNode:
         finally:
             self._lock.release()
 
+    def declare_missing(self, party: str) -> bool:
+        """Go on without a party for good, or end the study if it cannot; whether this was done.
+
+        Not while the study is at work, which may take long, nor unless a step is open: ask again
+        later. A party that was declared missing before is no trouble.
+
+        Raises:
+            InputError: the study has no such party.
+            LocalError: the store could not be written; nothing changed.
+        """
+        if party not in self.names:
+            raise InputError(f"{party!r} is not a party of study {self.digest.hex()[:16]}")
+        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
+            return False
+        try:
+            if self.record.state is not StudyState.RUNNING:
+                return False
+            self._go_on_without(party)
+        finally:
+            self._lock.release()
+        self._around.changed(self.digest, self.names)
+        return True
+
+    def can_miss(self, parties: int) -> bool:
+        """Whether the study could go on now without so many parties more."""
+        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
+            return False
+        try:
+            if self.record.state is not StudyState.RUNNING or not self.study.may_miss:
+                return False
+            return len(self._current().role.gone) + parties <= self.study.may_miss
+        finally:
+            self._lock.release()
+
+    def _go_on_without(self, party: str) -> None:
+        work = self._current()
+        with self._rebuilt_on_failure():
+            effects = work.role.declare_missing(party)
+            if not effects:
+                return
+            with self._store.transaction():
+                sequence = self._store.newest_incoming(self.digest, DECLARED) + 1
+                self._store.add_incoming(
+                    self.digest, DECLARED, sequence, party.encode(),
+                    effects=[effect_name(effect) for effect in effects], at=self._around.now(),
+                )  # fmt: skip
+                waiting = self._execute(work, effects, StudyState.FAILED)
+        self._waiting = waiting
+        if self.record.state is StudyState.PUBLISHING:
+            self._publish_later()
+        logger.warning(
+            "study %s: %s is declared missing; it is now %s",
+            self.digest.hex()[:16], party, self.record.state.value,
+        )  # fmt: skip
+
     def receive(self, party: str, sequence: int, body: bytes) -> None:
         """Take in a party's message of that number, durably.
 
@@ -256,6 +306,8 @@ class StudyNode:
                     raise WireError(ErrorCode.SEQUENCE_REUSED, f"message {sequence} of {party!r}")
                 return
             self.require_running()
+            if party in self._current().role.gone:
+                raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
             effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._publish_later()
@@ -293,7 +345,6 @@ class StudyNode:
                 ending = StudyState.REFUSED if refused else StudyState.FAILED
                 waiting = self._execute(work, effects, ending)
         self._waiting = waiting
-        work.note_step()
         return effects
 
     @contextmanager
@@ -322,7 +373,6 @@ class StudyNode:
             self._store.move(self.digest, StudyState.RUNNING, step=0, phase="")
             waiting = self._execute(work, effects, StudyState.FAILED)
         self._work, self._waiting = work, waiting
-        work.note_step()
         logger.info("study %s: every party approved, it begins", self.digest.hex()[:16])
         self._around.changed(self.digest, self.names)
 
@@ -364,11 +414,13 @@ class StudyNode:
         absent: tuple[str, ...] = ()
         if opening is not None and step is not None:
             absent = self._open_or_hold(work, step, opening)
+        elif step is not None and self.holds_a_step:  # a party less to wait for
+            absent = self._open_held(work, step)
         return self._note_waiting(work, absent)
 
     def _open_or_hold(self, work: LiveRole, step: Step, body: bytes) -> tuple[str, ...]:
         """Open a step, or hold it if owners of it are not online; these."""
-        absent = self._around.absent(step.parties)
+        absent = self._absent(work, step)
         if absent:
             self._store.hold(self.digest, body)
             logger.info(
@@ -379,9 +431,26 @@ class StudyNode:
             self._queue_step(work, step, body)
         return absent
 
+    def _open_held(self, work: LiveRole, step: Step) -> tuple[str, ...]:
+        """Open the step that is held, unless owners of it are not online; these."""
+        absent, body = self._absent(work, step), self._store.held(self.digest)
+        if not absent and body is not None:
+            self._store.release_held(self.digest)
+            self._queue_step(work, step, body)
+        return absent
+
+    def _left(self, work: LiveRole) -> tuple[str, ...]:
+        """The parties that were not declared missing."""
+        return tuple(name for name in self.names if name not in work.role.gone)
+
+    def _absent(self, work: LiveRole, step: Step) -> tuple[str, ...]:
+        """The parties of a step that are left and not online."""
+        left = self._left(work)
+        return self._around.absent(name for name in step.parties if name in left)
+
     def _queue_step(self, work: LiveRole, step: Step, body: bytes) -> None:
         opened = codec.decode_to_party(body)
-        for name in self.names:
+        for name in self._left(work):
             self._store.queue(self.digest, name, body)
             self._note(opened, len(body), name, sent=False, phase=step.phase)
         number = work.role.step_number
@@ -419,7 +488,7 @@ class StudyNode:
         return Outcome(
             study=self.study,
             model=work.role.model(),
-            steps=tuple(work.steps.values()),
+            steps=work.role.steps,
             results=work.role.results,
             private=self._store.private,
             traffic=self._store.traffic.phases(self.digest),
@@ -459,7 +528,6 @@ class StudyNode:
         if self._work is None:
             work = self._begin()
             work.role.start()
-            work.note_step()
             for message in self._store.incoming(self.digest):
                 work.replay(message.sender, message.body, message.effects)
             self._work = work

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.crypto.identities.files import load_public_identity
 from common.errors import InputError
-from common.study.document import Member
+from common.study.document import Member, Study
 from common.study.transcript import Phases
 from curator.app import CuratorSettings, open_store
 from curator.store.records import Awaited, Record, StudyState
@@ -108,6 +108,39 @@ def abort(
         return store.record(record.study)
     finally:
         database.close()
+
+
+def study_of(settings: CuratorSettings, record: Record) -> Study:
+    """What was agreed in a study.
+
+    Raises:
+        InputError: this version of the program cannot read it.
+    """
+    database, store = open_store(settings)
+    try:
+        return store.study(record.study)
+    finally:
+        database.close()
+
+
+def declare_missing(settings: CuratorSettings, record: Record, owner: str) -> None:
+    """Have a study go on without an owner.
+
+    Raises:
+        InputError: the owner is not in it, it is over, or it needs all of its owners.
+    """
+    names = [member.name for member in study_of(settings, record).members]
+    if owner not in names:
+        raise InputError(
+            f"study {record.name!r}: it has no party {owner!r}. Its parties: {', '.join(names)}"
+        )
+    if record.state.over:
+        raise InputError(f"study {record.name!r} is over: {record.state.value}")
+    raise InputError(
+        f"study {record.name!r}: it needs all of its owners, so none can be declared missing. End "
+        f"it with `parley curator study abort`, then write it again with `parley curator study "
+        f"reform --without {owner}`"
+    )
 
 
 def find_record(settings: CuratorSettings, wanted: str) -> tuple[Record, tuple[str, ...]]:

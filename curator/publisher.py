@@ -87,5 +87,5 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
         results=tuple(outcome.results),
         privacy=statement.as_dict(),
         columns=Columns.by_schema(study.schema),
-        transcript=transcript_of(study, outcome.traffic),
+        transcript=transcript_of(study, outcome.traffic, statement.missing),
     )

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
-from common.crypto.sums.plan import ContributionSubmitted, Noise
+from common.crypto.sums.plan import ContributionSubmitted, Noise, SumPlan
+from common.crypto.sums.recovery import RecoverableCurator
 from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
@@ -23,9 +24,15 @@ from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
+    KeysDealt,
+    KeysRelayed,
+    ListPublished,
+    ListSigned,
+    MasksRevealed,
     PartyRefused,
     ResultPublished,
     ShareSubmitted,
+    SignaturesRelayed,
     StepOpened,
     StudyAborted,
     StudyFinished,
@@ -47,7 +54,10 @@ class State(enum.Enum):
 
     AWAITING_START = "the start"
     AWAITING_SEEDS = "the first party's permutation seeds"
+    AWAITING_KEYS = "keys of the sum"
     COLLECTING = "contributions to the step"
+    AWAITING_SIGNATURES = "signatures under the list of who is missing"
+    AWAITING_MASKS = "shares of the masks"
     FINISHED = "nothing: the release can be made"
     FAILED = "nothing: the study failed"
 
@@ -56,10 +66,16 @@ class State(enum.Enum):
 ALLOWED: dict[State, tuple[type[ToCurator], ...]] = {
     State.AWAITING_START: (),
     State.AWAITING_SEEDS: (EnvelopePosted, PartyRefused),
+    State.AWAITING_KEYS: (KeysDealt, PartyRefused),
+    State.AWAITING_SIGNATURES: (ListSigned, PartyRefused),
+    State.AWAITING_MASKS: (MasksRevealed, PartyRefused),
     State.COLLECTING: (EnvelopePosted, ShareSubmitted, ChoiceSubmitted, PartyRefused),
     State.FINISHED: (),
     State.FAILED: (),
 }
+
+_ROUNDS = (State.AWAITING_KEYS, State.AWAITING_SIGNATURES, State.AWAITING_MASKS)
+_IN_A_STEP = (*_ROUNDS, State.COLLECTING)
 
 
 class CuratorRole:
@@ -93,6 +109,11 @@ class CuratorRole:
         self._number = 0
         self._results: list[bytes] = []
         self._sum: SumCurator | None = None
+        self._recoverable: RecoverableCurator | None = None
+        self._gone: set[str] = set()  # declared missing: out for the rest of the study
+        self._listed: tuple[str, ...] = ()  # missing in the newest sum
+        self._pending: set[str] = set()  # whose word a round of a recoverable sum waits for
+        self._open_plan: SumPlan
         self._missing_chunks: set[tuple[str, int]] = set()
         self._missing_relays: dict[str, int] = {}
         self._missing_seeds: set[str] = set()
@@ -116,7 +137,17 @@ class CuratorRole:
     @property
     def current_step(self) -> Step | None:
         """The step that is open now, for progress reports."""
-        return self._run.step() if self._state is State.COLLECTING else None
+        return self._run.step() if self._state in _IN_A_STEP else None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Every step that has its result, with the parties that are in it."""
+        return self._run.made
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The parties that were declared missing, in the order of the study."""
+        return tuple(name for name in self._names if name in self._gone)
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
@@ -128,6 +159,8 @@ class CuratorRole:
             return step.parties
         if step is None:
             return ()
+        if self._state in _ROUNDS:
+            return tuple(sorted(self._pending))
         for name, missing in self._missing_relays.items():
             if missing:
                 return (name,)  # nothing reaches the parties after it in the ring
@@ -157,6 +190,11 @@ class CuratorRole:
         """Consume one message; return effects in the order they must happen."""
         if sender not in self._names:
             raise RemoteProtocolError(f"{sender!r} is not a party of this study")
+        if sender in self._gone:
+            raise RemoteProtocolError(
+                f"{sender!r} was declared missing and is out for the rest of the study: its "
+                f"{type(message).__name__} is refused"
+            )
         if message.study != self._study.digest:
             raise RemoteProtocolError(f"the message of {sender!r} belongs to another study")
         fingerprint = (sender, message_digest(message))
@@ -182,10 +220,14 @@ class CuratorRole:
                 return self._relay(sender, message)
             case ShareSubmitted():
                 return self._collect(sender, message)
+            case KeysDealt() | ListSigned() | MasksRevealed():
+                return self._take_word(sender, message)
             case ChoiceSubmitted():
                 return self._take_choice(sender, message)
             case PartyRefused():
-                return self.abort(f"party {sender!r} refused step {message.step}: {message.reason}")
+                reason = f"party {sender!r} refused step {message.step}: {message.reason}"
+                may_miss = self._study.may_miss
+                return self._do_without(sender, reason) if may_miss else self.abort(reason)
             case _:
                 assert_never(message)
 
@@ -193,9 +235,125 @@ class CuratorRole:
         """End the study without a release."""
         reason = reason[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
         self._state = State.FAILED
-        self._sum = None
+        self._sum = self._recoverable = None
         told = self._to_all(StudyAborted(study=self._study.digest, reason=reason))
         return [*told, Fail(reason=reason)]
+
+    def declare_missing(self, party: str) -> list[Effect]:
+        """Go on without a party, for the rest of the study; end the study if it cannot.
+
+        A party that was declared missing before changes nothing.
+        """
+        if party not in self._names or self._state not in _IN_A_STEP:
+            raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
+        if party in self._gone:
+            return []
+        return self._do_without(party, f"party {party!r} is missing in step {self._number}")
+
+    def _do_without(self, party: str, reason: str) -> list[Effect]:
+        allowed = self._study.may_miss
+        if len(self._gone) == allowed:
+            also = f"; {', '.join(self.gone)} went missing before" if self._gone else ""
+            return self.abort(f"{reason}{also}. The study can do without {allowed} (may_miss)")
+        told = (
+            f"this party was declared missing in step {self._number} and is out for the rest of "
+            f"the study; what it sent stays charged. The curator's reason: {reason}"
+        )
+        self._gone.add(party)
+        self._pending.discard(party)
+        self._missing_chunks = {each for each in self._missing_chunks if each[0] != party}
+        out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
+        return [Send(to=party, message=out), *self._next_round()]
+
+    def _take_word(
+        self, sender: str, message: KeysDealt | ListSigned | MasksRevealed
+    ) -> list[Effect]:
+        """One party's word in a round of a recoverable sum."""
+        if sender not in self._pending or self._recoverable is None:
+            raise RemoteProtocolError(
+                f"a {type(message).__name__} of {sender!r} is not expected in step {message.step}"
+            )
+        match message:
+            case KeysDealt():
+                self._recoverable.take_offer(sender, message.payload)
+            case ListSigned():
+                self._recoverable.take_signature(sender, message.signature)
+            case MasksRevealed():
+                self._recoverable.take_revealed(sender, message.payload)
+        self._pending.discard(sender)
+        return self._next_round()
+
+    def _next_round(self) -> list[Effect]:
+        """The next round of a recoverable sum, if nobody who is left is waited for."""
+        if self._recoverable is None or self._pending or self._missing_chunks:
+            return []
+        match self._state:
+            case State.AWAITING_KEYS:
+                return self._relay_keys(self._recoverable)
+            case State.COLLECTING:
+                return self._publish_list(self._recoverable)
+            case State.AWAITING_SIGNATURES:
+                return self._relay_signatures(self._recoverable)
+            case State.AWAITING_MASKS:
+                return self._finish_sum(self._recoverable)
+            case _:
+                return []
+
+    def _relay_keys(self, recoverable: RecoverableCurator) -> list[Effect]:
+        plan, study = self._open_plan, self._study.digest
+        absent = tuple(name for name in plan.parties if name in self._gone)
+        relayed = recoverable.relay(absent)
+        self._missing_chunks = {(name, chunk) for name in relayed for chunk in range(plan.chunks)}
+        self._state = State.COLLECTING
+        return [
+            Send(
+                to=name,
+                message=KeysRelayed(
+                    study=study, step=self._number, missing=absent, payload=payload
+                ),
+            )
+            for name, payload in relayed.items()
+        ]
+
+    def _publish_list(self, recoverable: RecoverableCurator) -> list[Effect]:
+        missing = recoverable.close()
+        self._run.leave_out(missing)
+        step = self._run.step()
+        there = () if step is None else step.parties
+        self._listed = tuple(name for name in self._names if name not in there)
+        self._await(State.AWAITING_SIGNATURES)
+        return self._to_all(
+            ListPublished(study=self._study.digest, step=self._number, missing=missing)
+        )
+
+    def _relay_signatures(self, recoverable: RecoverableCurator) -> list[Effect]:
+        self._await(State.AWAITING_MASKS)
+        return [
+            Send(
+                to=name,
+                message=SignaturesRelayed(
+                    study=self._study.digest,
+                    step=self._number,
+                    payload=recoverable.signatures_for(name),
+                ),
+            )
+            for name in self._left
+        ]
+
+    def _finish_sum(self, recoverable: RecoverableCurator) -> list[Effect]:
+        try:
+            total = recoverable.total()
+        except RemoteProtocolError as error:
+            return self.abort(f"step {self._number} cannot be decoded: {error}")
+        self._run.advance(total)
+        return self._publish(encode_result(total))
+
+    def _await(self, state: State) -> None:
+        self._state, self._pending = state, set(self._left)
+
+    @property
+    def _left(self) -> tuple[str, ...]:
+        return tuple(name for name in self._names if name not in self._gone)
 
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
         if message.recipient not in self._names or message.recipient == sender:
@@ -215,16 +373,19 @@ class CuratorRole:
         return effects
 
     def _collect(self, sender: str, message: ShareSubmitted) -> list[Effect]:
-        if (sender, message.chunk) not in self._missing_chunks or self._sum is None:
+        taker = self._sum or self._recoverable
+        if (sender, message.chunk) not in self._missing_chunks or taker is None:
             raise RemoteProtocolError(
                 f"chunk {message.chunk} of {sender!r} is not expected in step {message.step}"
             )
-        self._sum.accept(
+        taker.accept(
             ContributionSubmitted(sender=sender, chunk=message.chunk, payload=message.payload)
         )
         self._missing_chunks.discard((sender, message.chunk))
         if self._missing_chunks:
             return []
+        if self._sum is None:
+            return self._next_round()
         try:
             total = self._sum.total()
         except RemoteProtocolError as error:
@@ -242,12 +403,15 @@ class CuratorRole:
     def _publish(self, result: bytes) -> list[Effect]:
         published = ResultPublished(study=self._study.digest, step=self._number, result=result)
         self._history.add_result(self._number, result)
+        if self._study.may_miss:
+            self._history.add_missing(self._number, self._listed)
         self._results.append(result)
-        self._sum = None
+        self._sum = self._recoverable = None
         self._number += 1
         return self._to_all(published) + self._open_next()
 
     def _open_next(self) -> list[Effect]:
+        self._run.leave_out(self._gone)
         step = self._run.step()
         if step is None:
             self._state = State.FINISHED
@@ -261,6 +425,7 @@ class CuratorRole:
             step=self._number,
             digest=step_digest(self._history.digest, self._number, step),
             opening=opening,
+            missing=self.gone,
         )
         return self._to_all(opened)
 
@@ -269,6 +434,12 @@ class CuratorRole:
             raise LocalError("a choice is not summed")
         key = None if self._private_key is None else self._private_key.public_key
         plan = sum_plan_of(self._study, self._number, step, key, history=self._history.digest)
+        self._open_plan, self._listed = plan, self.gone
+        if plan.may_miss:
+            identities = {member.name: member.identity for member in self._study.members}
+            self._recoverable = RecoverableCurator(plan, identities)
+            self._await(State.AWAITING_KEYS)
+            return b""
         self._sum = SumCurator(
             plan, private_key=self._private_key, source=self._source_of(self._number)
         )
@@ -282,4 +453,4 @@ class CuratorRole:
         return self._sum.selector or b""
 
     def _to_all(self, message: ToParty) -> list[Effect]:
-        return [Send(to=name, message=message) for name in self._names]
+        return [Send(to=name, message=message) for name in self._left]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from common.errors import ParleyError
+from curator.alerting import Alerting
 from curator.context import written
 from curator.store.store import KEEP_QUEUES
 from curator.studies import Studies
-from curator.waiting import overdue
+from curator.waiting import waited
 
 logger = logging.getLogger(__name__)
 
@@ -18,25 +20,47 @@ WRITE_CALLS_EVERY = dt.timedelta(minutes=1)
 _DROP_QUEUES_EVERY = dt.timedelta(hours=1)
 
 
+OVERDUE, WAITING = "overdue", "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingLimits:
+    """How long a step may wait for parties.
+
+    Attributes:
+        warning: before the operator is told.
+        deadline: before its study is overdue.
+        end_overdue: whether an overdue study ends; otherwise the operator is told, once a step.
+    """
+
+    deadline: dt.timedelta
+    warning: dt.timedelta = dt.timedelta.max
+    end_overdue: bool = False
+
+
 class Upkeep:
     """Looked at every second, from one thread.
 
     Args:
         studies: all there are.
-        deadline: how long a step may wait for parties before its study is overdue.
-        end_overdue: whether an overdue study ends; otherwise the log says so, once a step.
+        limits: how long a step may wait for parties. A study that may miss them goes on without
+            them when the deadline has passed.
+        alerting: takes events to the operator; None to leave them in the store.
     """
 
-    def __init__(self, studies: Studies, *, deadline: dt.timedelta, end_overdue: bool) -> None:
-        self._studies = studies
-        self._deadline, self._end_overdue = deadline, end_overdue
-        self._told: Mapping[bytes, str] = {}
+    def __init__(
+        self, studies: Studies, limits: WaitingLimits, *, alerting: Alerting | None = None
+    ) -> None:
+        self._studies, self._limits, self._alerting = studies, limits, alerting
+        self._told: Mapping[bytes, tuple[str, str]] = {}
         self._calls_written = self._queues_dropped = dt.datetime.min.replace(tzinfo=dt.UTC)
 
     def look(self) -> None:
         """See to whatever is due."""
         now = self._studies.around.clock()
-        self._see_to_overdue(now)
+        self._see_to_waiting(now)
+        if self._alerting is not None:
+            self._alerting.look(now)
         if abs(now - self._calls_written) >= WRITE_CALLS_EVERY:
             self.write_calls()
             self._calls_written = now
@@ -49,17 +73,45 @@ class Upkeep:
         seen = self._studies.presence.seen()
         self._studies.store.note_calls({party: written(at) for party, at in seen.items()})
 
-    def _see_to_overdue(self, now: dt.datetime) -> None:
-        late = overdue(self._studies.store.waiting_since(), deadline=self._deadline, now=now)
-        for study, since in late.items():
-            if self._end_overdue:
+    def _see_to_waiting(self, now: dt.datetime) -> None:
+        told: dict[bytes, tuple[str, str]] = {}
+        for study, since in self._studies.store.waiting_since().items():
+            wait = waited(since, now)
+            if wait > self._limits.deadline and self._go_on_without(study, now):
+                continue
+            if wait > self._limits.deadline and self._limits.end_overdue:
                 self._end(study, since)
-            elif self._told.get(study) != since:
-                names = ", ".join(each.party for each in self._studies.store.awaited(study))
-                logger.warning(
-                    "study %s is overdue: it waits for %s since %s", study.hex()[:16], names, since
-                )
-        self._told = late
+            elif wait > min(self._limits.warning, self._limits.deadline):
+                event = OVERDUE if wait > self._limits.deadline else WAITING
+                told[study] = (event, since)
+                if self._told.get(study) != told[study]:
+                    self._say(study, event, since)
+        self._told = told
+
+    def _say(self, study: bytes, event: str, since: str) -> None:
+        """In the log, and to the operator's hook; once a step."""
+        store = self._studies.store
+        names = ", ".join(each.party for each in store.awaited(study))
+        words = f"it waits for {names} since {since}"
+        late = " is overdue" if event == OVERDUE else ""
+        logger.warning("study %s%s: %s", study.hex()[:16], late, words)
+        store.alerts.add(study, event, words, at=self._studies.around.now())
+
+    def _go_on_without(self, study: bytes, now: dt.datetime) -> bool:
+        """Declare the parties missing that are overdue, if the study can do without them."""
+        node = self._studies.known(study)
+        late = [
+            each.party
+            for each in self._studies.store.awaited(study)
+            if waited(each.since, now) > self._limits.deadline
+        ]
+        try:
+            if node is None or not late or not node.can_miss(len(late)):
+                return False
+            return all(node.declare_missing(party) for party in late)
+        except ParleyError as error:  # tried again at the next look
+            logger.error("study %s cannot go on now: %s", study.hex()[:16], error)
+            return False
 
     def _end(self, study: bytes, since: str) -> None:
         node = self._studies.known(study)

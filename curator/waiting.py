@@ -78,6 +78,15 @@ def waited(since: str, now: dt.datetime) -> dt.timedelta:
     return now - dt.datetime.fromisoformat(since)
 
 
+def how_long(wait: dt.timedelta) -> str:
+    """A wait in the largest unit that it fills twice."""
+    seconds = max(0, int(wait.total_seconds()))
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
 def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
     """Whom a running study waits for, for people; empty if for no party.
 

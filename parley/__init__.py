@@ -9,6 +9,10 @@
 
     parley.simulate([north, east, south], "schema.toml", epsilon=0.8).sample()
 
+    release = parley.load("release")   # or release.zip
+    release.estimate(lambda table: table["income"].mean())
+    parley.pool(estimates, variances)  # of the tables of release.replicates(20)
+
     parley.Privelet(epsilon=1.0).fit(table, "schema.toml").count("age in 20..39 and sex = Female")
 
 Names are imported when they are first used, so that the command starts quickly.
@@ -23,10 +27,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from common.errors import ParleyError
+    from common.release.estimates import Estimate, pool
     from common.release.evaluation import evaluate
     from common.release.fitted_privbayes import FittedPrivBayes
     from common.release.fitted_privelet import FittedPrivelet
     from common.release.fitted_study import FittedStudy
+    from common.release.released_rows import ReleasedRows
     from common.schema import Schema
     from parley.loading import load
     from parley.privbayes import PrivBayes
@@ -34,28 +40,34 @@ if TYPE_CHECKING:
     from parley.simulation.study import simulate
 
 _HOMES = {
+    "Estimate": "common.release.estimates",
     "FittedPrivBayes": "common.release.fitted_privbayes",
     "FittedPrivelet": "common.release.fitted_privelet",
     "FittedStudy": "common.release.fitted_study",
     "ParleyError": "common.errors",
     "PrivBayes": "parley.privbayes",
     "Privelet": "parley.privelet",
+    "ReleasedRows": "common.release.released_rows",
     "Schema": "common.schema",
     "evaluate": "common.release.evaluation",
     "load": "parley.loading",
+    "pool": "common.release.estimates",
     "simulate": "parley.simulation.study",
 }
 
 __all__ = [
+    "Estimate",
     "FittedPrivBayes",
     "FittedPrivelet",
     "FittedStudy",
     "ParleyError",
     "PrivBayes",
     "Privelet",
+    "ReleasedRows",
     "Schema",
     "evaluate",
     "load",
+    "pool",
     "simulate",
 ]
 

@@ -1,35 +1,61 @@
-"""Reading back what a fitted model saved, or what is in a release folder."""
+"""Reading back what a fitted model saved, or what is in a release: a folder or a .zip."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+import tempfile
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from common.errors import InputError
+from common.release.asking import Origin
+from common.release.columns import Columns
+from common.release.contents import Contents, open_release, read_whole
+from common.release.derive import derive
 from common.release.fitted import FORMAT
 from common.release.fitted_privbayes import METHOD, FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
-from common.release.folder import FORMATS, MODEL, RANGES, SCHEMA, STATEMENT, read_json, table_name
+from common.release.fitted_study import FittedStudy
+from common.release.folder import (
+    FORMATS,
+    MODEL,
+    RANGES,
+    SCHEMA,
+    STATEMENT,
+    STUDY,
+    TRANSCRIPT,
+    table_name,
+)
+from common.release.manifest import MANIFEST
 from common.release.released_rows import ReleasedRows
-from common.schema import Schema
+from common.release.results import RESULTS, read_results
+from common.schema import Codes, Schema
 from common.schema.tables import read_table
+from common.study.document import Study
+
+Loaded = FittedPrivBayes | FittedPrivelet | ReleasedRows
+_MOST = 1 << 30
 
 
-def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet | ReleasedRows:
-    """The model in a file that `save` wrote, or what is in a release folder.
+def load(path: Path | str) -> Loaded:
+    """The model in a file that `save` wrote, or the release in a folder or a .zip.
 
-    The release of a study of several owners is read back as its synthetic rows.
+    The release of a study of several owners is read back as its synthetic rows; its model is
+    derived when something asks for it.
 
     Raises:
         InputError: there is none, or it is damaged.
     """
     target = Path(path)
-    if target.is_dir():
-        names = [name for name in (RANGES, MODEL) if (target / name).is_file()]
-        if not names:
-            raise InputError(f"{target} is not a release: it has no {MODEL}")
-        target = target / names[0]
+    if target.is_dir() or is_release_zip(target):
+        with open_release(target) as contents:
+            return _from_release(target, contents)
     if not target.is_file():
         raise InputError(f"{target}: no such file")
     if zipfile.is_zipfile(target):
@@ -38,41 +64,141 @@ def load(path: Path | str) -> FittedPrivBayes | FittedPrivelet | ReleasedRows:
         document = json.loads(target.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{target}: not a model: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f"{target}: not a model of this version of parley ({FORMAT!r})")
+    _check_format(document, str(target))
     if document.get("method") != METHOD:
-        if target.parent != Path(path):
-            raise InputError(f"{target} only describes a release; load the folder it is in")
-        return _released_rows(target.parent, document)
+        raise InputError(f"{target} only describes a release; load the folder it is in")
     return FittedPrivBayes.from_json(document, where=str(target))
 
 
-def synthetic_table(folder: Path) -> Path:
-    """The file with the synthetic rows of a release.
+def is_release_zip(path: Path) -> bool:
+    """Whether a file is the .zip of a release, and not one of range counts."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.split("/")[-1] == MANIFEST for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+@contextmanager
+def synthetic_table(release: Path) -> Iterator[Path]:
+    """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards.
 
     Raises:
         InputError: there is none.
     """
-    files = [folder / table_name(kind) for kind in FORMATS]
-    table = next((file for file in files if file.is_file()), None)
-    if table is None:
-        raise InputError(f"{folder} is not a release: it has no synthetic table")
-    return table
+    with open_release(release) as contents:
+        name = _table_name(contents)
+        if release.is_dir():
+            yield release / name
+            return
+        with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
+            yield _copied(contents, name, Path(scratch))
 
 
-def _released_rows(folder: Path, document: dict[str, object]) -> ReleasedRows:
-    schema = Schema.load(folder / SCHEMA)
-    table = synthetic_table(folder)
+def _from_release(path: Path, contents: Contents) -> Loaded:
+    names = contents.sizes()
+    if MODEL not in names:
+        raise InputError(f"{path} is not a release: it has no {MODEL}")
+    document = _json(contents, MODEL)
+    _check_format(document, f"{path}: {MODEL}")
+    schema = Schema.from_toml(_text(contents, SCHEMA), where=f"{path}: {SCHEMA}")
+    codes = _released(contents, schema)
+    origin = Origin(path, _digest(contents), codes)
+    if RANGES in names:
+        with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
+            ranges = FittedPrivelet.load(_copied(contents, RANGES, Path(scratch)))
+        return replace(ranges, origin=origin)
+    if document.get("method") == METHOD:
+        fitted = FittedPrivBayes.from_json(document, where=f"{path}: {MODEL}")
+        return replace(fitted, origin=origin)
     rows = document.get("rows")
     if not isinstance(rows, int):
-        raise InputError(f"{folder / MODEL}: the model is damaged: it does not say how many rows")
-    codes = read_table(table, schema).encode(schema)
-    return ReleasedRows(schema, codes, rows, read_json(folder, STATEMENT), _noise(document, folder))
+        raise InputError(f"{path}: {MODEL}: the model is damaged: it does not say how many rows")
+    return ReleasedRows(
+        schema,
+        codes,
+        rows,
+        _json(contents, STATEMENT),
+        _noise(document, path),
+        derive=lambda: _derived(path, document, origin),
+        origin=origin,
+    )
 
 
-def _noise(document: dict[str, object], folder: Path) -> dict[str, float]:
+def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedStudy:
+    """The model of a study's release, from the study and what was published during it."""
+    with open_release(path) as contents:
+        study = Study.from_toml(_text(contents, STUDY), where=f"{path}: {STUDY}")
+        with contents.open(RESULTS) as stream:
+            results = read_results(stream, size=contents.sizes()[RESULTS])
+        privacy, transcript = _json(contents, STATEMENT), _json(contents, TRANSCRIPT)
+    steps, model = derive(study, results)
+    return FittedStudy(
+        study=study,
+        schema=study.schema,
+        model=model,
+        steps=tuple(steps),
+        results=tuple(results),
+        privacy=privacy,
+        columns=Columns({str(k): str(v) for k, v in document["columns"].items()}),
+        transcript=transcript,
+        origin=origin,
+    )
+
+
+def _released(contents: Contents, schema: Schema) -> Codes:
+    """The synthetic rows; errors name the file and the row."""
+    with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
+        name = _table_name(contents)
+        folder = Path(contents.where)
+        path = folder / name if folder.is_dir() else _copied(contents, name, Path(scratch))
+        return read_table(path, schema).encode(schema)
+
+
+def _table_name(contents: Contents) -> str:
+    for kind in FORMATS:
+        if table_name(kind) in contents.sizes():
+            return table_name(kind)
+    raise InputError(f"{contents.where} is not a release: it has no synthetic table")
+
+
+def _copied(contents: Contents, name: str, folder: Path) -> Path:
+    with contents.open(name) as source, (folder / name).open("wb") as target:
+        shutil.copyfileobj(source, target)
+    return folder / name
+
+
+def _digest(contents: Contents) -> str:
+    """Of the manifest, which stands for every file; of the model where there is none."""
+    name = MANIFEST if MANIFEST in contents.sizes() else MODEL
+    return hashlib.sha256(read_whole(contents, name, most=_MOST)).hexdigest()
+
+
+def _text(contents: Contents, name: str) -> str:
+    try:
+        return read_whole(contents, name, most=_MOST).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{contents.where}: {name}: not UTF-8") from None
+
+
+def _json(contents: Contents, name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(_text(contents, name))
+    except ValueError as error:
+        raise InputError(f"{contents.where}: {name}: not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{contents.where}: {name}: not a JSON object")
+    return found
+
+
+def _check_format(document: object, where: str) -> None:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(f"{where}: not a model of this version of parley ({FORMAT!r})")
+
+
+def _noise(document: Mapping[str, object], path: Path) -> dict[str, float]:
     """By attribute; none in releases of versions that did not write it."""
     noise = document.get("noise_in_a_count", {})
     if not isinstance(noise, dict) or not all(isinstance(v, int | float) for v in noise.values()):
-        raise InputError(f"{folder / MODEL}: the model is damaged: its noise is no list of numbers")
+        raise InputError(f"{path}: {MODEL}: the model is damaged: its noise is no list of numbers")
     return {name: float(deviation) for name, deviation in noise.items()}

@@ -18,8 +18,10 @@ from typing import Any
 
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
+from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
+from common.service.alerts import Hook, check_webhook
 from common.service.database import Database
 from common.service.metrics import serving_metrics
 from common.service.passphrase import asking
@@ -34,6 +36,8 @@ from party.client.backoff import Backoff
 from party.client.context import PartyContext
 from party.client.dialer import Address, Dialer
 from party.client.sessions import DEFAULT_SEATS, SessionManager
+from party.collecting import Collector
+from party.collection import Collection
 from party.journal import Journal
 from party.ledger import Ledger
 from party.metrics import party_samples
@@ -41,7 +45,7 @@ from party.notes import Notes
 from party.owner.approvals import Approvals
 from party.owner.dry_run import rehearse
 from party.owner.policy import Policy
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable, owners_table
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +73,13 @@ class PartySettings:
         look_again_s: how often to look for invitations and for the owner's decisions.
         seats: how many studies are worked on at a time; the rows of at most twice as many are held
             in memory. Studies that wait for their owner or for other parties take no seat.
+        releases: where the node puts the releases of the studies that it finished; by default
+            `releases` in its folder.
+        fetch_releases: whether the node fetches and verifies them by itself.
+        countersign: whether it countersigns those that its own records confirm.
+        webhook: an address that is sent a JSON object (POST) when a study waits for its owner,
+            cannot go on here, or ends; empty for none.
+        on_event: a program that is given the same object on its standard input.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
     """
@@ -83,6 +94,11 @@ class PartySettings:
     longest_wait_s: float = 30.0
     look_again_s: float = 5.0
     seats: int = DEFAULT_SEATS
+    releases: Path | None = None
+    fetch_releases: bool = True
+    countersign: bool = True
+    webhook: str = ""
+    on_event: Path | None = None
     log_level: str = "info"
     metrics: str = ""
 
@@ -95,6 +111,7 @@ class PartySettings:
         check_whole("seats", self.seats, most=MOST_SEATS)
         for key in ("first_wait_s", "longest_wait_s", "look_again_s"):
             check_seconds(key, getattr(self, key))
+        check_webhook("webhook", self.webhook)
         check_level(self.log_level)
 
 
@@ -126,7 +143,7 @@ def alone(settings: PartySettings) -> Iterator[None]:
 @contextmanager
 def party_context(
     settings: PartySettings,
-    source: SourceSettings,
+    source: OwnersTable,
     *,
     clock: Callable[[], dt.datetime],
     passphrase: AskPassphrase | None = None,
@@ -146,7 +163,7 @@ def party_context(
     warning = expiry_warning(certificate, at=clock())
     if warning is not None:
         logger.warning("%s", warning)
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.folder)
     policy = Policy.load(settings.policy)
     database = Database(settings.folder / "party.db")
     try:
@@ -163,11 +180,13 @@ def party_context(
             journal=Journal(database, OsRandomSource()),
             ledger=ledger,
             notes=Notes(database),
+            collection=Collection(database),
             check_source=source.check_readable,
             open_source=lambda study: source.open(study.schema),
             begin=begin,
             forecast=partial(rehearse, begin=begin),
             clock=clock,
+            hook=Hook(webhook=settings.webhook, command=settings.on_event),
             authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
         )
     finally:
@@ -184,9 +203,18 @@ def session_manager(
 ) -> SessionManager:
     """Every study that this party is invited to, now and later."""
     address = address_of(settings, environment=environment, software=software)
+    dialer = Dialer(address, context.clock)
+    collector = Collector(
+        context=context,
+        collection=context.collection,
+        folder=settings.releases or settings.folder / "releases",
+        countersigns=settings.countersign,
+        dial=dialer.dial,
+    )
     return SessionManager(
         context,
-        dialer=Dialer(address, context.clock),
+        dialer=dialer,
+        collector=collector if settings.fetch_releases else None,
         backoff=lambda: Backoff(
             first_s=settings.first_wait_s,
             longest_s=settings.longest_wait_s,
@@ -212,9 +240,9 @@ def address_of(
 
 
 def source_of(
-    tables: Mapping[str, Mapping[str, Any]], *, folder: Path, environment: Mapping[str, str]
-) -> SourceSettings:
+    tables: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]
+) -> OwnersTable:
     """The owner's table, from the `[source]` of the settings file."""
     if "source" not in tables:
         raise InputError("there is no [source] in the settings: say where the rows are")
-    return SourceSettings.from_table(tables["source"], folder=folder, environment=environment)
+    return owners_table(tables["source"], folder=folder, environment=environment)

@@ -16,7 +16,7 @@ from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service import checks
-from common.service.checks import Concern, Finding, certificate, disk, found
+from common.service.checks import Concern, Finding, certificate, found, running, state_folder
 from common.service.database import Database
 from common.service.version import software
 from common.study.document import Member, Study
@@ -31,7 +31,7 @@ from party.client.rollback import require_no_rollback
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner.policy import Policy
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _CLOCKS_OFF_S = 60.0
@@ -39,12 +39,13 @@ _CLOCKS_OFF_S = 60.0
 
 def examine_party(
     settings: PartySettings,
-    source: Callable[[], SourceSettings],
+    source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     *,
     environment: Mapping[str, str],
     clock: Callable[[], datetime],
     passphrase: AskPassphrase,
+    monitored: bool = False,
 ) -> Iterator[Finding]:
     """Everything a party's node needs.
 
@@ -55,6 +56,7 @@ def examine_party(
         environment: the process's.
         clock: the time.
         passphrase: of the identity, if it is under one.
+        monitored: whether the node must run.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     books = settings.folder / "party.db"
@@ -63,11 +65,13 @@ def examine_party(
     yield found("certificate", lambda: certificate(files, Role.PARTY, clock()))
     yield found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
     yield found("policy", lambda: _policy(settings.policy))
-    yield found("disk", lambda: disk(settings.folder))
+    yield found("disk", lambda: state_folder(settings.folder))
     yield found("ledger", lambda: _ledger(books))
     yield found("data source", lambda: _rows(source, wanted, files, books))
     if isinstance(wanted, Study):
         yield found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
+    if monitored:
+        yield found("running", lambda: running(settings.folder))
     yield from _at_the_curator(settings, source, wanted, environment, clock)
 
 
@@ -118,7 +122,7 @@ def _ledger(file: Path) -> str:
 
 
 def _rows(
-    source: Callable[[], SourceSettings],
+    source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     files: CredentialFiles,
     books: Path,
@@ -135,7 +139,21 @@ def _rows(
             raise InputError(f"{found}; the study says {agreed:,}: ask for a new study")
         if books.exists():
             _unchanged(wanted, opened.snapshot.digest, books)
-    return f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema"
+    schema = wanted.schema if isinstance(wanted, Study) else wanted
+    return (
+        f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema{_broken(settings, schema)}"
+    )
+
+
+def _broken(settings: OwnersTable, schema: Schema) -> str:
+    """How many rows break a rule, for the owner's terminal alone."""
+    if not schema.rules:
+        return ""
+    breaking = sum(
+        codes.rows - int(schema.possible.holds(codes).sum())
+        for codes in settings.open(schema.without_rules()).chunks()
+    )
+    return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
 
 
 def _unchanged(study: Study, digest: str, books: Path) -> None:
@@ -172,7 +190,7 @@ def _listed(study: Study, files: CredentialFiles, identity: Path) -> str:
 
 def _at_the_curator(
     settings: PartySettings,
-    source: Callable[[], SourceSettings],
+    source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     environment: Mapping[str, str],
     clock: Callable[[], datetime],
@@ -250,6 +268,6 @@ def _memory(settings: PartySettings, greeting: Greeting) -> str:
 
 
 def _fits(
-    source: Callable[[], SourceSettings], study: Study, files: CredentialFiles, books: Path
+    source: Callable[[], OwnersTable], study: Study, files: CredentialFiles, books: Path
 ) -> str:
     return f"{study.name!r}: {_rows(source, study, files, books)}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from common.service.settings import Settings, read_settings
 from party import app as party_app
 from party.app import PartySettings
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable
 
 
 def party_settings(
@@ -30,7 +30,7 @@ def party_settings(
 
 def source_settings(
     settings: Settings[PartySettings], file: Path | None, environment: Mapping[str, str]
-) -> SourceSettings:
+) -> OwnersTable:
     """The owner's table; paths in the file are relative to it."""
     folder = Path() if file is None else file.parent
     return party_app.source_of(settings.tables, folder=folder, environment=environment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity
@@ -15,6 +16,7 @@ from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
 from party.app import PartySettings
+from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Ledger
 from party.own_record import reasons_against
@@ -37,11 +39,50 @@ def countersign(
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
     found = verify(release, unsigned=True, tell=tell)  # our own books say whether it is ours
     found.require(allow_other_version=True)
+    study = _study_of(release, found)
+    path = settings.folder / "party.db"
+    if not path.exists():
+        raise InputError(f"{path}: there are no books of ours to compare the release with")
+    file = Database(path)
+    try:
+        books = _Books(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
+        return _sign(release, found, study, identity, books)
+    finally:
+        file.close()
+
+
+def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:
+    """`countersign`, by a node, of a release that was verified just now.
+
+    Raises:
+        InputError: it is of a single owner.
+        PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
+    """
+    books = _Books(context.approvals, context.journal, context.ledger)
+    return _sign(release, found, _study_of(release, found), context.identity, books)
+
+
+@dataclass(frozen=True, slots=True)
+class _Books:
+    """What we decided, received and paid."""
+
+    approvals: Approvals
+    journal: Journal
+    ledger: Ledger
+
+
+def _study_of(release: Path, found: Verified) -> Study:
     study = found.agreement.study if found.agreement is not None else None
     if study is None:
         raise InputError(f"{release} is of a single owner; there is no study to vouch for")
+    return study
+
+
+def _sign(
+    release: Path, found: Verified, study: Study, identity: Identity, books: _Books
+) -> Signature:
     name = _our_name(study, identity)
-    _require_ours(settings, found, study, name)
+    _require_ours(found, study, name, books)
     signer = Signer(role=SignerRole.PARTY, name=name, identity=identity)
     signature = signer.sign(found.checked.manifest_bytes)
     add_signature(release, signature)
@@ -57,24 +98,17 @@ def _our_name(study: Study, identity: Identity) -> str:
     )
 
 
-def _require_ours(settings: PartySettings, found: Verified, study: Study, name: str) -> None:
+def _require_ours(found: Verified, study: Study, name: str, books: _Books) -> None:
     if found.agreement is None or not (found.derived and found.verified):
         raise PolicyError("the release cannot be derived from its study here; we do not vouch")
-    path = settings.folder / "party.db"
-    if not path.exists():
-        raise InputError(f"{path}: there are no books of ours to compare the release with")
-    file = Database(path)
-    try:
-        reasons = reasons_against(
-            study,
-            party=name,
-            results=found.agreement.results,
-            privacy=found.agreement.privacy,
-            approvals=Approvals(file),
-            journal=Journal(file, OsRandomSource()),
-            ledger=Ledger(file),
-        )
-    finally:
-        file.close()
+    reasons = reasons_against(
+        study,
+        party=name,
+        results=found.agreement.results,
+        privacy=found.agreement.privacy,
+        approvals=books.approvals,
+        journal=books.journal,
+        ledger=books.ledger,
+    )
     if reasons:
         raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")

@@ -292,7 +292,7 @@ class Journal:
         """The numbers of what was released and not acknowledged, in order."""
         rows = self._file.rows(
             "SELECT number FROM outgoing WHERE study = ? AND acknowledged_at IS NULL "
-            "ORDER BY number",
+            "AND body IS NOT NULL ORDER BY number",
             (study,),
         )
         return [number for (number,) in rows]
@@ -325,7 +325,10 @@ class Journal:
                 self._wipe_acknowledged(study)
 
     def end(self, study: bytes, state: StudyState, *, reason: str, at: str) -> None:
-        """Close a study and wipe its secrets; what was not acknowledged yet stays to be sent."""
+        """Close a study and wipe its secrets; what was not acknowledged yet stays to be sent.
+
+        Unless the curator ended the study for us: it takes nothing more then.
+        """
         with self._file.transaction():
             self._file.write(
                 "UPDATE study SET state = ?, reason = ?, ended_at = ? WHERE study = ?",
@@ -334,6 +337,8 @@ class Journal:
             self._file.write("DELETE FROM step_key WHERE study = ?", (study,))
             self._file.write("UPDATE received SET body = NULL WHERE study = ?", (study,))
             self._wipe_acknowledged(study)
+            if state is StudyState.ABORTED:
+                self._file.write("UPDATE outgoing SET body = NULL WHERE study = ?", (study,))
 
     def transcript(self) -> list[Departure]:
         """Every message that left or may have left, of every study, oldest first."""

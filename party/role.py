@@ -25,6 +25,7 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey
 from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
 from common.crypto.sums.plan import Aggregation, Noise, PartialForwarded, SumMessage, SumPlan
+from common.crypto.sums.recovery import RecoverableParty
 from common.crypto.sums.replacement import ShareKeeper
 from common.crypto.sums.secure_sum import SumParty
 from common.errors import PolicyError, RemoteProtocolError
@@ -35,12 +36,19 @@ from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
+    KeysDealt,
+    KeysRelayed,
+    ListPublished,
+    ListSigned,
+    MasksRevealed,
     ResultPublished,
     ShareSubmitted,
+    SignaturesRelayed,
     StepOpened,
     StudyAborted,
     StudyFinished,
     StudyOpened,
+    ToCurator,
     ToParty,
     message_digest,
 )
@@ -62,6 +70,9 @@ class State(enum.Enum):
     AWAITING_STUDY = "the study to open"
     AWAITING_SEED = "the first party's permutation seed"
     AWAITING_STEP = "the next step"
+    AWAITING_KEYS = "the partners' keys of the sum"
+    AWAITING_LIST = "the list of who is missing"
+    AWAITING_SIGNATURES = "the signatures under the list"
     IN_STEP = "the result of the step"
     FINISHED = "nothing: the release is made"
     ABORTED = "nothing: the study was aborted"
@@ -72,10 +83,17 @@ ALLOWED: dict[State, tuple[type[ToParty], ...]] = {
     State.AWAITING_STUDY: (StudyOpened, StudyAborted),
     State.AWAITING_SEED: (EnvelopeRelayed, StudyAborted),
     State.AWAITING_STEP: (StepOpened, StudyFinished, StudyAborted),
+    State.AWAITING_KEYS: (KeysRelayed, StudyAborted),
+    State.AWAITING_LIST: (ListPublished, StudyAborted),
+    State.AWAITING_SIGNATURES: (SignaturesRelayed, StudyAborted),
     State.IN_STEP: (EnvelopeRelayed, ResultPublished, StudyAborted),
     State.FINISHED: (),
     State.ABORTED: (),
 }
+
+_IN_A_STEP = frozenset(
+    {State.AWAITING_KEYS, State.AWAITING_LIST, State.AWAITING_SIGNATURES, State.IN_STEP}
+)
 
 
 class PartyRole:
@@ -124,6 +142,9 @@ class PartyRole:
         self._blinder: Blinder | None = None
         self._seed: bytes | None = None
         self._sum: SumParty | None = None
+        self._plan: SumPlan | None = None
+        self._recoverable: RecoverableParty | None = None
+        self._missing: tuple[str, ...] = ()  # in the newest step that says so
         self._chosen: bytes | None = None
         self._seen: set[bytes] = set()
 
@@ -135,7 +156,7 @@ class PartyRole:
     @property
     def phase(self) -> str:
         """What the open step belongs to; empty between steps."""
-        step = self._run.step() if self._state is State.IN_STEP else None
+        step = self._run.step() if self._state in _IN_A_STEP else None
         return "" if step is None else step.phase
 
     @property
@@ -167,6 +188,12 @@ class PartyRole:
                 return self._open_step(message)
             case EnvelopeRelayed():
                 return self._open_envelope(message)
+            case KeysRelayed():
+                return self._take_keys(message)
+            case ListPublished():
+                return self._sign_list(message)
+            case SignaturesRelayed():
+                return self._reveal_masks(message)
             case ResultPublished():
                 return self._take_result(message)
             case StudyFinished():
@@ -208,7 +235,8 @@ class PartyRole:
         return [self._post(name, envelope) for name, envelope in envelopes.items()]
 
     def _open_step(self, message: StepOpened) -> list[Effect]:
-        step = self._run.step()
+        self._check_missing(message.missing)
+        step = self._run.step_without(message.missing)
         if step is None:
             raise RemoteProtocolError("a step is asked for after the study's last one")
         if message.step != self._number:
@@ -221,16 +249,93 @@ class PartyRole:
                 f"the curator's step {self._number} is not what the approved study and the results "
                 f"published so far imply: {step.name!r}"
             )
-        effects: list[Effect] = []
         cost = step.costs.get(self._name)
         if cost:
             self._refuse_overspending(step.name, cost)
-            effects.append(ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost))
-        if self._name in step.parties:
-            effects += self._contribute(step, message.opening)
-        self._spent += cost or 0
-        self._state = State.IN_STEP
+        plan = None if isinstance(step, ChoiceStep) else self._sum_plan(step)
+        effects: list[Effect]
+        if plan is not None and plan.may_miss:
+            effects, state = [self._deal_keys(plan)], State.AWAITING_KEYS
+        else:
+            mine = self._name in step.parties
+            sent = self._contribute(step, message.opening) if mine else ()
+            effects, state = [*self._charge(step), *sent], State.IN_STEP
+        self._run.leave_out(message.missing)
+        self._missing, self._plan, self._state = message.missing, plan, state
         return effects
+
+    def _check_missing(self, missing: tuple[str, ...]) -> None:
+        """Raise unless the study can go on without these parties, and they stay out."""
+        in_order = tuple(m.name for m in self._study.members if m.name in missing)
+        if missing != in_order or not set(self._missing) <= set(missing):
+            raise RemoteProtocolError(
+                "the parties that are missing are named in the study's order, and stay missing"
+            )
+        if self._name in missing:
+            raise RemoteProtocolError(f"the curator lists {self._name!r} as missing, which is here")
+        if len(missing) > self._study.may_miss:
+            raise RemoteProtocolError(
+                f"{len(missing)} parties are missing; the study can do without "
+                f"{self._study.may_miss}"
+            )
+
+    def _charge(self, step: Step) -> list[Effect]:
+        """Charge what the step costs this party, before its answer leaves."""
+        cost = step.costs.get(self._name)
+        if not cost:
+            return []
+        self._spent += cost
+        return [ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost)]
+
+    def _deal_keys(self, plan: SumPlan) -> Effect:
+        """Nothing about the rows is in it, so nothing is charged yet."""
+        source = self._source_of(self._number)
+        self._recoverable = RecoverableParty(plan, self._member, source=source)
+        payload = self._recoverable.offer()
+        return self._send(KeysDealt(study=self._study.digest, step=self._number, payload=payload))
+
+    def _take_keys(self, message: KeysRelayed) -> list[Effect]:
+        step, party = self._run.step(), self._in_open_sum(message)
+        if not isinstance(step, SumStep):
+            raise RemoteProtocolError("keys belong to a sum")
+        words = party.contribute(
+            step.request.answer(self._data),
+            message.payload,
+            message.missing,
+            source=self._source_of(self._number),
+        )
+        self._state = State.AWAITING_LIST
+        return [*self._charge(step), *map(self._outgoing, words)]
+
+    def _sign_list(self, message: ListPublished) -> list[Effect]:
+        signature = self._in_open_sum(message).sign(message.missing)
+        self._run.leave_out(message.missing)
+        self._missing = tuple(
+            m.name
+            for m in self._study.members
+            if m.name in self._missing or m.name in message.missing
+        )
+        self._state = State.AWAITING_SIGNATURES
+        return [
+            self._send(ListSigned(study=self._study.digest, step=self._number, signature=signature))
+        ]
+
+    def _reveal_masks(self, message: SignaturesRelayed) -> list[Effect]:
+        payload = self._in_open_sum(message).reveal(message.payload)
+        self._state = State.IN_STEP
+        return [
+            self._send(MasksRevealed(study=self._study.digest, step=self._number, payload=payload))
+        ]
+
+    def _in_open_sum(
+        self, message: KeysRelayed | ListPublished | SignaturesRelayed
+    ) -> RecoverableParty:
+        if self._recoverable is None or message.step != self._number:
+            raise RemoteProtocolError(
+                f"{type(message).__name__} of step {message.step} is not expected here: step "
+                f"{self._number} is open"
+            )
+        return self._recoverable
 
     def _refuse_overspending(self, step: str, cost: Fraction) -> None:
         """In the sound profile the epsilon printed is the epsilon delivered: here it is kept."""
@@ -331,12 +436,12 @@ class PartyRole:
                 f"the choice published for step {message.step} is not the one {self._name!r} made"
             )
         self._run.advance(
-            message.result
-            if isinstance(step, ChoiceStep)
-            else decode_total(self._sum_plan(step), message.result)
+            message.result if self._plan is None else decode_total(self._plan, message.result)
         )
         self._history.add_result(self._number, message.result)
-        self._sum = self._chosen = None
+        if self._study.may_miss:
+            self._history.add_missing(self._number, self._missing)
+        self._sum = self._chosen = self._plan = self._recoverable = None
         self._number += 1
         self._state = State.AWAITING_STEP
         return []
@@ -344,14 +449,17 @@ class PartyRole:
     def _outgoing(self, message: SumMessage) -> Effect:
         if isinstance(message, PartialForwarded):
             return self._post(message.recipient, message.envelope)
-        return Send(
-            message=ShareSubmitted(
+        return self._send(
+            ShareSubmitted(
                 study=self._study.digest,
                 step=self._number,
                 chunk=message.chunk,
                 payload=message.payload,
             )
         )
+
+    def _send(self, message: ToCurator) -> Send:
+        return Send(message=message)
 
     def _post(self, recipient: str, envelope: bytes) -> Send:
         return Send(

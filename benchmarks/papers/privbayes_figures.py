@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from benchmarks.papers import classifiers, marginal_methods
 from benchmarks.papers.figure import Figure, Options, Row
 from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
-from benchmarks.privbayes import _one_hot, distance, error_rate
+from benchmarks.privbayes import distance, error_rate, one_hot
 from benchmarks.privbayes_data import Dataset, available
 from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
@@ -273,7 +273,7 @@ def baselines_svm(options: Options, *, name: str) -> list[Row]:
     lines: list[Row] = []
     for target in data.targets:
         task, column, positive = target
-        ours, theirs = (_unit(_one_hot(part, column)) for part in (train, test))
+        ours, theirs = (_unit(one_hot(part, column)) for part in (train, test))
         signs, truth = (
             np.where(positive(np.asarray(part.columns[column])), 1.0, -1.0)
             for part in (train, test)

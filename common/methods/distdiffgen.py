@@ -381,7 +381,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
         )
         cuts = cuts.divided(choice.division((yield from chosen(step))))
         spent[member.name] += choice.epsilon
-    moved = Fraction(sensitivity.histograms(1))
+    moved = sensitivity.histograms(1)
     (counts,) = yield from summed(
         SumStep(
             name="counts",
@@ -414,6 +414,7 @@ METHOD = Method(
     summary="groups for one classification task, two owners",
     script=distdiffgen,
     encodings=("own",),
+    single_turns=True,
     parties=2,
     decisions=decisions,
     place=6,

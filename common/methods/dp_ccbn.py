@@ -2,7 +2,9 @@
 
 In each of d-1 iterations the noisy tables of ALL candidate attribute-parent pairs are summed, and
 the pair with the most mutual information is taken. The noise grows with the number of candidates,
-which is what DP-SUBN was made to avoid: this is the method it is compared with.
+which is what DP-SUBN was made to avoid: this is the method it is compared with. It only asks for
+sums, so it can also keep a promise of (epsilon, delta); usefulness is then judged by the epsilon
+under which Laplace noise would have the same variance.
 
 The paper splits epsilon in two without saying how; here in halves. Where the tables of an iteration
 would have more than `most_cells` cells together, tables are made smaller (a degree less on binary
@@ -32,7 +34,9 @@ from common.methods.dp_subn.settings import Settings as Useful
 from common.methods.dp_subn.updates import on_grid
 from common.methods.network_model import Structure
 from common.methods.variables import Variables
+from common.privacy import sensitivity
 from common.privacy.budget import split
+from common.privacy.laplace import pure_equivalent
 from common.study.document import Study
 from common.study.method import Decision, Method
 from common.study.script import Fit, Script
@@ -70,9 +74,11 @@ class Settings:
 
 def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLimit]:
     """The largest family that is useful, and the largest that the cap leaves."""
-    settings = Settings.of(study)
-    _, table_epsilon = split(study.epsilon, settings.budget)
-    useful = network_limit(sizes, study.rows, table_epsilon, Useful(theta_tables=settings.theta))
+    settings, promise = Settings.of(study), study.promise
+    _, table_cost = split(promise.budget, settings.budget)
+    moved = sensitivity.histograms(len(sizes))
+    pure = pure_equivalent(promise.law(table_cost, moved), moved)
+    useful = network_limit(sizes, study.rows, pure, Useful(theta_tables=settings.theta))
     return useful, affordable_limit(sizes, useful, settings.most_cells)
 
 
@@ -82,9 +88,10 @@ def decisions(study: Study) -> list[Decision]:
     useful, limit = _limits(study, sizes)
     cap = lowered("k", useful.parents, limit.parents, "parents", "dp-ccbn", "most_cells")
     settings = Settings.of(study)
-    parts = ", ".join(f"{float(part):g}" for part in split(study.epsilon, settings.budget))
+    promise = study.promise
+    parts = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
     return [
-        Decision("budget for structure and parameters", parts),
+        Decision(f"{promise.currency} for structure and parameters", parts),
         Decision("parents of an attribute (k)", f"{limit.parents} (theta {settings.theta})", cap),
     ]
 
@@ -92,17 +99,18 @@ def decisions(study: Study) -> list[Decision]:
 def dp_ccbn(study: Study) -> Script[Fit]:
     """Structure, then parameters."""
     variables = Variables.of(study)
-    structure_epsilon, table_epsilon = split(study.epsilon, Settings.of(study).budget)
+    promise = study.promise
+    structure_cost, table_cost = split(promise.budget, Settings.of(study).budget)
     _, limit = _limits(study, variables.sizes)
     structure: Structure = ((),) * len(variables.sizes)
     if limit.parents == 0:
-        return (yield from learn_parameters(study, variables, structure, study.epsilon))
-    structure = yield from _learn_structure(study, variables, limit, structure_epsilon)
-    return (yield from learn_parameters(study, variables, structure, table_epsilon))
+        return (yield from learn_parameters(study, variables, structure, promise.budget))
+    structure = yield from _learn_structure(study, variables, limit, structure_cost)
+    return (yield from learn_parameters(study, variables, structure, table_cost))
 
 
 def _learn_structure(
-    study: Study, variables: Variables, limit: FamilyLimit, epsilon: Fraction
+    study: Study, variables: Variables, limit: FamilyLimit, cost: Fraction
 ) -> Script[Structure]:
     sizes = variables.sizes
     placed = [first_attribute(study, len(sizes))]
@@ -115,7 +123,8 @@ def _learn_structure(
             name=f"candidates, iteration {number} of {iterations}",
             phase="structure",
             parties=tuple(member.name for member in study.members),
-            epsilon=epsilon / iterations,
+            promise=study.promise,
+            cost=cost / iterations,
         )
         child, *chosen = _best(families, tables, study.rows)
         placed.append(child)
@@ -182,5 +191,6 @@ METHOD = Method(
     summary="a network, all candidates summed",
     script=dp_ccbn,
     decisions=decisions,
+    only_sums=True,
     place=3,
 )

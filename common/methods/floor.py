@@ -27,12 +27,17 @@ def floor(study: Study) -> Script[Fit]:
         name="histograms",
         phase="histograms",
         parties=tuple(member.name for member in study.members),
-        epsilon=study.epsilon,
+        promise=study.promise,
+        cost=study.promise.budget,
     )
     fitted = (onto_simplex(table.astype(float), study.rows) for table in tables)
     return partial(NetworkModel, variables, network, dict(zip(families, fitted, strict=True)))
 
 
 METHOD = Method(
-    name="floor", summary="every column by itself, to compare with", script=floor, place=5
+    name="floor",
+    summary="every column by itself, to compare with",
+    script=floor,
+    only_sums=True,
+    place=5,
 )

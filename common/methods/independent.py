@@ -224,5 +224,6 @@ METHOD = Method(
     summary="each owner's own PrivBayes, stacked",
     script=independent,
     sums=False,
+    single_turns=True,
     place=4,
 )

@@ -59,4 +59,11 @@ def run_of(study: Study) -> ScriptRun:
     Raises:
         InputError: the method cannot do what the study asks of it.
     """
-    return method_of(study).run(study)
+    method = method_of(study)
+    if study.delta and not method.only_sums:
+        able = ", ".join(known.name for known in methods().values() if known.only_sums)
+        raise InputError(
+            f"delta: {method.name} also chooses by mechanisms that promise pure epsilon. Leave "
+            f"delta out, or use one of the methods {able}"
+        )
+    return method.run(study)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from common.bayes.bits import attributes_from_bits
 from common.privacy import sensitivity
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import bit_count
@@ -63,20 +63,27 @@ class Variables:
         name: str,
         phase: str,
         parties: tuple[str, ...],
-        epsilon: Fraction,
+        promise: Promise,
+        cost: Fraction,
     ) -> Script[list[Counts]]:
-        """Noisy tables of the rows of some parties together, at a cost of `epsilon` to each.
+        """Noisy tables of the rows of some parties together, at a cost to each.
 
-        A replaced row moves two cells of every table by one, hence the sensitivity.
+        Args:
+            sets: of the variables of each table.
+            name: of the step.
+            phase: of the step.
+            parties: who contributes.
+            promise: what their rows are promised.
+            cost: how much of the promise's budget this takes.
         """
         request = self.request(sets)
-        moved = Fraction(sensitivity.histograms(len(request.sets)))
+        moved = sensitivity.histograms(len(request.sets))
         step = SumStep(
             name=name,
             phase=phase,
             parties=parties,
             request=request,
             sensitivity=moved,
-            law=DiscreteLaplace.costing(epsilon, sensitivity=moved),
+            law=promise.law(cost, moved),
         )
         return (yield from summed(step))

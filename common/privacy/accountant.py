@@ -1,15 +1,16 @@
-"""Who has paid how much: releases composed per party.
+"""Who has paid how much: charges composed per party.
 
-Every person is in one party's table. A release reads the rows of the parties it names. So a party's
-rows pay for every release that names it, one after the other (sequential composition), and nothing
-for the others (parallel composition). This module is the only place that composes.
+Every person is in one party's table. An answer reads the rows of the parties it names. So a party's
+rows pay for every answer that names it, one after the other (sequential composition), and nothing
+for the others (parallel composition). This module is the only place that composes. The currency is
+that of the study's promise: epsilon, or rho (`common.privacy.promise`). Both add up.
 
-Nobody writes down an epsilon for Laplace noise: `laplace_release` derives it, party by party, from
+Nobody writes down an epsilon for Laplace noise: `laplace_charge` derives it, party by party, from
 the sensitivity and the scale that were used. What a paper claims can be recorded beside it, and
 never replaces it.
 
     accountant = Accountant({"north": Fraction(1), "south": None})
-    accountant.charge(laplace_release("marginals", scale=Fraction(40), sensitivities={"north": 20}))
+    accountant.charge(laplace_charge("marginals", scale=Fraction(40), sensitivities={"north": 20}))
     accountant.spent("north")  # 1/2
 """
 
@@ -24,53 +25,57 @@ from common.errors import LocalError, PolicyError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Release:
+class Charge:
     """One noisy answer: what was done, and what it costs the rows of each party it covers.
 
     Attributes:
         step: the step of the method it belongs to.
         mechanism: what drew it, in words.
-        epsilons: what the rows of each covered party pay. A party that is not named pays nothing.
+        costs: what the rows of each covered party pay. A party that is not named pays nothing.
         sensitivities: how far one replaced row of each party can move the exact answer.
-        scale: of the noise; None for a mechanism that has none.
+        scale: the parameter of the noise law; None for a mechanism that has none.
+        parameter: what it is: the law's scale or its variance.
+        norm: of the sensitivities.
         claimed: what a paper counts for each party, where that differs from what is true.
     """
 
     step: str
     mechanism: str
-    epsilons: Mapping[str, Fraction]
+    costs: Mapping[str, Fraction]
     sensitivities: Mapping[str, Fraction] = field(default_factory=dict)
     scale: Fraction | None = None
+    parameter: str = "scale"
+    norm: int = 1
     claimed: Mapping[str, Fraction] | None = None
 
     def __post_init__(self) -> None:
-        if not self.epsilons:
-            raise LocalError(f"the release {self.step!r} covers no party: name whose rows it reads")
+        if not self.costs:
+            raise LocalError(f"the charge {self.step!r} covers no party: name whose rows it reads")
         claims = {} if self.claimed is None else self.claimed
-        for kind, costs in (("epsilon", self.epsilons), ("claim", claims)):
+        for kind, costs in (("cost", self.costs), ("claim", claims)):
             for party, cost in costs.items():
                 if type(cost) not in (Fraction, int) or cost < 0:
                     raise LocalError(
                         f"the {kind} {cost!r} of {party!r} in {self.step!r} must be an exact "
                         "fraction that is not negative"
                     )
-        for name in ("epsilons", "sensitivities", "claimed"):
+        for name in ("costs", "sensitivities", "claimed"):
             value = getattr(self, name)
             if value is not None:  # a copy, so that the record cannot change afterwards
                 object.__setattr__(self, name, MappingProxyType(dict(value)))
 
 
-def laplace_release(
+def laplace_charge(
     step: str,
     *,
     scale: Fraction,
     sensitivities: Mapping[str, Fraction | int],
     mechanism: str = "discrete Laplace",
     claimed: Mapping[str, Fraction] | None = None,
-) -> Release:
-    """A release with discrete Laplace noise: party j pays sensitivity_j / scale.
+) -> Charge:
+    """An answer with discrete Laplace noise: party j pays sensitivity_j / scale.
 
-    The sensitivity is per party because a release need not read every party's rows in full: of a
+    The sensitivity is per party because an answer need not read every party's rows in full: of a
     sum of noisy statistics that was built up over time, the newer ones cover fewer parties.
 
     Args:
@@ -81,25 +86,25 @@ def laplace_release(
         claimed: what a paper counts for each party, where that differs.
     """
     if scale <= 0:
-        raise LocalError(f"the release {step!r} needs a noise scale above zero, not {scale}")
+        raise LocalError(f"the charge {step!r} needs a noise scale above zero, not {scale}")
     exact = {party: Fraction(value) for party, value in sensitivities.items()}
-    return Release(
+    return Charge(
         step=step,
         mechanism=mechanism,
-        epsilons={party: value / Fraction(scale) for party, value in exact.items()},
+        costs={party: value / Fraction(scale) for party, value in exact.items()},
         sensitivities=exact,
         scale=Fraction(scale),
         claimed=claimed,
     )
 
 
-def exponential_release(
+def exponential_charge(
     step: str,
     *,
     epsilon: Fraction,
     sensitivities: Mapping[str, Fraction | int],
     draws: int = 1,
-) -> Release:
+) -> Charge:
     """`draws` choices by the exponential mechanism, each with parameter `epsilon`.
 
     Args:
@@ -109,24 +114,26 @@ def exponential_release(
         draws: how many choices were made one after the other.
     """
     exact = {party: Fraction(value) for party, value in sensitivities.items()}
-    return Release(
+    return Charge(
         step=step,
         mechanism="exponential mechanism",
-        epsilons=dict.fromkeys(exact, draws * Fraction(epsilon)),
+        costs=dict.fromkeys(exact, draws * Fraction(epsilon)),
         sensitivities=exact,
     )
 
 
 class Accountant:
-    """The releases of one study, and what each party's rows have paid for them.
+    """The charges of one study, and what each party's rows have paid for them.
 
     Args:
         caps: each party's limit; None for no limit. Only these parties can be charged.
+        currency: of the caps and of every charge.
     """
 
-    def __init__(self, caps: Mapping[str, Fraction | None]) -> None:
+    def __init__(self, caps: Mapping[str, Fraction | None], *, currency: str = "epsilon") -> None:
+        self.currency = currency
         self._caps = dict(caps)
-        self._releases: list[Release] = []
+        self._charges: list[Charge] = []
         self._spent = dict.fromkeys(caps, Fraction(0))
 
     @property
@@ -135,29 +142,29 @@ class Accountant:
         return tuple(self._caps)
 
     @property
-    def releases(self) -> tuple[Release, ...]:
+    def charges(self) -> tuple[Charge, ...]:
         """Everything charged so far, in order."""
-        return tuple(self._releases)
+        return tuple(self._charges)
 
-    def charge(self, release: Release) -> None:
-        """Record a release before it is made.
+    def charge(self, charge: Charge) -> None:
+        """Record a charge before its answer is given.
 
         Raises:
             LocalError: it covers a party that is not of this study.
             PolicyError: it would take a party past its cap. Nobody has been charged.
         """
-        for party, cost in release.epsilons.items():
+        for party, cost in charge.costs.items():
             if party not in self._caps:
-                raise LocalError(f"the release {release.step!r} covers {party!r}, who is unknown")
+                raise LocalError(f"the charge {charge.step!r} covers {party!r}, who is unknown")
             cap = self._caps[party]
             if cap is not None and self._spent[party] + cost > cap:
                 raise PolicyError(
-                    f"{release.step!r} costs {party!r} an epsilon of {cost}, but "
+                    f"{charge.step!r} costs {party!r} {self.currency} {cost}, but "
                     f"{self._spent[party]} of its cap of {cap} is spent: nothing was charged"
                 )
-        for party, cost in release.epsilons.items():
+        for party, cost in charge.costs.items():
             self._spent[party] += cost
-        self._releases.append(release)
+        self._charges.append(charge)
 
     def spent(self, party: str) -> Fraction:
         """What the rows of `party` have paid."""
@@ -172,14 +179,13 @@ class Accountant:
         """What `party` would have paid by the claims of the paper, where there are any."""
         self._known(party)
         costs = (
-            release.epsilons if release.claimed is None else release.claimed
-            for release in self._releases
+            charge.costs if charge.claimed is None else charge.claimed for charge in self._charges
         )
         return sum((cost.get(party, Fraction(0)) for cost in costs), Fraction(0))
 
     @property
-    def delivered(self) -> Fraction:
-        """The largest payment of any party: the epsilon of the whole."""
+    def most_spent(self) -> Fraction:
+        """The largest payment of any party: what the whole costs."""
         return max(self._spent.values(), default=Fraction(0))
 
     def _known(self, party: str) -> str:

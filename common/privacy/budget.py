@@ -10,6 +10,7 @@ from fractions import Fraction
 from common.errors import InputError, LocalError
 
 _LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
+LARGEST_DELTA = Fraction(1, 1000)
 _MOST_PLACES = 100  # before or behind the point: a few letters must not become gigabytes of digits
 
 
@@ -47,6 +48,54 @@ def _exact(value: str | Decimal | Fraction | int | float) -> Fraction | None:
         if max(abs(int(places)), abs(value.adjusted())) > _MOST_PLACES:
             return None
     return Fraction(value)
+
+
+def parse_delta(value: str | Decimal | Fraction | int | float) -> Fraction:
+    """The delta that was written, exactly; 0 for pure epsilon.
+
+    Raises:
+        InputError: not a number, negative, or so large that it promises nothing.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, float):
+            value = repr(float(value))
+        delta = _exact(value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
+        raise InputError(f"delta {value!r} is not a number: write it like 1e-9, or 0") from error
+    if delta is None:
+        raise InputError(f"delta {value!r} is meant for no table: choose 0, or about 1e-9")
+    check_delta(delta)
+    return delta
+
+
+def check_delta(delta: Fraction) -> None:
+    """Refuse a delta that is no probability, or one that promises nothing.
+
+    Raises:
+        InputError: naming the limit.
+    """
+    if delta < 0:
+        raise InputError(f"delta {delta} must not be negative. Write 0 for pure epsilon")
+    if delta > LARGEST_DELTA:
+        raise InputError(
+            f"delta {shown(delta):g} is above {shown(LARGEST_DELTA):g}: a promise that may fail so "
+            "often protects no one. Choose about 1e-9, in any case far below 1 / rows"
+        )
+
+
+def rounded(value: Fraction, digits: int, *, up: bool) -> Fraction:
+    """A positive value, or 0, to so many significant decimal digits, rounded up or down."""
+    if value == 0:
+        return value
+    places = digits - 1
+    while value * Fraction(10) ** places >= 10**digits:
+        places -= 1
+    while value * Fraction(10) ** places < 10 ** (digits - 1):
+        places += 1
+    scaled = value * Fraction(10) ** places
+    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / Fraction(10) ** places
 
 
 def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.noise_law import ONE
+from common.privacy.noise_law import ONE, TAIL_BITS, NoiseLaw
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import (
     check_scale,
@@ -34,9 +34,9 @@ from common.privacy.sampling.discrete_laplace import (
     discrete_laplace_variance,
 )
 from common.privacy.sampling.polya import polya_shares
+from common.privacy.sensitivity import Sensitivity
 
-TAIL_BITS = 128
-"""Noise passes its bound with probability at most 2^-TAIL_BITS."""
+_ROOT_UNITS = 1 << 64
 _LN_2_FROM_ABOVE = Fraction(693_147_181, 10**9)
 
 
@@ -48,19 +48,20 @@ class DiscreteLaplace:
 
     name = "discrete Laplace"
     norm = 1
+    parameter = "scale"
 
     def __post_init__(self) -> None:
         """Refuse a scale that cannot be drawn."""
         check_scale(self.scale)
 
     @classmethod
-    def costing(cls, epsilon: Fraction, *, sensitivity: Fraction | int) -> DiscreteLaplace:
-        """Return the law under which an answer of this L1 sensitivity costs `epsilon`."""
-        return cls(Fraction(sensitivity) / epsilon)
+    def costing(cls, epsilon: Fraction, *, sensitivity: Sensitivity) -> DiscreteLaplace:
+        """Return the law under which an answer of this sensitivity costs `epsilon`."""
+        return cls(sensitivity.l1 / epsilon)
 
-    def cost(self, sensitivity: Fraction) -> Fraction:
+    def cost(self, sensitivity: Sensitivity) -> Fraction:
         """Return epsilon = L1 sensitivity / scale."""
-        return sensitivity / self.scale
+        return sensitivity.l1 / self.scale
 
     def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
         """Draw whole noise."""
@@ -114,3 +115,15 @@ class DiscreteLaplace:
     def times(self, factor: Fraction) -> DiscreteLaplace:
         """Return the law of `factor` times the scale."""
         return DiscreteLaplace(self.scale * factor)
+
+
+def pure_equivalent(law: NoiseLaw, sensitivity: Sensitivity) -> Fraction:
+    """Return the epsilon at which Laplace noise of this sensitivity has the law's variance.
+
+    For rules that are written for Laplace noise. Exact for that law, rounded down for others.
+    """
+    squared = 2 * sensitivity.l1**2 / law.nominal_variance
+    denominator = squared.denominator * _ROOT_UNITS
+    return Fraction(
+        math.isqrt(squared.numerator * squared.denominator * _ROOT_UNITS**2), denominator
+    )

@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.privacy.randomness import RandomSource
+from common.privacy.sensitivity import Sensitivity
 
 ONE = Fraction(1)
+TAIL_BITS = 128
+"""Noise passes its bound with probability at most 2^-TAIL_BITS."""
 
 
 class NoiseLaw(Protocol):
@@ -35,8 +38,15 @@ class NoiseLaw(Protocol):
     def scale(self) -> Fraction:
         """Its one parameter, for people and for digests."""
 
-    def cost(self, sensitivity: Fraction) -> Fraction:
-        """Return what an answer of this sensitivity costs the rows that it is about."""
+    @property
+    def parameter(self) -> str:
+        """What that parameter is: its scale or its variance."""
+
+    def cost(self, sensitivity: Sensitivity) -> Fraction:
+        """Return what an answer of this sensitivity costs the rows that it is about.
+
+        In the currency of the promise that the law serves (`common.privacy.promise`).
+        """
 
     def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
         """Draw whole noise for `count` cells."""
@@ -58,4 +68,4 @@ class NoiseLaw(Protocol):
         """Return what none of `draws` draws or shares passes, but with probability 2^-128."""
 
     def times(self, factor: Fraction) -> NoiseLaw:
-        """Return the same law with `factor` times its scale."""
+        """Return the law of noise that is `factor` times as large."""

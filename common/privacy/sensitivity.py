@@ -1,5 +1,9 @@
 """One function for each sensitivity that is proved, with its lemma.
 
+The sensitivity of a vector of counts has two norms: Laplace noise is calibrated to the L1 norm,
+Gaussian-like noise to the L2 norm. Where every count moves by at most one, the L1 norm and the
+square of the L2 norm are both the number of counts that move.
+
 Neighbouring tables have the same number of rows and differ in ONE row, which is replaced. Scores of
 a child attribute X against its parents P are in COUNT units: the number of rows times the score of
 the papers. Count units need no division, keep the score F a half-integer, and leave the exponential
@@ -12,6 +16,8 @@ Here n is the number of rows, c_xp a joint count of X and P, c_x and c_p its mar
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import gmpy2
@@ -19,20 +25,53 @@ import gmpy2
 from common.errors import LocalError
 
 _PRECISION_BITS = 128
+_ROOT_UNITS = 10**6
 
 
-def histograms(count: int) -> int:
-    """L1 sensitivity of `count` histograms of the same rows, together: 2 * count.
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far one replaced row can move an exact answer.
 
-    A replaced row leaves one cell of each histogram and enters another.
+    Attributes:
+        l1: the largest sum of the absolute changes of its counts.
+        l2_squared: the largest sum of their squares.
+    """
+
+    l1: Fraction
+    l2_squared: Fraction
+
+    @classmethod
+    def moving(cls, counts: int) -> Sensitivity:
+        """Of an answer of which at most so many counts move, each by at most one."""
+        return cls(Fraction(counts), Fraction(counts))
+
+    def __add__(self, other: Sensitivity) -> Sensitivity:
+        """Return that of two answers side by side."""
+        return Sensitivity(self.l1 + other.l1, self.l2_squared + other.l2_squared)
+
+    def in_norm(self, norm: int) -> Fraction:
+        """Return the L1 norm, or the L2 norm rounded up: for people."""
+        if norm == 1:
+            return self.l1
+        root = math.isqrt(math.ceil(self.l2_squared * _ROOT_UNITS**2))
+        return Fraction(root if root**2 == self.l2_squared * _ROOT_UNITS**2 else root + 1) / (
+            _ROOT_UNITS
+        )
+
+
+def histograms(count: int) -> Sensitivity:
+    """Return that of `count` histograms of the same rows, together: 2 * count counts move.
+
+    A replaced row leaves one cell of each histogram and enters another. So the L1 norm is
+    2 * count, and the L2 norm sqrt(2 * count).
     """
     if count < 0:
         raise LocalError(f"there are no {count} histograms")
-    return 2 * count
+    return Sensitivity.moving(2 * count)
 
 
-def agreements(attributes: int) -> int:
-    """L1 sensitivity of the counts of agreeing rows of all pairs of attributes in two halves.
+def agreements(attributes: int) -> Sensitivity:
+    """Return that of the counts of agreeing rows of all pairs of attributes in two halves.
 
     A row agrees for a pair if both attributes are in their first half or both in their second. A
     replaced row that changes sides in k of d attributes moves the count of a pair, by one, where
@@ -40,7 +79,7 @@ def agreements(attributes: int) -> int:
     """
     if attributes < 0:
         raise LocalError(f"there are no {attributes} attributes")
-    return attributes * attributes // 4
+    return Sensitivity.moving(attributes * attributes // 4)
 
 
 def mutual_information(rows: int, *, binary: bool) -> Fraction:

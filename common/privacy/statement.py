@@ -10,13 +10,15 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import metadata
 
 from common.errors import LocalError
-from common.privacy.accountant import Accountant, Release
+from common.privacy.accountant import Accountant, Charge
 from common.privacy.budget import shown
+from common.privacy.concentrated import epsilon_of
+from common.privacy.promise import Promise
 
 VERSION = 1
 UNIT_OF_PRIVACY = "one row of one party's table"
@@ -28,10 +30,16 @@ SAMPLER = (
     "exact: integer noise and choices follow their stated law without rounding, "
     "so the guarantee is pure epsilon (delta = 0)"
 )
+SAMPLER_WITH_DELTA = (
+    "exact: integer noise follows its stated law without rounding, so epsilon and delta are those "
+    "of the law itself"
+)
 SEEDED = "the random numbers came from a seed and can be repeated"
 CLEAR_AGGREGATION = "the parties' exact counts were added up in the clear"
 
 _NEARLY_SURE = 99
+_LEAST_WRITTEN_OUT = 1e-12
+_CURVE = tuple(Fraction(1, 10**places) for places in (6, 9, 12, 15))
 _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
 
 
@@ -50,29 +58,62 @@ class Protection:
     assumes: str
 
 
-def suspicion(epsilon: float) -> str:
+def suspicion(epsilon: float, delta: float = 0) -> str:
     """What an epsilon means, for whoever does not think in exponents."""
     sure = 100 / (1 + math.exp(-epsilon))
     most = f"about {sure:.0f} % at most" if sure < _NEARLY_SURE else "all but certain"
-    return f"a suspicion of 50 % about a row can become {most}"
+    but = f", but for a chance of about {chance(delta)}" if delta else ""
+    return f"a suspicion of 50 % about a row can become {most}{but}"
 
 
-def not_promised(epsilon: Fraction) -> tuple[str, ...]:
+def chance(delta: float) -> str:
+    """A small probability in words."""
+    return f"1 in {1 / delta:,.0f}" if delta >= _LEAST_WRITTEN_OUT else f"{delta:g}"
+
+
+def what_delta_means(promise: Promise, spent: Fraction) -> str:
+    """What delta means, for whoever signs for the people; empty for pure epsilon.
+
+    Args:
+        promise: with a delta.
+        spent: what one row pays of its budget.
+    """
+    if not promise.delta:
+        return ""
+    rarer = promise.delta / 1000
+    return (
+        f"Delta is the chance that noise falls so extremely that epsilon does not hold: at most "
+        f"{chance(float(promise.delta))} for a row. It does not mean that a row is then shown. The "
+        f"promise weakens step by step: but for {chance(float(rarer))} an epsilon of "
+        f"{_words(epsilon_of(spent, rarer))} holds. Pure epsilon (delta 0) has no such case, and "
+        "needs more noise."
+    )
+
+
+def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
     """What an epsilon for one row does not say, in sentences for whoever signs for the people.
 
     Args:
-        epsilon: what one row pays.
+        promise: to one row.
+        spent: what one row pays of its budget.
     """
+    one, two = promise.delivered(spent), promise.delivered(spent, rows=2)
+    more = (
+        "with k rows more than k times as much" if promise.delta else "with k rows k times as much"
+    )
+    add_up = (
+        "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
+        "anything else, is at most the sum of theirs, and so is its delta. These are those of one."
+        if promise.delta
+        else "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
+        "anything else, is the sum of theirs. This is the epsilon of one."
+    )
     return (
         (
             "A person with several rows is protected less: with two rows, of one owner or of two, "
-            f"the epsilon is {_words(2 * epsilon)} instead of {_words(epsilon)}, with k rows k "
-            "times as much."
+            f"the epsilon is {_words(two)} instead of {_words(one)}, {more}."
         ),
-        (
-            "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
-            "anything else, is the sum of theirs. This is the epsilon of one."
-        ),
+        add_up,
         (
             "What is true of a group is true of its members: who learns that most smokers of an "
             "age are ill may conclude so of a smoker, whether that row was counted or not."
@@ -94,21 +135,25 @@ class PrivacyStatement:
     """Everything that has to be said about the privacy of one release.
 
     Attributes:
-        requested: the epsilon that was asked for.
+        promise: what was asked for.
         accountant: who paid how much for what.
         protections: who is protected from whom.
         not_private_because: see `shortcomings`; empty for a private run.
         notes: further sentences for the reader.
         bounds: the most that each party can pay, where what it paid depends on published results:
             the sum of such payments is no bound. None where it does not.
+        may_miss: up to how many parties may be missing before the noise is too small.
+        missing: for each party that is not in all sums, the first step (from 0) without it.
     """
 
-    requested: Fraction
+    promise: Promise
     accountant: Accountant
     protections: Sequence[Protection]
     not_private_because: Sequence[str]
     notes: Sequence[str] = ()
     bounds: Mapping[str, Fraction] | None = None
+    may_miss: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.protections:
@@ -121,39 +166,61 @@ class PrivacyStatement:
 
     @property
     def paid(self) -> Mapping[str, Fraction]:
-        """The epsilon of each party's rows: the bound where there is one."""
+        """What each party's rows paid in the promise's currency: the bound where there is one."""
         accountant = self.accountant
         return self.bounds or {party: accountant.spent(party) for party in accountant.parties}
 
     @property
-    def delivered(self) -> Fraction:
-        """The largest epsilon of any party: that of the whole."""
+    def most_paid(self) -> Fraction:
+        """What the party paid that paid most."""
         return max(self.paid.values(), default=Fraction(0))
+
+    @property
+    def delivered(self) -> Fraction:
+        """The epsilon, at the promise's delta, of whoever paid most."""
+        return self.promise.delivered(self.most_paid)
+
+    def _paid(self, party: str) -> Fraction:
+        """The epsilon of one party's rows, at the promise's delta."""
+        return self.promise.delivered(self.paid[party])
+
+    def _realised(self, party: str) -> Fraction:
+        """The epsilon that this run came to for one party: no bound where there is another."""
+        return self.promise.delivered(self.accountant.spent(party))
 
     def as_dict(self) -> dict[str, object]:
         """The content of privacy.json."""
-        accountant = self.accountant
+        accountant, promise = self.accountant, self.promise
         parties = accountant.parties
-        claims = [accountant.claimed(party) for party in parties]
+        claims = [promise.delivered(accountant.claimed(party)) for party in parties]
         return {
             "format": "parley privacy statement",
             "version": VERSION,
             "private": self.private,
             "not_private_because": list(self.not_private_because),
-            "epsilon_requested": shown(self.requested),
+            "epsilon_requested": shown(promise.epsilon),
             "epsilon_delivered": shown(self.delivered),
-            "epsilon_realised": shown(accountant.delivered),
+            "epsilon_realised": shown(promise.delivered(accountant.most_spent)),
             "epsilon_claimed_by_paper": shown(max(claims, default=Fraction(0))),
-            "delta": 0,
-            "parties": {party: shown(epsilon) for party, epsilon in self.paid.items()},
-            "realised": {party: shown(accountant.spent(party)) for party in parties},
+            "delta": shown(promise.delta) if promise.delta else 0,
+            "delta_delivered": shown(promise.delta) if promise.delta else 0,
+            "rho": shown(accountant.most_spent) if promise.delta else None,
+            "epsilon_by_delta": self._curve(),
+            "parties": {party: shown(self._paid(party)) for party in parties},
+            "realised": {party: shown(self._realised(party)) for party in parties},
             "exact": {
-                "epsilon_requested": str(self.requested),
+                "epsilon_requested": str(promise.epsilon),
                 "epsilon_delivered": str(self.delivered),
-                "parties": {party: str(epsilon) for party, epsilon in self.paid.items()},
-                "realised": {party: str(accountant.spent(party)) for party in parties},
+                "delta": str(promise.delta),
+                "rho": str(accountant.most_spent) if promise.delta else None,
+                "parties": {party: str(self._paid(party)) for party in parties},
+                "realised": {party: str(self._realised(party)) for party in parties},
+                "parties_paid": {party: str(self.paid[party]) for party in parties},
             },
-            "steps": [_step(release) for release in accountant.releases],
+            "may_miss": self.may_miss,
+            "missing": dict(self.missing),
+            "currency": promise.currency,
+            "steps": [_step(charge, promise.currency) for charge in accountant.charges],
             "unit_of_privacy": UNIT_OF_PRIVACY,
             "neighbours": NEIGHBOUR_RELATION,
             "adversaries": [
@@ -164,12 +231,23 @@ class PrivacyStatement:
                 }
                 for protection in self.protections
             ],
-            "not_promised": list(not_promised(self.delivered)),
-            "mechanisms": sorted({release.mechanism for release in accountant.releases}),
-            "sampler": SAMPLER,
+            "not_promised": list(not_promised(promise, self.most_paid)),
+            "what_delta_means": what_delta_means(promise, self.most_paid),
+            "mechanisms": sorted({charge.mechanism for charge in accountant.charges}),
+            "sampler": SAMPLER_WITH_DELTA if promise.delta else SAMPLER,
             "notes": list(self.notes),
             "versions": versions(),
         }
+
+    def _curve(self) -> list[dict[str, float]]:
+        """The epsilon that holds at some other deltas; none for pure epsilon, which has one."""
+        if not self.promise.delta:
+            return []
+        deltas = sorted({*_CURVE, self.promise.delta}, reverse=True)
+        spent = self.accountant.most_spent
+        return [
+            {"delta": shown(delta), "epsilon": shown(epsilon_of(spent, delta))} for delta in deltas
+        ]
 
     def as_json(self) -> str:
         """privacy.json itself."""
@@ -177,15 +255,18 @@ class PrivacyStatement:
 
     def as_text(self) -> str:
         """The statement in plain words."""
-        accountant = self.accountant
-        promise = (
-            f"This release was made with an epsilon of {_words(self.delivered)} "
-            f"({_words(self.requested)} was asked for). What is protected is {UNIT_OF_PRIVACY}: "
+        accountant, promise = self.accountant, self.promise
+        delta = f" and a delta of {_words(promise.delta)}" if promise.delta else ""
+        but = ", but for a probability of at most delta" if promise.delta else ""
+        words = (
+            f"This release was made with an epsilon of {_words(self.delivered)}{delta} "
+            f"({_words(promise.epsilon)} was asked for). What is protected is {UNIT_OF_PRIVACY}: "
             "what is published is at most exp(epsilon) times as likely with one row as with any "
-            f"other in its place. Here {NEIGHBOUR_RELATION}."
+            f"other in its place{but}. Here {NEIGHBOUR_RELATION}."
         )
         lines = [
-            promise,
+            words,
+            *filter(None, [what_delta_means(promise, accountant.most_spent)]),
             "",
             "Who is protected from whom:",
             *(_protection_line(protection) for protection in self.protections),
@@ -193,14 +274,14 @@ class PrivacyStatement:
             "What the rows of each party paid:",
             *(self._party_line(party) for party in accountant.parties),
             "",
-            "For what:",
+            f"For what, in {promise.currency}:",
             *(
-                f"- {release.step}, {release.mechanism}: {_words(max(release.epsilons.values()))}"
-                for release in accountant.releases
+                f"- {charge.step}, {charge.mechanism}: {_words(max(charge.costs.values()))}"
+                for charge in accountant.charges
             ),
             "",
             "What is not promised:",
-            *(f"- {sentence}" for sentence in not_promised(self.delivered)),
+            *(f"- {sentence}" for sentence in not_promised(promise, self.most_paid)),
         ]
         if not self.private:
             lines = ["NOT PRIVATE: " + "; ".join(self.not_private_because) + ".", "", *lines]
@@ -211,11 +292,10 @@ class PrivacyStatement:
     def _party_line(self, party: str) -> str:
         paid, claimed = self.paid[party], self.accountant.claimed(party)
         claim = "" if paid == claimed else f" (the paper would have counted {_words(claimed)})"
-        spent = self.accountant.spent(party)
-        realised = (
-            "" if paid == spent else f"; this run realised {_words(spent)}, which is no bound"
-        )
-        return f"- {party}: {_words(paid)}{claim}{realised}"
+        realised = ""
+        if paid != self.accountant.spent(party):
+            realised = f"; this run realised {_words(self._realised(party))}, which is no bound"
+        return f"- {party}: {_words(self._paid(party))}{claim}{realised}"
 
 
 def _protection_line(protection: Protection) -> str:
@@ -241,17 +321,22 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _step(release: Release) -> dict[str, object]:
+def _step(charge: Charge, currency: str) -> dict[str, object]:
+    most = shown(max(charge.costs.values()))
+    parameter = None if charge.scale is None else shown(charge.scale)
     return {
-        "step": release.step,
-        "mechanism": release.mechanism,
-        "epsilon": shown(max(release.epsilons.values())),
-        "parties": {party: shown(cost) for party, cost in release.epsilons.items()},
+        "step": charge.step,
+        "mechanism": charge.mechanism,
+        "epsilon": most if currency == "epsilon" else None,
+        "rho": most if currency == "rho" else None,
+        "parties": {party: shown(cost) for party, cost in charge.costs.items()},
         "sensitivities": {
-            party: shown(sensitivity) for party, sensitivity in release.sensitivities.items()
+            party: shown(sensitivity) for party, sensitivity in charge.sensitivities.items()
         },
-        "scale": None if release.scale is None else shown(release.scale),
+        "sensitivity_norm": charge.norm if charge.sensitivities else None,
+        "scale": parameter if charge.parameter == "scale" else None,
+        "variance": parameter if charge.parameter == "variance" else None,
         "claimed_by_paper": None
-        if release.claimed is None
-        else {party: shown(cost) for party, cost in release.claimed.items()},
+        if charge.claimed is None
+        else {party: shown(cost) for party, cost in charge.claimed.items()},
     }

@@ -20,7 +20,7 @@ from common.errors import InputError
 from common.release.manifest import MANIFEST, MOST_FILES, is_plain_name
 from common.release.signatures import FOLDER, MOST_SIGNATURES
 
-_MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 2
+_MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 3
 _MOST_RATIO = 200  # of an honest table; deflate itself goes to 1032
 _HARMLESS_BYTES = 64 << 20  # below, no ratio is a danger
 _LOCAL_HEADER_BYTES = 30
@@ -123,13 +123,17 @@ class ZipContents:
             raise InputError(f"{path}: {len(entries):,} entries are too many for a release")
         self._entries: dict[str, zipfile.ZipInfo] = {}
         seen: set[str] = set()
+        inside = _outer_folder(entries)
         for entry in entries:
-            self._check(entry)
+            name = entry.filename.removeprefix(inside)
+            if not name and entry.is_dir() and not entry.file_size:
+                continue
+            self._check(entry, name)
             if entry.filename.casefold() in seen:  # on some disks these are the same file
                 raise InputError(f"{path}: {entry.filename!r} is there twice")
             seen.add(entry.filename.casefold())
             if not entry.is_dir():
-                self._entries[entry.filename] = entry
+                self._entries[name] = entry
         self._check_layout(entries)
 
     @property
@@ -148,9 +152,8 @@ class ZipContents:
         except (KeyError, OSError, RuntimeError, zipfile.BadZipFile) as error:
             raise InputError(f"{self.where}: {name} cannot be read: {error}") from error
 
-    def _check(self, entry: zipfile.ZipInfo) -> None:
-        name = entry.filename
-        if name != entry.orig_filename:
+    def _check(self, entry: zipfile.ZipInfo, name: str) -> None:
+        if entry.filename != entry.orig_filename:
             raise self._refusal(entry, "has a name with a zero byte or a backslash in it")
         if entry.is_dir():
             if name != f"{FOLDER}/" or entry.file_size:
@@ -191,6 +194,17 @@ class ZipContents:
 
     def _refusal(self, entry: zipfile.ZipInfo, why: str) -> InputError:
         return InputError(f"{self._path}: {entry.filename!r} {why}")
+
+
+def _outer_folder(entries: list[zipfile.ZipInfo]) -> str:
+    """The one folder that a release is in, with its slash; nothing where its files lie loose."""
+    names = {entry.filename for entry in entries}
+    for name in names:
+        first, _, rest = name.partition("/")
+        if rest == MANIFEST and is_plain_name(first):
+            outer = f"{first}/"
+            return outer if all(each.startswith(outer) for each in names) else ""
+    return ""
 
 
 def _end_of(file: BinaryIO, entry: zipfile.ZipInfo, start: int) -> int:

@@ -170,6 +170,8 @@ def _as_agreed(found: Agreement) -> bool:
     return (
         says("epsilon_requested", study.epsilon)
         and says("epsilon_delivered", study.epsilon)
+        and privacy["exact"]["delta"] == str(study.delta)
+        and privacy["delta"] == privacy["delta_delivered"] == float(study.delta)
         and set(paid) == {member.name for member in study.members}
         and max(paid.values()) == study.epsilon
         and privacy["parties"] == {name: shown(each) for name, each in paid.items()}
@@ -220,7 +222,7 @@ def _derived(
     with contents.open(RESULTS) as stream:
         found.results = read_results(stream, size=size)
     try:
-        steps, learnt = derive(study, found.results)
+        steps, learnt = derive(study, found.results, _missing(found, study))
         reasons = found.privacy.get("not_private_because")
         seeded = isinstance(reasons, list) and SEEDED in reasons
         statement = statement_of(
@@ -278,17 +280,36 @@ def _check_derived_model(found: Agreement, contents: Contents, fitted: FittedStu
         )
 
 
-def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
+def _missing(found: Agreement, study: Study) -> dict[str, int]:
+    """For each missing party the first step without it, as the statement says."""
+    stated = found.privacy.get("missing")
+    known = {member.name for member in study.members}
+    if not isinstance(stated, dict) or not set(stated) <= known or len(stated) > study.may_miss:
+        raise InputError(f"{release.STATEMENT}: names missing parties that the study cannot miss")
+    if any(type(first) is not int or first < 0 for first in stated.values()):
+        raise InputError(f"{release.STATEMENT}: a party is missing from a step on, from 0")
+    return stated
+
+
+def derive(
+    study: Study, results: Sequence[bytes], missing: Mapping[str, int] | None = None
+) -> tuple[list[Step], Model]:
     """Every step of a study and its model, from what was published.
+
+    Args:
+        study: what was agreed.
+        results: step after step.
+        missing: for each party that went missing, the first step without it.
 
     Raises:
         ParleyError: these are not the results of this study.
     """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
     # signed that variant of the study.
-    bounds = replace(study, aggregation=Aggregation.CLEAR, signature=None)
-    plan, steps = run_of(study), list[Step]()
+    bounds = replace(study, aggregation=Aggregation.CLEAR, may_miss=0, signature=None)
+    plan = run_of(study)
     for number, result in enumerate(results):
+        plan.leave_out([name for name, first in (missing or {}).items() if first <= number])
         step = plan.step()
         if step is None:
             raise InputError(
@@ -298,10 +319,9 @@ def derive(study: Study, results: Sequence[bytes]) -> tuple[list[Step], Model]:
         if not isinstance(step, ChoiceStep):
             value = decode_total(sum_plan_of(bounds, number, step, None, history=b""), result)
         plan.advance(value)
-        steps.append(step)
     if plan.step() is not None:
         raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
-    return steps, plan.model()
+    return list(plan.made), plan.model()
 
 
 def _text(contents: Contents, name: str) -> str:

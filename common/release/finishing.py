@@ -10,12 +10,13 @@ from common.release.manifest import MANIFEST, Manifest, sha256_of
 from common.release.signatures import FOLDER, Signature, Signer
 
 
-def finish(folder: Path, *, study: bytes | None, signer: Signer | None) -> None:
+def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | None) -> None:
     """List every file of a finished release folder; sign the list if somebody signs.
 
     Args:
         folder: holds the release and nothing else; usually not in its place yet.
         study: the digest of the study; None for a release of a single owner.
+        date: of today, as 2026-11-17.
         signer: who made it.
     """
     contents = FolderContents(folder)
@@ -24,7 +25,7 @@ def finish(folder: Path, *, study: bytes | None, signer: Signer | None) -> None:
         with contents.open(name) as stream:
             files[name] = sha256_of(stream)
     digest = None if study is None else study.hex()
-    manifest = Manifest(files=files, study=digest, versions=versions()).to_bytes()
+    manifest = Manifest(files=files, study=digest, date=date, versions=versions()).to_bytes()
     (folder / MANIFEST).write_bytes(manifest)
     if signer is not None:
         put_signature(folder, signer.sign(manifest))

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
+from common.errors import InputError
 from common.privacy.randomness import RandomSource, source_of
+from common.release.asking import Askable, Origin
 from common.release.columns import Columns
+from common.release.diagnostics import Diagnostics
 from common.schema import Codes, Schema
+from common.schema.cell_weights import CellWeights, weights_of
+from common.schema.conditions import parse
 
 FORMAT = "parley model 1"
+Draw = Callable[[int, RandomSource], Codes]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FittedModel(ABC):
+class FittedModel(Askable):
     """What was released of real rows under differential privacy: all of it may be published.
 
     Attributes:
@@ -23,12 +31,28 @@ class FittedModel(ABC):
         privacy: the privacy statement, as in privacy.json.
         columns: the columns of the real table, or of the owners'.
         seed: of a run that is not private.
+        origin: the release that it was read from, if it was.
     """
 
     schema: Schema
     privacy: dict[str, object]
     columns: Columns
     seed: int | None = None
+    origin: Origin | None = None
+
+    @property
+    def learnt(self) -> FittedModel:
+        """Itself."""
+        return self
+
+    @cached_property
+    def released(self) -> Codes:
+        """The rows of the release that it was read from, else rows drawn once."""
+        return self.sample_codes() if self.origin is None else self.origin.released
+
+    @abstractmethod
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """What was measured, and how well these rows follow."""
 
     @property
     @abstractmethod
@@ -40,6 +64,19 @@ class FittedModel(ABC):
         """Synthetic rows from a source of one's own; called from several threads."""
 
     @abstractmethod
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition, exactly and at no cost."""
+
+    @abstractmethod
+    def refit(self, rows: Codes, source: RandomSource) -> FittedModel:
+        """What would have been released of these rows: the same method, with fresh noise.
+
+        Args:
+            rows: as many as there were real ones.
+            source: of the noise and of every choice.
+        """
+
+    @abstractmethod
     def to_json(self) -> dict[str, object]:
         """The content of model.json, as plain JSON values."""
 
@@ -48,16 +85,29 @@ class FittedModel(ABC):
         """How many synthetic rows are made if nobody says."""
         return self.rows
 
-    def sample_codes(self, rows: int | None = None) -> Codes:
-        """Synthetic rows as codes of the schema."""
+    def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
+        """Synthetic rows as codes of the schema; see `sample`."""
         wanted = self.output_rows if rows is None else rows
-        return self.draw(wanted, source_of(self.seed, "rows"))
+        if wanted < 0:
+            raise InputError(f"cannot sample {wanted} rows: give 0 or more")
+        condition = weights_of(parse(where, self.schema), self.schema.sizes)
+        draw = self.given(condition) if condition else self.draw
+        return draw(wanted, source_of(self.seed, "rows"))
 
     def decode(self, codes: Codes) -> pd.DataFrame:
         """Codes as a table like the real one."""
         table = self.schema.decode(codes, source_of(self.seed, "numbers"))
         return self.columns.shape(table, self.schema)
 
-    def sample(self, rows: int | None = None) -> pd.DataFrame:
-        """Any number of synthetic rows, by default `output_rows`; they cost nothing."""
-        return self.decode(self.sample_codes(rows))
+    def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
+        """Any number of synthetic rows, by default `output_rows`; they cost nothing.
+
+        Args:
+            rows: how many.
+            where: a condition that every row satisfies, like "age >= 65 and sex = Female"; see
+                `common.schema.query`. Rows have the model's distribution given the condition.
+
+        Raises:
+            InputError: the condition is not understood, or no row of the model satisfies it.
+        """
+        return self.decode(self.sample_codes(rows, where=where))

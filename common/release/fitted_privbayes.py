@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from common.bayes.privbayes.mechanism import fit_planned
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError
+from common.methods.conditional import ConditionalModel
+from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource, RandomSource
 from common.release import folder as release
 from common.release.columns import Columns
-from common.release.fitted import FORMAT, FittedModel
+from common.release.diagnostics import Diagnostics
+from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.measured import privbayes_diagnostics
 from common.release.model_count import ModelCount, model_count
 from common.release.report.network_picture import draw_network
 from common.release.report.released import model_noise, network_drawing
+from common.release.single_owner import OWNER
 from common.schema import Codes, Schema
+from common.schema.cell_weights import CellWeights
 from common.wording import many
 
 METHOD = "privbayes"
 _ROWS_FOR_AN_ANSWER = 1_000_000
+_BLOCKS_FOR_AN_ANSWER = 40
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,7 +50,31 @@ class FittedPrivBayes(FittedModel):
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
-        return self.model.sample(rows, source)
+        return self._possible.sample(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        return self._possible.given(condition)
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self.model, self.schema.possible)
+
+    def refit(self, rows: Codes, source: RandomSource) -> FittedPrivBayes:
+        """Learn a network and its tables again, from these rows."""
+        model = fit_planned(
+            rows,
+            self.model.plan,
+            consistency=self.model.consistency,
+            source=source,
+            accountant=Accountant({OWNER: None}),
+            party=OWNER,
+        )
+        return replace(self, model=model)
+
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """Every released table, compared with these rows."""
+        return privbayes_diagnostics(self.model, self.schema, synthetic)
 
     def count(self, query: str) -> ModelCount:
         """How many rows satisfy a query, by a million rows drawn from the model.
@@ -52,10 +85,15 @@ class FittedPrivBayes(FittedModel):
         return model_count(
             query,
             self.schema,
-            self.model.sample_blocks(_ROWS_FOR_AN_ANSWER, OsRandomSource()),
+            self._blocks(OsRandomSource()),
             rows=self.rows,
             noise=model_noise(self.model, self.schema),
         )
+
+    def _blocks(self, source: RandomSource) -> Iterator[Codes]:
+        """Rows for an answer, a block at a time."""
+        for _ in range(_BLOCKS_FOR_AN_ANSWER):
+            yield self.draw(_ROWS_FOR_AN_ANSWER // _BLOCKS_FOR_AN_ANSWER, source)
 
     def network_svg(self) -> str:
         """The network as a picture, strong edges thick."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 
 from common.bayes.consistency import project
 from common.errors import InputError
+from common.methods.conditional import NO_MASS
 from common.privacy.randomness import RandomSource, uniforms
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release import folder as release
 from common.release import range_file
 from common.release.columns import Columns
-from common.release.fitted import FORMAT, FittedModel
+from common.release.diagnostics import Diagnostics
+from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.measured import range_diagnostics
 from common.schema import Codes
+from common.schema.cell_weights import CellWeights
 from common.wavelet import RangeCount, RangeCounts, RangeRelease
+from common.wavelet.mechanism import noisy_cells
 from common.wording import many
 
 METHOD = "privelet"
@@ -51,18 +57,46 @@ class FittedPrivelet(FittedModel):
         return self.ranges.counts(queries, confidence=confidence)
 
     @cached_property
-    def _ladder(self) -> NDArray[np.float64]:
-        """Running sums of the nearest table that has no negative cell and the right total."""
-        return np.cumsum(project(self.ranges.matrix(), total=self.rows))
+    def _cells(self) -> NDArray[np.float64]:
+        """The nearest table that has no negative or impossible cell and the right total."""
+        cells = self.ranges.matrix().reshape(self.schema.sizes)
+        every = tuple(range(cells.ndim))
+        mask = self.schema.possible.mask(every, (False,) * cells.ndim)
+        possible = np.broadcast_to(True if mask is None else mask, cells.shape)
+        nearest = np.zeros_like(cells)
+        nearest[possible] = project(cells[possible], total=self.rows)
+        return nearest
+
+    @cached_property
+    def _draw(self) -> Draw:
+        return _CellDraw(self._cells)
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Independent draws from the noisy counts, made non-negative."""
-        if rows < 0:
-            raise InputError(f"cannot sample {rows} rows: give 0 or more")
-        heights = uniforms(rows, source) * self._ladder[-1]
-        cells = np.searchsorted(self._ladder, heights, side="right")
-        columns = np.unravel_index(np.minimum(cells, len(self._ladder) - 1), self.schema.sizes)
-        return Codes.from_columns(columns, self.schema.sizes)
+        return self._draw(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        cells = self._cells.copy()
+        for each in condition:
+            shape = [s if a in each.attributes else 1 for a, s in enumerate(self.schema.sizes)]
+            order = np.argsort(each.attributes)
+            cells *= each.table.transpose(order).reshape(shape)
+        if not cells.any():
+            raise InputError(NO_MASS)
+        return _CellDraw(cells)
+
+    def refit(self, rows: Codes, source: RandomSource) -> FittedPrivelet:
+        """Count these rows with noise of the same plan."""
+        plan = self.ranges.plan
+        cells = noisy_cells(rows, plan, discrete_laplace, source)
+        return replace(
+            self, ranges=RangeRelease(self.schema, plan, cells, rows.rows, source.private)
+        )
+
+    def diagnose(self, synthetic: Codes) -> Diagnostics:
+        """Every cell was counted; the noise is known by itself."""
+        return range_diagnostics(self.ranges)
 
     def to_json(self) -> dict[str, object]:
         """What was done, as plain JSON values: the content of model.json, without the counts."""
@@ -117,3 +151,20 @@ class FittedPrivelet(FittedModel):
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{path}: {_ABOUT} is missing or damaged: {error!r}") from None
+
+
+class _CellDraw:
+    """Draws cells in proportion to their weights."""
+
+    def __init__(self, cells: NDArray[np.float64]) -> None:
+        self._shape = cells.shape
+        self._filled = np.flatnonzero(cells)
+        self._ladder = np.cumsum(cells.ravel()[self._filled])
+
+    def __call__(self, rows: int, source: RandomSource) -> Codes:
+        if rows < 0:
+            raise InputError(f"cannot sample {rows} rows: give 0 or more")
+        heights = uniforms(rows, source) * self._ladder[-1]
+        places = np.searchsorted(self._ladder, heights, side="right")
+        cells = self._filled[places.clip(max=len(self._ladder) - 1)]
+        return Codes.from_columns(np.unravel_index(cells, self._shape), self._shape)

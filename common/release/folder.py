@@ -27,11 +27,12 @@ MODEL = "model.json"
 RANGES = "ranges.zip"  # a range release: every cell, for queries
 REPORT = "report.html"
 NETWORK = "network.svg"
+USAGE = "usage.json"  # what its users must know first
 SCHEMA = "schema.toml"
 TRANSCRIPT = "transcript.json"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
 FORMATS = ("csv", "parquet")
-_ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT})
+_ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT, USAGE})
 _OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
 
 
@@ -184,6 +185,14 @@ def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:
     else:
         table.to_parquet(path, index=False)
     return path
+
+
+def cautions_of(folder: Path) -> list[str]:
+    """What users of a release must know first; none of a folder without such a file."""
+    if not (folder / USAGE).exists():
+        return []
+    found = read_json(folder, USAGE).get("cautions", [])
+    return [str(words) for words in found] if isinstance(found, list) else []
 
 
 def read_json(folder: Path, name: str) -> dict[str, object]:

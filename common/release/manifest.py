@@ -21,6 +21,7 @@ _FORMAT = "parley release manifest"
 _VERSION = 1
 _PIECE = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -39,11 +40,13 @@ class Manifest:
     Attributes:
         files: by name; a name is one plain word, never a path.
         study: the digest of the study in hexadecimal; None for a release of a single owner.
+        date: when the release was made, in UTC, as 2026-11-17.
         versions: of the software that made the release.
     """
 
     files: Mapping[str, FileEntry]
     study: str | None
+    date: str
     versions: Mapping[str, str]
 
     def to_bytes(self) -> bytes:
@@ -52,6 +55,7 @@ class Manifest:
             "format": _FORMAT,
             "version": _VERSION,
             "study": self.study,
+            "date": self.date,
             "files": {
                 name: {"sha256": entry.sha256, "size": entry.size}
                 for name, entry in sorted(self.files.items())
@@ -80,8 +84,10 @@ class Manifest:
             isinstance(version, str) for version in versions.values()
         ):
             raise InputError(f"{MANIFEST}: versions are not texts")
+        if not _matches(_DATE, document.get("date")):
+            raise InputError(f"{MANIFEST}: the date is not like 2026-11-17")
         listed = {name: _entry(name, value) for name, value in files.items()}
-        return cls(files=listed, study=study, versions=versions)
+        return cls(files=listed, study=study, date=document["date"], versions=versions)
 
 
 def is_plain_name(name: str) -> bool:

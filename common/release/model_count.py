@@ -1,12 +1,11 @@
-"""How many rows satisfy a condition, by rows drawn from a model, and how far off that may be.
+"""How many rows satisfy a condition on one attribute, by rows drawn from a model.
 
 Two errors are known. The rows are a sample of the model: the share that satisfies the condition has
 the deviation of a sample. And the model was made of noisy counts: for each attribute, the released
 table that tells most about it says how noisy the count of one of its values is. The counts of an
 attribute are made to add up to the public number of rows, so a set of m of its s values has the
-noise of m (s - m) / s of them, and where several attributes are asked for, each passes its noise on
-in proportion. What a model leaves out of how attributes depend on each other is not known: there is
-an interval for conditions on one attribute only.
+noise of m (s - m) / s of them. For conditions on several attributes neither error says how well the
+model holds them together: those take the intervals of `parley.inference`.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.release.conditions import Condition
 from common.schema import Codes, Schema
+from common.schema.conditions import Condition, parse
 from common.wavelet.intervals import LAPLACE_KURTOSIS, half_widths
 
 _HARDLY_ANY = 1e-6  # a variance to divide by where there is none
@@ -38,8 +37,7 @@ class ModelCount:
         sampling_deviation: the standard deviation of `value` that comes from answering with a
             sample of the model.
         noise_deviation: about the one that comes from the noise in the released tables; None if it
-            is not known. What the model does not know of how several attributes depend on each
-            other is in neither.
+            is not known, and for conditions on several attributes.
     """
 
     value: float
@@ -51,8 +49,8 @@ class ModelCount:
 
     @property
     def standard_deviation(self) -> float | None:
-        """Of everything; None if something is not known, as it is for several attributes."""
-        if self.noise_deviation is None or len(self.attributes) > 1:
+        """Of noise and drawing together; None if the noise is not known."""
+        if self.noise_deviation is None:
             return None
         return math.hypot(self.sampling_deviation, self.noise_deviation)
 
@@ -86,28 +84,29 @@ def model_count(
     Raises:
         InputError: the query is not understood.
     """
-    condition = Condition.parse(query, schema)
-    asked = [i for i, values in enumerate(condition.allowed) if values is not None]
-    alone = [condition.about(i) for i in asked]
-    drawn, found, found_alone = 0, 0, [0] * len(asked)
+    condition = parse(query, schema)
+    drawn, found = 0, 0
     for block in sample:
         drawn += block.rows
         found += condition.matching(block)
-        found_alone = [n + c.matching(block) for n, c in zip(found_alone, alone, strict=True)]
-    share = found / drawn
-    variances = list[float]()
-    for i, of_one in zip(asked, found_alone, strict=True):
-        values, per_value = condition.allowed[i], noise.get(schema.names[i])
-        if values is None or per_value is None:
-            continue
-        inside, size = int(values.sum()), len(values)
-        passed_on = found / of_one if of_one else 1.0
-        variances.append((passed_on * per_value) ** 2 * inside * (size - inside) / size)
+    share = found / max(1, drawn)
     return ModelCount(
         value=share * rows,
         share=share,
-        attributes=tuple(schema.names[i] for i in asked),
+        attributes=condition.attributes,
         rows=rows,
-        sampling_deviation=math.sqrt(share * (1 - share) / drawn) * rows,
-        noise_deviation=math.sqrt(sum(variances)) if len(variances) == len(asked) else None,
+        sampling_deviation=math.sqrt(share * (1 - share) / max(1, drawn)) * rows,
+        noise_deviation=_noise(condition, schema, noise),
     )
+
+
+def _noise(condition: Condition, schema: Schema, noise: Noise) -> float | None:
+    """In the count of a set of values of one attribute; there is none in the count of all rows."""
+    if not condition.attributes:
+        return 0.0
+    per_value = noise.get(condition.attributes[0])
+    if len(condition.attributes) > 1 or per_value is None:
+        return None
+    values = condition.allowed(schema)
+    inside, size = int(values.sum()), len(values)
+    return per_value * math.sqrt(inside * (size - inside) / size)

@@ -1,16 +1,23 @@
-"""The synthetic rows of a release, read back."""
+"""The synthetic rows of a study's release, read back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+import pandas as pd
+
+from common.errors import InputError
+from common.release.asking import Askable, Origin
+from common.release.fitted_study import FittedStudy
 from common.release.model_count import ModelCount, Noise, model_count
 from common.schema import Codes, Schema
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedRows:
-    """A release seen through its synthetic rows.
+class ReleasedRows(Askable):
+    """A release seen through its synthetic rows; its model is derived when it is first needed.
 
     Attributes:
         schema: the public domains.
@@ -18,6 +25,8 @@ class ReleasedRows:
         rows: how many real rows there were; public.
         privacy: the privacy statement.
         noise: in the count of one value of an attribute, where it is known.
+        derive: derives the model from the study and its results.
+        origin: where the release was read from.
     """
 
     schema: Schema
@@ -25,7 +34,25 @@ class ReleasedRows:
     rows: int
     privacy: dict[str, object]
     noise: Noise
+    derive: Callable[[], FittedStudy] | None = None
+    origin: Origin | None = None
+
+    @cached_property
+    def learnt(self) -> FittedStudy:
+        """The model that follows from the study and what was published during it."""
+        if self.derive is None:
+            raise InputError("release: it is not known where its study is. Load the release")
+        return self.derive()
+
+    @property
+    def released(self) -> Codes:
+        """The synthetic rows."""
+        return self.codes
 
     def count(self, query: str) -> ModelCount:
         """How many real rows satisfy a query, by the share of synthetic rows that do."""
         return model_count(query, self.schema, [self.codes], rows=self.rows, noise=self.noise)
+
+    def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
+        """Draw further rows from the model; see `FittedModel.sample`."""
+        return self.learnt.sample(rows, where=where)

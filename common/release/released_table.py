@@ -17,6 +17,7 @@ from common.errors import InputError
 from common.release.contents import Contents
 from common.release.streaming import BLOCK_ROWS, KEPT_ROWS
 from common.schema import Codes, Schema
+from common.schema.attribute import Listed
 from common.schema.codes import concatenate
 from common.schema.tables import convert_options, parse_options
 
@@ -41,9 +42,11 @@ def read_released_table(contents: Contents, name: str, schema: Schema) -> Releas
         InputError: it is not a table of the schema; the message begins with its name.
     """
     kept, rows = list[Codes](), 0
+    as_they_are = schema.without_rules()
     try:
         for block in _blocks(contents, name, schema):
-            codes = schema.encode(block, where=name)
+            codes = as_they_are.encode(block, where=name)
+            _check_rules(codes, schema, name)
             if rows < KEPT_ROWS:
                 kept.append(codes.take(slice(KEPT_ROWS - rows)))
             rows += codes.rows
@@ -52,6 +55,20 @@ def read_released_table(contents: Contents, name: str, schema: Schema) -> Releas
     if not rows:
         raise InputError(f"{name}: the table has no rows")
     return ReleasedTable(concatenate(kept), rows)
+
+
+def _check_rules(codes: Codes, schema: Schema, name: str) -> None:
+    """Refuse a row that breaks a rule; where `other` is an empty cell, nothing can be told."""
+    unclear = {
+        a
+        for a, each in enumerate(schema.attributes)
+        if each.other
+        and each.missing
+        and not (isinstance(each.domain, Listed) and each.domain.textual)
+    }
+    for rule in schema.possible.rules:
+        if unclear.isdisjoint(rule.attributes) and not rule.holds(codes.columns).all():
+            raise InputError(f"{name}: rows break a rule of the schema: {rule.rule}")
 
 
 def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]:

@@ -25,6 +25,7 @@ from common.release.fitted_privelet import FittedPrivelet
 from common.release.manifest import sha256_of
 from common.release.released_table import ReleasedTable
 from common.release.writing import Fitted, pages_of
+from common.study.accounting import missing_in
 from common.study.document import Study
 from common.study.steps import Step
 from common.study.transcript import SETTING_UP, PhaseTraffic, transcript_of, without_times
@@ -33,7 +34,7 @@ from common.study.transcript import SETTING_UP, PhaseTraffic, transcript_of, wit
 def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> list[str]:
     """The pages that are not, byte for byte, what the other files imply."""
     try:
-        pages = pages_of(fitted, table.rows, table.kept)
+        pages = pages_of(fitted, table.rows, table.kept, date=checked.manifest.date)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(f"{release.STATEMENT}: no report can be made of it: {error!r}") from None
     return [
@@ -78,7 +79,8 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
         }
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{release.TRANSCRIPT}: not a transcript: {error!r}") from None
-    again = without_times(transcript_of(study, phases))
+    missing = missing_in(study, [step.parties for step in steps])
+    again = without_times(transcript_of(study, phases, missing))
     if release.json_text(again).encode() != data:
         raise InputError(f"{release.TRANSCRIPT}: is not a transcript of {release.STUDY}")
     return again

@@ -10,7 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from common.errors import InputError
-from common.privacy.accountant import Accountant, Release
+from common.privacy.accountant import Accountant, Charge
+from common.privacy.promise import PureEpsilon
 from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
 from common.release.columns import Columns
@@ -36,11 +37,11 @@ class TellingAccountant(Accountant):
         self._cap = cap
         self._tell = tell
 
-    def charge(self, release: Release) -> None:
-        """Record a release before it is made, and tell."""
+    def charge(self, charge: Charge) -> None:
+        """Record a charge before its answer is given, and tell."""
         before = float(self.spent(OWNER) / self._cap)
-        super().charge(release)
-        self._tell(before, release.step)
+        super().charge(charge)
+        self._tell(before, charge.step)
 
 
 def as_schema(schema: Schema | Path | str) -> Schema:
@@ -69,12 +70,12 @@ def statement_of(
 ) -> dict[str, object]:
     """The content of privacy.json."""
     return PrivacyStatement(
-        requested=requested,
+        promise=PureEpsilon(requested),
         accountant=accountant,
         protections=[
             Protection(
                 against="everyone who sees the release, together with anything else they know",
-                epsilon=accountant.delivered,
+                epsilon=accountant.most_spent,
                 assumes="the owner's machine keeps the rows and the noise to itself",
             ),
         ],

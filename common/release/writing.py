@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_never
 
@@ -16,26 +17,27 @@ from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
 from common.release.progress import Reporter, silent
+from common.release.report.expected_error import ExpectedError, expected_errors
 from common.release.report.floor_check import floor_forecast
 from common.release.report.network_picture import draw_network
-from common.release.report.page import Section, table, warning
+from common.release.report.page import Section, table
 from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.report.released import (
-    MarginalError,
     NetworkDrawing,
     Shares,
-    model_errors,
     model_shares,
+    model_tables,
     network_drawing,
     range_errors,
     range_shares,
 )
-from common.release.report.study_figures import study_errors, study_shares
+from common.release.report.study_figures import study_shares, study_tables
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
 from common.release.streaming import KEPT_ROWS, write_stream
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
+from common.study.accounting import missing_in
 from common.study.transcript import without_times
 from common.wording import many
 
@@ -90,11 +92,12 @@ def write_release(
         release.write_json(folder / release.TRANSCRIPT, without_times(fitted.transcript))
         (folder / release.STUDY).write_text(fitted.study.to_toml(), encoding="utf-8")
         write_results(folder / RESULTS, fitted.results)
-    pages = pages_of(fitted, wanted, synthetic)
+    date = datetime.now(UTC).date().isoformat()
+    pages = pages_of(fitted, wanted, synthetic, date=date)
     for name, text in pages.files.items():
         (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
-    finish(folder, study=_digest(fitted), signer=signer)
+    finish(folder, study=_digest(fitted), date=date, signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
     return Written(names, wanted, synthetic, pages.cautions)
@@ -105,7 +108,7 @@ class Pages:
     """What people read of a release: a function of its other files, so it can be made again.
 
     Attributes:
-        files: report.html, and network.svg where there is a network, by name.
+        files: report.html, usage.json, and network.svg where there is a network, by name.
         cautions: what users of the release must know first.
     """
 
@@ -113,21 +116,35 @@ class Pages:
     cautions: tuple[str, ...]
 
 
-def pages_of(fitted: Fitted, rows: int, synthetic: Codes) -> Pages:
+def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages:
     """Make the pages of a release.
 
     Args:
         fitted: what was released of the real rows.
         rows: how many synthetic rows there are.
         synthetic: those rows, or the first `KEPT_ROWS` of them.
+        date: when the release was made.
     """
-    facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic))
-    files = {release.REPORT: release_page(facts)}
+    facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
+    files = {release.REPORT: release_page(facts), release.USAGE: release.json_text(_usage(facts))}
     if facts.network is not None:
         net = facts.network
         picture = draw_network(net.names, net.edges, net.strengths, net.notes)
         files[release.NETWORK] = f"{picture}\n"
     return Pages(files, facts.cautions)
+
+
+def _usage(facts: ReleaseFacts) -> dict[str, object]:
+    """The content of usage.json: which relations the rows hold, and what to beware of."""
+    found = facts.relations
+    return {
+        "format": "parley usage notes",
+        "version": 1,
+        "cautions": list(facts.cautions),
+        "columns_related_to_nothing": list(found.alone),
+        "pairs": found.pairs,
+        "related_pairs": found.standing_out,
+    }
 
 
 def _as_in_the_table(schema: Schema, codes: Codes) -> Codes:
@@ -159,20 +176,21 @@ def _write_rows(folder: Path, fitted: Fitted, rows: int, file_format: str, tell:
     return synthetic
 
 
-def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
+def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFacts:
     match fitted:
         case FittedPrivelet():
             told = _Told(
                 made=_privelet_steps(fitted),
                 shares=range_shares(fitted.ranges),
-                errors=range_errors(fitted.ranges),
+                columns=range_errors(fitted.ranges),
                 cautions=_told(fitted.ranges.plan.caution),
             )
         case FittedPrivBayes():
             told = _Told(
                 made=_privbayes_steps(fitted),
                 shares=model_shares(fitted.model),
-                errors=model_errors(fitted.model, fitted.schema),
+                columns=expected_errors(model_tables(fitted.model), 1),
+                pairs=expected_errors(model_tables(fitted.model), 2),
                 network=network_drawing(fitted.model, fitted.schema),
                 cautions=_told(fitted.model.plan.caution),
             )
@@ -180,9 +198,12 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
             told = _Told(
                 made=_study_steps(fitted),
                 shares=study_shares(fitted.study, fitted.steps, fitted.results),
-                errors=study_errors(fitted.study, fitted.steps),
+                columns=expected_errors(study_tables(fitted.study, fitted.steps), 1),
+                pairs=expected_errors(study_tables(fitted.study, fitted.steps), 2),
                 network=study_drawing(fitted.model, fitted.schema, synthetic),
-                more=_study_sections(fitted, synthetic),
+                more=[Section("Communication", _traffic(fitted))],
+                title=fitted.study.name,
+                below_floor=_below_floor(fitted, synthetic),
                 cautions=cautions_of(fitted.study),
             )
         case _:
@@ -195,10 +216,14 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes) -> ReleaseFacts:
         privacy=fitted.privacy,
         network=told.network,
         shares=told.shares,
-        errors=told.errors,
+        columns=told.columns,
+        pairs=told.pairs,
         made=told.made,
         more=told.more,
         method_cautions=told.cautions,
+        title=told.title,
+        date=date,
+        below_floor=told.below_floor,
     )
 
 
@@ -208,10 +233,13 @@ class _Told:
 
     made: Sequence[tuple[str, object]]
     shares: Sequence[Shares | None]
-    errors: Sequence[MarginalError]
+    columns: Sequence[ExpectedError]
+    pairs: Sequence[ExpectedError] = ()
     network: NetworkDrawing | None = None
     more: Sequence[Section] = ()
     cautions: Sequence[str] = ()
+    title: str | None = None
+    below_floor: str | None = None
 
 
 def _told(caution: str | None) -> tuple[str, ...]:
@@ -236,6 +264,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("study", study.name),
         ("method", study.method),
         ("parties", ", ".join(f"{m.name} ({many(m.rows, 'row')})" for m in study.members)),
+        *_missing_lines(fitted),
         ("profile", study.profile),
         ("noise", study.noise.value),
         ("aggregation", study.aggregation.value),
@@ -246,14 +275,30 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
     ]
 
 
-def _study_sections(fitted: FittedStudy, synthetic: Codes) -> list[Section]:
-    sections = [Section("Communication", _traffic(fitted))]
+def _missing_lines(fitted: FittedStudy) -> list[tuple[str, object]]:
+    """Who is in which sum, in a study that may miss parties."""
+    study = fitted.study
+    if not study.may_miss:
+        return []
+    first = missing_in(study, [step.parties for step in fitted.steps])
+    lines: list[tuple[str, object]] = [
+        ("parties that may be missing", study.may_miss),
+        ("parties that went missing", ", ".join(first) or "none"),
+    ]
+    if first:
+        lines += [
+            (f"parties in sum {number}, {step.name}", ", ".join(step.parties))
+            for number, step in enumerate(fitted.steps, start=1)
+        ]
+    return lines
+
+
+def _below_floor(fitted: FittedStudy, synthetic: Codes) -> str | None:
+    """What is said of a release to which independent columns are expected to be preferable."""
     forecast = floor_forecast(
-        fitted.model, fitted.steps, synthetic, rows=fitted.rows, epsilon=fitted.study.epsilon
+        fitted.model, fitted.steps, synthetic, rows=fitted.rows, promise=fitted.study.promise
     )
-    if forecast is not None and forecast.below_floor:
-        sections.insert(0, Section("Below the floor", warning(forecast.words())))
-    return sections
+    return forecast.words() if forecast is not None and forecast.below_floor else None
 
 
 def _traffic(fitted: FittedStudy) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.schema.attribute import OTHER_LABEL, Attribute, Listed
@@ -31,6 +32,11 @@ def decode_to_arrow(schema: Schema, codes: Codes, source: WordSource) -> pa.Tabl
         _column(attribute, column, source)
         for attribute, column in zip(schema.attributes, codes.columns, strict=True)
     ]
+    for first, second, together in schema.possible.swaps(codes):
+        one, other = columns[first], columns[second]
+        wrong = pc.and_(pa.array(together), pc.fill_null(pc.greater(one, other), fill_value=False))
+        columns[first] = pc.if_else(wrong, other, one)
+        columns[second] = pc.if_else(wrong, one, other)
     return pa.table(columns, names=list(schema.names))
 
 

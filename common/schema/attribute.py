@@ -103,6 +103,7 @@ class Attribute:
         clip: a number outside the range counts as the nearest end of the range.
         tree: the declared hierarchy over the codes of the values, None if there is none.
         forgiving: no cell is refused; see `forgiven`. Never declared, and in no digest.
+        missing_codes: texts that stand for an empty cell, however their number is written.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Attribute:
     clip: bool = False
     tree: Node | None = None
     forgiving: bool = False
+    missing_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse contradictions, domains that say nothing and domains too large to code."""
@@ -121,6 +123,7 @@ class Attribute:
         check_name(self.name, most=MOST_ATTRIBUTE_NAME)
         if self.clip and not isinstance(self.domain, Binning):
             raise InputError(f"clip: only numbers and dates have a range to clip to ({self.kind})")
+        self._check_missing_codes()
         if self.clip and self.other:
             raise InputError("clip and other: choose one, both say what happens outside the range")
         if not 2 <= self.size <= MAX_SIZE:
@@ -136,6 +139,14 @@ class Attribute:
             raise InputError(f"values: {', '.join(sorted(specials))} names a special category here")
         if self.tree is not None and sorted(self.tree.codes()) != list(range(self.domain.count)):
             raise LocalError(f"attribute {self.name!r}: the tree must hold every value once")
+
+    def _check_missing_codes(self) -> None:
+        if self.missing_codes and not self.missing:
+            raise LocalError(f"attribute {self.name!r}: codes for missing values, and none missing")
+        listed = {str(value) for value in getattr(self.domain, "values", ())}
+        both = [code for code in self.missing_codes if code in listed]
+        if both:
+            raise InputError(f"missing: {both[0]!r} is a value, too; list it once")
 
     @property
     def size(self) -> int:

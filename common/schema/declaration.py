@@ -15,12 +15,30 @@
     kind = "categorical"        # ordinal: the same, in order
     values = ["Private", "Self-employed", "Federal", "State", "Local"]
     missing = true              # an explicit category for empty cells; default: refuse
+    # missing = ["N", -9]       # the same, and cells that hold one of these codes count as empty
     other = true                # an explicit category for values outside; default: refuse
     hierarchy = { Private = ["Private", "Self-employed"], State = ["Federal", "State", "Local"] }
 
 A hierarchy is made of tables (named groups) and arrays (their members), nested to any depth; its
 leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
-A top-level `ignore = ["id"]` names columns that a table may have and that are never read.
+Columns that are no attribute are not read, and need no mention. A top-level `ignore = ["id"]` may
+name some, so that none of them becomes an attribute by mistake.
+[[rule]] tables say what cannot occur together in a row; `common.schema.rules` has their forms:
+
+    [[rule]]
+    when = "age < 15"           # conditions as in `parley query`
+    then = "occupation = none"
+
+    [[rule]]
+    impossible = "age < 15 and married = true"
+
+    [[rule]]
+    order = "admitted <= discharged"  # on bins: both attributes have the same
+
+    [[rule]]
+    determined = "region"       # each value of `by` has one of these
+    by = "town"                 # by the groups of its hierarchy, or as values = { North = [...] }
+
 Unknown keys are errors.
 """
 
@@ -48,12 +66,14 @@ from common.schema.hierarchy import Node, leaf
 from common.schema.limits import (
     MOST_ATTRIBUTE_NAME,
     MOST_ATTRIBUTES,
+    MOST_MISSING_CODES,
     MOST_VALUE,
     MOST_VALUES,
     check_most,
     check_name,
     parse_toml,
 )
+from common.schema.rules import Rule, read_rules
 
 MAX_DEPTH = 100  # nesting of a hierarchy
 _MOST_SUGGESTED = 100  # characters of a word that a similar one is looked for
@@ -62,8 +82,8 @@ _LISTED = (*_COMMON, "values")
 _BINNED = (*_COMMON, "min", "max", "bins", "edges", "clip", "decimals")
 
 
-def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
-    """The attributes and the ignored columns of a schema file's text.
+def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
+    """The attributes, the ignored columns and the rules of a schema file's text.
 
     Raises:
         InputError: naming the attribute and what is wrong with it.
@@ -74,13 +94,15 @@ def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
         raise InputError("not valid: a number is out of every range") from None
 
 
-def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
-    """The attributes and the ignored columns of a parsed schema.
+def read(
+    document: Mapping[str, Any],
+) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
+    """The attributes, the ignored columns and the rules of a parsed schema.
 
     Raises:
         InputError: naming the attribute and what is wrong with it.
     """
-    _refuse_unknown(document, ("attribute", "ignore"))
+    _refuse_unknown(document, ("attribute", "ignore", "rule"))
     tables = document.get("attribute", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("attributes are written as [[attribute]] tables, with double brackets")
@@ -93,7 +115,7 @@ def read(document: Mapping[str, Any]) -> tuple[tuple[Attribute, ...], tuple[str,
         attributes.append(_attribute(table, number))
         values += attributes[-1].size
         check_most("values of all attributes together", values, MOST_VALUES)
-    return tuple(attributes), tuple(ignore)
+    return tuple(attributes), tuple(ignore), read_rules(document.get("rule", []))
 
 
 def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
@@ -117,7 +139,8 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
             name=name,
             kind=kind,
             domain=domain,
-            missing=_flag(table, "missing"),
+            missing=isinstance(table.get("missing"), list) or _flag(table, "missing"),
+            missing_codes=_missing_codes(table.get("missing")),
             other=_flag(table, "other"),
             clip=_flag(table, "clip"),
             tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
@@ -146,6 +169,21 @@ def _flag(table: Mapping[str, Any], key: str) -> bool:
     if not isinstance(flag, bool):
         raise InputError(f"{key}: must be true or false, not {flag!r}")
     return flag
+
+
+def _missing_codes(declared: object) -> tuple[str, ...]:
+    if not isinstance(declared, list):
+        return ()
+    for code in declared:
+        if type(code) not in (str, int) or code == "":
+            raise InputError(f"missing: {code!r} is neither a text nor a whole number")
+    codes = tuple(str(code) for code in declared)
+    if not codes or len(set(codes)) < len(codes):
+        raise InputError('missing: list every code once, such as ["N", -9], or write true')
+    check_most("missing: codes", len(codes), MOST_MISSING_CODES)
+    for code in codes:
+        check_most("missing: characters of a code", len(code), MOST_VALUE)
+    return codes
 
 
 def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
@@ -260,10 +298,13 @@ def _node(
     return leaf(str(declared), code)
 
 
-def write(attributes: Sequence[Attribute], ignore: Sequence[str]) -> str:
+def write(
+    attributes: Sequence[Attribute], ignore: Sequence[str], rules: Sequence[Rule] = ()
+) -> str:
     """The text that `parse` reads back as the same schema; equal schemas give equal texts."""
     blocks = [f"ignore = {_toml(list(ignore))}\n"] if ignore else []
     blocks += [_block(attribute) for attribute in attributes]
+    blocks += [_rule_block(rule) for rule in rules]
     return "\n".join(blocks)
 
 
@@ -284,10 +325,19 @@ def _block(attribute: Attribute) -> str:
     for flag in ("missing", "other", "clip"):
         if getattr(attribute, flag):
             entries[flag] = True
+    if attribute.missing_codes:
+        entries["missing"] = list(attribute.missing_codes)
     if attribute.tree is not None:
         entries["hierarchy"] = _declared(attribute.tree, domain)
     lines = [f"{key} = {_toml(value)}" for key, value in entries.items()]
     return "\n".join(["[[attribute]]", *lines, ""])
+
+
+def _rule_block(rule: Rule) -> str:
+    lines = [f"{key} = {_toml(text)}" for key, text in rule.texts]
+    if rule.values:
+        lines.append(f"values = {_toml({name: list(own) for name, own in rule.values})}")
+    return "\n".join(["[[rule]]", *lines, ""])
 
 
 def _declared(node: Node, domain: Listed | Binning) -> Any:  # noqa: ANN401  (nested TOML)

@@ -43,7 +43,7 @@ from common.schema.columns import (
     whole_numbers,
 )
 from common.schema.refusals import RowNumbers, empty_cells, outside_cells
-from common.schema.words import boolean, number
+from common.schema.words import boolean, number, word_of
 
 _TABLE_LIMIT = 1 << 16  # listed integers spread over less than this are looked up
 
@@ -80,7 +80,7 @@ def encode_column(
 
 def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
     """The codes of an array, before the schema's word on empty cells and cells outside."""
-    array = arrow_column(array)
+    array = emptied(attribute, arrow_column(array))
     if pa.types.is_null(array.type):
         nothing = np.zeros(len(array), dtype=np.uint8)
         return Encoded(nothing, empty=np.ones(len(array), dtype=bool))
@@ -101,6 +101,30 @@ def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
     blank = pc.equal(pc.binary_length(array), 0).fill_null(pa.scalar(value=False))
     blanks: Mask = blank.to_numpy(zero_copy_only=False)
     return Encoded(encoded.codes, either(encoded.empty, blanks), encoded.outside & ~blanks)
+
+
+def emptied(attribute: Attribute, array: pa.Array) -> pa.Array:
+    """The array with null for every cell that holds a code for a missing value.
+
+    A cell holds a code if it is that text, or the same number.
+    """
+    if not attribute.missing_codes or pa.types.is_null(array.type):
+        return array
+    if pa.types.is_dictionary(array.type):
+        return array  # the values of a dictionary are looked at where they are encoded
+    codes = [code.encode() for code in attribute.missing_codes]
+    numbers = {read for code in codes if (read := number(code)) is not None}
+    cells = (array if is_number(array.type) else as_text(array)).dictionary_encode()
+    held = [word in codes or number(word) in numbers for word in _words(cells.dictionary)]
+    coded = pa.array(held, pa.bool_()).take(cells.indices).fill_null(pa.scalar(value=False))
+    return pc.if_else(coded, pa.scalar(None, array.type), array)
+
+
+def _words(values: pa.Array) -> list[bytes]:
+    """The texts of distinct cells; an empty one for a cell that is empty after all."""
+    if is_number(values.type):
+        return [word_of(value) or b"" for value in values.to_pylist()]
+    return as_bytes(values)
 
 
 def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encoded:

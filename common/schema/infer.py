@@ -8,7 +8,8 @@ everybody), the draft tells of individual rows. The notes and the head of the fi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.schema.attribute import BOOLEANS, Attribute, Listed
+from common.schema.attribute import BOOLEANS, Attribute, Kind, Listed
 from common.schema.binning import Binning, Numbers
-from common.schema.columns import arrow_column, is_text, real_numbers, whole_numbers
-from common.schema.round_bins import growing_numbers, round_dates, round_numbers
+from common.schema.columns import (
+    arrow_column,
+    as_bytes,
+    is_text,
+    real_numbers,
+    whole_numbers,
+)
+from common.schema.encoder import emptied
+from common.schema.round_bins import (
+    growing_both_ways,
+    growing_numbers,
+    round_dates,
+    round_numbers,
+)
 from common.schema.schema import Schema
+from common.schema.words import number, word_of
 from common.wording import many
 
 if TYPE_CHECKING:
@@ -40,6 +54,11 @@ _MOST_IN_A_BIN = 0.5  # of the rows, before bins are made to grow
 _COMMON = 0.05  # the quantile of the positive numbers at which growing bins begin
 _HEAP = 0.1  # of the rows with the very same number
 _MOST_DECIMALS = 4  # further ones are those of a measurement or a computation
+_MOST_CODES = 5  # different texts among numbers that are taken for codes
+_LEAST_NUMBERS = 3  # different numbers beside which texts are taken for codes
+_MANY = 100  # values of a column, each of which gets noise
+_FEW = 0.001  # of the rows in a bin; noise outweighs them
+_SENTINELS = re.compile(r"-?9{2,}|-[1-9]")  # numbers that surveys write for "no answer"
 _ID_ROWS = 20  # with fewer rows, all cells being different means nothing
 _FORMS = (  # texts that a country writes for what is read in another form
     (
@@ -77,11 +96,17 @@ class Proposal:
 
 @dataclass(frozen=True)
 class _Column:
-    """The cells of a column that are not empty, and whether others are."""
+    """The cells of a column that are not empty, whether others are, and codes for empty ones."""
 
     name: str
     array: pa.Array
     missing: bool
+    codes: tuple[str, ...] = ()
+
+    def attribute(self, kind: Kind, domain: Listed | Binning) -> Attribute:
+        """An attribute of this column's name."""
+        missing = self.missing or bool(self.codes)
+        return Attribute(self.name, kind, domain, missing=missing, missing_codes=self.codes)
 
 
 @dataclass(frozen=True)
@@ -91,8 +116,18 @@ class _Leave:
     reason: str
 
 
-def infer(table: pd.DataFrame | pa.Table) -> Proposal:
+def infer(
+    table: pd.DataFrame | pa.Table,
+    *,
+    missing: Sequence[str] = (),
+    labels: Mapping[str, Mapping[bytes, str]] | None = None,
+) -> Proposal:
     """A schema that the table fits, and notes on what to review.
+
+    Args:
+        table: whose columns become attributes.
+        missing: codes that stand for empty cells, in whichever column they are.
+        labels: of values, by column, where the table's file has such.
 
     Raises:
         InputError: if not one column can be an attribute, or the table has no rows.
@@ -100,23 +135,21 @@ def infer(table: pd.DataFrame | pa.Table) -> Proposal:
     if len(table) == 0:
         raise InputError("the table has no rows: there is nothing to propose a schema from")
     attributes: list[Attribute] = []
-    ignore: list[str] = []
     notes: list[str] = []
     arrow = isinstance(table, pa.Table)
     names = [str(name) for name in (table.column_names if arrow else table.columns)]
     for position, name in enumerate(names):
         column = table[position] if isinstance(table, pa.Table) else table.iloc[:, position]
         remarks: list[str] = []
-        proposed = _propose(name, _typed(column), remarks)
+        proposed = _propose(name, _typed(column), remarks, missing, (labels or {}).get(name, {}))
         if isinstance(proposed, Attribute):
             attributes.append(proposed)
         else:
-            ignore.append(name)
             remarks = [f"left out, {proposed.reason}"]
         notes += [f"{name}: {remark}" for remark in remarks]
     if not attributes:
         raise InputError(f"no column can be an attribute: {'; '.join(notes)}")
-    return Proposal(Schema(tuple(attributes), tuple(ignore)), tuple(notes))
+    return Proposal(Schema(tuple(attributes)), tuple(notes))
 
 
 def _typed(column: object) -> pa.Array:
@@ -127,28 +160,96 @@ def _typed(column: object) -> pa.Array:
     return arrow_column(column)
 
 
-def _propose(name: str, array: pa.Array, notes: list[str]) -> Attribute | _Leave:
+def _propose(
+    name: str,
+    array: pa.Array,
+    notes: list[str],
+    codes: Sequence[str] = (),
+    labels: Mapping[bytes, str] | None = None,
+) -> Attribute | _Leave:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_floating(array.type):  # NaN is pandas' empty cell
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     missing = array.null_count > 0
-    array = array.drop_null()
+    array, codes = _without(array.drop_null(), codes)
     if len(array) == 0:
         return _Leave("every cell is empty")
+    listed = _labelled(array, labels or {})
+    if listed is not None:
+        notes.append(
+            "the values are the value labels of the file; write the codes if other owners have them"
+        )
+        return _Column(name, array, missing, codes).attribute("categorical", Listed(listed))
     if is_text(array.type):
-        array = _dates_of(array)
+        array, further = _numbers_of(array, known=bool(codes))
+        if further:
+            codes = (*codes, *further)
+            notes.append(_coded(further))
+        array = _dates_of(array) if is_text(array.type) else array
     propose = next((propose for accepts, propose in _PROPOSERS if accepts(array.type)), None)
     if propose is None:
         return _Leave(f"columns of type {array.type} are not supported")
-    if len(array.unique()) == 1 and not missing:
+    if len(array.unique()) == 1 and not missing and not codes:
         return _Leave("every row has the same value")
     try:
-        return propose(_Column(name, array, missing), notes)
+        return propose(_Column(name, array, missing, codes), notes)
     except UnicodeDecodeError:
         return _Leave("its texts are not UTF-8")
     except InputError as error:
         return _Leave(str(error))
+
+
+def _without(array: pa.Array, codes: Sequence[str]) -> tuple[pa.Array, tuple[str, ...]]:
+    """The cells that hold no code for a missing value, and the codes that some hold."""
+    held = tuple(code for code in codes if len(_emptied(array, (code,))) < len(array))
+    return _emptied(array, held), held
+
+
+def _emptied(array: pa.Array, codes: tuple[str, ...]) -> pa.Array:
+    if not codes:
+        return array
+    probe = Attribute("cells", "boolean", BOOLEANS, missing=True, missing_codes=codes)
+    return emptied(probe, array).drop_null()
+
+
+def _labelled(array: pa.Array, labels: Mapping[bytes, str]) -> tuple[str, ...] | None:
+    """The labels of a column all of whose cells have one, in the order of the file."""
+    texts = tuple(dict.fromkeys(labels.values()))
+    cells = {word_of(cell) for cell in array.unique().to_pylist()} if labels else set()
+    return texts if cells and cells <= set(labels) and len(texts) > 1 else None
+
+
+def _numbers_of(array: pa.Array, *, known: bool) -> tuple[pa.Array, tuple[str, ...]]:
+    """A text column of numbers and a few codes as numbers, and the codes; any other as it is.
+
+    Args:
+        array: of texts, none of them null.
+        known: whether codes were taken from it already, so that numbers alone are numbers.
+    """
+    texts = array.dictionary_encode()
+    values = [number(word) for word in as_bytes(texts.dictionary)]
+    words = texts.dictionary.to_pylist()
+    codes = [w for w, n in zip(words, values, strict=True) if n is None or n != n]
+    numbers = len(words) - len(codes)
+    padded = any(re.match("[+-]?0[0-9]", word.strip()) for word in words)
+    few = known if not codes else len(codes) <= min(_MOST_CODES, numbers // 3)
+    if padded or not few or numbers < (1 if known else _LEAST_NUMBERS) or "" in codes:
+        return array, ()
+    kept = [None if w in codes else n for w, n in zip(words, values, strict=True)]
+    whole = all(n is None or (isinstance(n, int) and abs(n) <= _LARGEST) for n in kept)
+    if not whole:
+        kept = [None if n is None else float(n) for n in kept]
+    found = pa.array(kept, pa.int64() if whole else pa.float64()).take(texts.indices)
+    return found.drop_null(), tuple(sorted(codes))
+
+
+def _coded(codes: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, codes))
+    return (
+        f"all cells are numbers but {shown}, read as a code for a missing value (missing = [...]); "
+        "list the values instead if it is an answer of its own"
+    )
 
 
 def _dates_of(array: pa.Array) -> pa.Array:
@@ -162,7 +263,7 @@ def _dates_of(array: pa.Array) -> pa.Array:
 
 
 def _boolean(column: _Column, notes: list[str]) -> Attribute:
-    return Attribute(column.name, "boolean", BOOLEANS, missing=column.missing)
+    return column.attribute("boolean", BOOLEANS)
 
 
 def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
@@ -178,7 +279,7 @@ def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
             f"{variety}, more than {MAX_VALUES:,}: free text, or a long list; "
             "write it in by hand if its values are those of a public list"
         )
-    values = sorted(entry["values"] for entry in counted if entry["values"] != "")
+    values = sorted((e["values"] for e in counted if e["values"] != ""), key=_as_numbers)
     column = replace(column, missing=column.missing or len(values) < len(counted))
     if {value.lower() for value in values} == {"false", "true"}:
         return _boolean(column, notes)
@@ -191,7 +292,19 @@ def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
     markers = [repr(value) for value in values if value.strip().lower() in _MARKERS]
     if markers:
         notes.append(_marked(markers, [v for v in values if v.strip().lower() not in _MARKERS]))
-    return Attribute(column.name, "categorical", Listed(tuple(values)), missing=column.missing)
+    if len(values) > _MANY:
+        notes.append(
+            f"{len(values):,} values, and noise is added to every one: a coarser code, or a "
+            "hierarchy, loses less"
+        )
+    return column.attribute("categorical", Listed(tuple(values)))
+
+
+def _as_numbers(value: str) -> tuple[bool, float, str]:
+    """Codes that are numbers in the order of the numbers, before all others."""
+    read = number(value.encode())
+    known = read is not None and read == read
+    return not known, read if known and read is not None else 0, value
 
 
 def _foreign(texts: pa.Array) -> str | None:
@@ -224,9 +337,9 @@ def _integers(column: _Column, notes: list[str]) -> Attribute | _Leave:
     values = np.unique(numbers)
     if len(values) <= 2:
         listed = Listed(tuple(values.tolist()))
-        return Attribute(column.name, "categorical", listed, missing=column.missing)
-    binning = _cut(numbers, notes, whole=True)
-    return Attribute(column.name, "integer", binning, missing=column.missing)
+        return column.attribute("categorical", listed)
+    _note_sentinels(values, notes)
+    return column.attribute("integer", _cut(numbers, notes, whole=True))
 
 
 def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
@@ -237,8 +350,20 @@ def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
         return _integers(column, notes)
     if numbers.min() == numbers.max():
         return _Leave("all numbers are the same")
-    binning = _cut(numbers, notes, whole=False)
-    return Attribute(column.name, "real", binning, missing=column.missing)
+    _note_sentinels(np.unique(numbers), notes)
+    return column.attribute("real", _cut(numbers, notes, whole=False))
+
+
+def _note_sentinels(values: Numbers, notes: list[str]) -> None:
+    """On a number far from all others that looks like a code for "no answer"."""
+    for end, rest in ((values[0], values[1:]), (values[-1], values[:-1])):
+        text = f"{end:.15g}"
+        gap = min(abs(end - rest[0]), abs(end - rest[-1]))
+        if _SENTINELS.fullmatch(text) and gap > rest[-1] - rest[0]:
+            notes.append(
+                f"{text} is far from all other numbers: if it stands for a missing value, run "
+                f"again with --missing {text}, or the bins are wasted on it"
+            )
 
 
 def _cut(numbers: Numbers, notes: list[str], *, whole: bool) -> Binning:
@@ -246,17 +371,52 @@ def _cut(numbers: Numbers, notes: list[str], *, whole: bool) -> Binning:
     low, high = numbers.min().item(), numbers.max().item()
     decimals = None if whole else _decimals(numbers)
     binning = _with(decimals, round_numbers(low, high, whole=whole))
-    if low >= 0 and _fullest(binning, numbers) > _MOST_IN_A_BIN:
-        common = np.quantile(numbers[numbers > 0], _COMMON).item()
-        growing = _with(decimals, growing_numbers(low, common, high, 0 if whole else decimals))
-        if _fullest(growing, numbers) < _fullest(binning, numbers):
+    full = _fullest(binning, numbers)
+    if full > _MOST_IN_A_BIN:
+        growing = _growing(numbers, decimals, whole=whole)
+        if growing is not None and _fullest(growing, numbers) < full:
             binning = growing
             notes.append("most numbers are small: the bins grow, as equal ones would hide them")
+        else:
+            notes.append(
+                f"{full:.0%} of the rows are in one of {binning.count} equal bins, and what is "
+                "inside of it is lost; list edges that cut it"
+            )
+    _note_tail(binning, numbers, notes)
     notes.append(_read_off(f"{binning.low}..{binning.high}"))
     heap = _heap(binning, numbers)
     if heap is not None:
         notes.append(heap)
     return binning
+
+
+def _growing(numbers: Numbers, decimals: int | None, *, whole: bool) -> Binning | None:
+    """Bins that grow from zero, upwards and, where numbers are negative, downwards."""
+    low, high = numbers.min().item(), numbers.max().item()
+    if high <= 0:
+        return None
+    digits = 0 if whole else decimals
+    common = np.quantile(numbers[numbers > 0], _COMMON).item()
+    with contextlib.suppress(InputError):
+        if low >= 0:
+            return _with(decimals, growing_numbers(low, common, high, digits))
+        rare = np.quantile(-numbers[numbers < 0], _COMMON).item()
+        return _with(decimals, growing_both_ways(low, rare, common, high, digits))
+    return None
+
+
+def _note_tail(binning: Binning, numbers: Numbers, notes: list[str]) -> None:
+    """On bins at the upper end that hold hardly any rows."""
+    counts = np.bincount(binning.assign(numbers)[0], minlength=binning.count)
+    above = counts[::-1].cumsum()[::-1]
+    nearly_empty = np.flatnonzero(above < _FEW * len(numbers))
+    if len(nearly_empty) >= max(2, binning.count // 3):
+        start = binning.first[nearly_empty[0]]
+        notes.append(
+            f"fewer than {_FEW:.1%} of the rows are at {start:.10g} or more, in "
+            f"{len(nearly_empty)} of {binning.count} bins that noise will fill; end the range "
+            "earlier, with clip = true"
+        )
 
 
 def _heap(binning: Binning, numbers: Numbers) -> str | None:
@@ -314,9 +474,7 @@ def _dates(column: _Column, notes: list[str]) -> Attribute | _Leave:
     seconds, _, _ = whole_numbers("datetime", column.array, None)
     by_day = not (seconds % 86_400).any()
     binning = round_dates(int(seconds.min()), int(seconds.max()), by_day=by_day)
-    attribute = Attribute(
-        column.name, "date" if by_day else "datetime", binning, missing=column.missing
-    )
+    attribute = column.attribute("date" if by_day else "datetime", binning)
     first, last = attribute.labels[0], attribute.labels[attribute.value_count - 1]
     span = f"{first.partition('..')[0]}..{last.rpartition('..')[2]}"
     notes.append(_read_off(span))

@@ -16,11 +16,14 @@ from common.errors import InputError
 
 MOST_NAME = 100  # characters of the name of a study or a party
 MOST_ATTRIBUTE_NAME = 1_000  # characters; surveys name columns by their questions
+MOST_MISSING_CODES = 100  # of an attribute
 MOST_VALUE = 1_000  # characters of a listed value
 MOST_PARTIES = 1_000
 MOST_ROWS = 10_000_000_000  # of all parties together, and of synthetic rows
 MOST_ATTRIBUTES = 500
 MOST_VALUES = 1 << 20  # of all attributes together
+MOST_RULES = 1_000
+MOST_RULE_CELLS = 1 << 20  # of the table of a rule's attributes
 MOST_STEP_CELLS = 1 << 24  # integers that a party sends in one step
 MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of parties' choices
 MOST_KEY_PARTS = 32  # a.b.c has three

@@ -1,35 +1,43 @@
-"""The language of range counts: what is written, before anything is looked up in a schema.
+"""The language of conditions: what is written, before anything is looked up in a schema.
 
-    query      a conjunction of predicates, or nothing at all
-    predicate  NAME = VALUE | NAME in VALUE | NAME in [VALUE]..[VALUE] | NAME < <= > >= VALUE
+    condition  test, joined by `and`, `or`, `not` and parentheses; an empty one holds for every row
+    test       NAME = VALUE | NAME != VALUE | NAME < <= > >= VALUE
+               NAME [not] in VALUE | NAME [not] in [VALUE]..[VALUE] | NAME [not] in (VALUE, ...)
+               NAME is [not] missing
 
     age in 20..39 and sex = Female and country in Europe
-    income >= 50000 and occupation = 'Farm worker'
+    (income >= 50000 or income is missing) and not occupation in ('Farm worker', Clerk)
 
-Ranges include both ends. Names and values with spaces, or with any of = < > " ' or two dots, are
-put in single or double quotes; a quote inside is doubled. `and` and `in` may be capitalised.
+`not` binds first, then `and`, then `or`. A condition holds or does not: an empty cell satisfies
+`!=`, `not` and `not in`. Ranges include both ends. Names and values with spaces, with any of
+= < > , ( ) " ' or two dots, and those that are words of the language, are put in single or double
+quotes; a quote inside is doubled. The words of the language may be capitalised.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, NoReturn, TypeAlias
 
 from common.errors import InputError
 
-Operator: TypeAlias = Literal["=", "in", "..", "<", "<=", ">", ">="]
+Operator: TypeAlias = Literal["=", "in", "..", "<", "<=", ">", ">=", "missing"]
 
 _TOKEN = re.compile(
     r"""\s*+(?:
-        (?P<word>(?:[^\s"'=<>.]++|\.(?!\.))++)
-      | (?P<symbol>\.\.|[<>]=?|=)
+        (?P<special>\((?:missing|other)\))
+      | (?P<word>(?:[^\s"'=<>.,()!]++|\.(?!\.)|!(?!=))++)
+      | (?P<symbol>\.\.|[<>]=?|!?=|[(),])
       | (?P<quoted>"(?:[^"]++|"")*+"|'(?:[^']++|'')*+')
       | (?P<bad>\S)
     )""",
     re.VERBOSE,
 )
 _COMPARISONS: dict[str, Operator] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_WORDS = frozenset({"and", "or", "not", "in", "is"})
+_DEEPEST = 64  # parentheses and `not`s inside of each other
 
 
 class Token(NamedTuple):
@@ -39,14 +47,45 @@ class Token(NamedTuple):
     start: int
     kind: Literal["word", "quoted", "symbol", "end"]
 
+    def is_(self, word: str) -> bool:
+        """Whether it is this word of the language."""
+        return self.kind == "word" and self.text.lower() == word
+
+    def is_symbol(self, symbol: str) -> bool:
+        """Whether it is this symbol."""
+        return self.kind == "symbol" and self.text == symbol
+
 
 class Predicate(NamedTuple):
     """What is asked of one attribute; `..` has two ends, either of which may be open."""
 
     name: Token
     operator: Operator
-    first: Token | None
+    first: Token | None = None
     last: Token | None = None
+
+
+class Not(NamedTuple):
+    """What must not hold, and where that is written."""
+
+    part: Expression
+    start: int
+
+
+class Every(NamedTuple):
+    """Parts that must all hold; none of them is no condition at all."""
+
+    parts: tuple[Expression, ...]
+
+
+class Either(NamedTuple):
+    """Parts of which at least one must hold, and where the second of them starts."""
+
+    parts: tuple[Expression, ...]
+    start: int
+
+
+Expression: TypeAlias = Predicate | Not | Every | Either
 
 
 def refuse(query: str, start: int, problem: str) -> NoReturn:
@@ -61,13 +100,32 @@ def choices(names: Iterable[str], limit: int = 12) -> str:
     return ", ".join(listed[:limit]) + more
 
 
+def suggestion(written: str, known: Iterable[str]) -> str:
+    """A question that names the nearest known word; nothing if none is near."""
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(written.lower(), by_lower, n=1)
+    return f" (did you mean {by_lower[near[0]]!r}?)" if near else ""
+
+
+def predicates(expression: Expression) -> Iterator[Predicate]:
+    """Every test of a condition, from left to right."""
+    match expression:
+        case Predicate():
+            yield expression
+        case Not(part=part):
+            yield from predicates(part)
+        case Every(parts=parts) | Either(parts=parts):
+            for part in parts:
+                yield from predicates(part)
+
+
 def tokenise(query: str) -> list[Token]:
     """The words of a query and an end mark."""
     tokens = []
     for match in _TOKEN.finditer(query):
         kind = match.lastgroup or "bad"
         text, start = match[kind], match.start(kind)
-        if kind == "word":
+        if kind in ("word", "special"):
             tokens.append(Token(text, start, "word"))
         elif kind == "symbol":
             tokens.append(Token(text, start, "symbol"))
@@ -79,58 +137,138 @@ def tokenise(query: str) -> list[Token]:
     return tokens
 
 
-def parse(query: str) -> list[Predicate]:
-    """The predicates of a query; none for an empty one, which counts everything.
+def parse(query: str) -> Expression:
+    """The condition in a text.
 
     Raises:
         InputError: with a mark under the place that cannot be read.
     """
-    tokens = tokenise(query)
-    predicates: list[Predicate] = []
-    at = 0
-    while tokens[at].kind != "end":
-        if predicates:
-            if not _is_and(tokens[at]):
-                refuse(query, tokens[at].start, "expected 'and' or the end of the query here")
-            at += 1
-        predicate, at = _predicate(query, tokens, at)
-        predicates.append(predicate)
-    return predicates
+    return _Parser(query).whole()
 
 
-def _predicate(query: str, tokens: list[Token], at: int) -> tuple[Predicate, int]:
-    """The predicate that starts at a token, and the token after it."""
-    name, operator = tokens[at], tokens[min(at + 1, len(tokens) - 1)]
-    if name.kind not in ("word", "quoted"):
-        refuse(query, name.start, "expected the name of an attribute here")
-    at += 2
-    if operator.kind == "symbol" and operator.text in _COMPARISONS:
-        if not _is_value(tokens[at]):
-            refuse(query, tokens[at].start, f"expected a value after {operator.text!r} here")
-        return Predicate(name, _COMPARISONS[operator.text], tokens[at]), at + 1
-    if operator.kind != "word" or operator.text.lower() != "in":
-        refuse(query, operator.start, "expected one of = in < <= > >= here")
-    first = last = None
-    if _is_value(tokens[at]):
-        first = tokens[at]
-        at += 1
-    if tokens[at].kind != "symbol" or tokens[at].text != "..":
-        if first is None:
-            refuse(query, tokens[at].start, "expected a value or a range like 20..39 here")
-        return Predicate(name, "in", first), at
-    at += 1
-    # `and` goes on with the query: a value of that name is quoted.
-    if _is_value(tokens[at]) and not _is_and(tokens[at]):
-        last = tokens[at]
-        at += 1
-    if first is None and last is None:
-        refuse(query, tokens[at - 1].start, "a range needs at least one end, like 20.. or ..39")
-    return Predicate(name, "..", first, last), at
+class _Parser:
+    """Reads tokens from left to right."""
 
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._tokens = tokenise(query)
+        self._at = 0
+        self._depth = 0
 
-def _is_and(token: Token) -> bool:
-    return token.kind == "word" and token.text.lower() == "and"
+    def whole(self) -> Expression:
+        if self._at_end():
+            return Every(())
+        found = self._either()
+        if not self._at_end():
+            self._refuse("expected 'and', 'or' or the end of the condition here")
+        return found
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _at_end(self) -> bool:
+        return self._next.kind == "end"
+
+    def _refuse(self, problem: str) -> NoReturn:
+        refuse(self._query, self._next.start, problem)
+
+    def _take(self) -> Token:
+        token = self._next
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token
+
+    def _took(self, word: str) -> bool:
+        found = self._next.is_(word) or self._next.is_symbol(word)
+        if found:
+            self._take()
+        return found
+
+    def _either(self) -> Expression:
+        parts = [self._every()]
+        start = self._next.start
+        while self._took("or"):
+            parts.append(self._every())
+        return parts[0] if len(parts) == 1 else Either(tuple(parts), start)
+
+    def _every(self) -> Expression:
+        parts = [self._factor()]
+        while self._took("and"):
+            parts.append(self._factor())
+        return parts[0] if len(parts) == 1 else Every(tuple(parts))
+
+    def _factor(self) -> Expression:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._refuse(f"more than {_DEEPEST} parentheses and 'not's inside of each other")
+        start = self._next.start
+        if self._took("not"):
+            found: Expression = Not(self._factor(), start)
+        elif self._took("("):
+            found = self._either()
+            if not self._took(")"):
+                self._refuse("expected ')', 'and' or 'or' here")
+        else:
+            found = self._predicate()
+        self._depth -= 1
+        return found
+
+    def _predicate(self) -> Expression:
+        name = self._next
+        if not _is_value(name):
+            self._refuse("expected the name of an attribute here")
+        self._take()
+        operator = self._next
+        if operator.kind == "symbol" and operator.text in _COMPARISONS:
+            self._take()
+            return Predicate(name, _COMPARISONS[operator.text], self._value(operator.text))
+        if self._took("!="):
+            return Not(Predicate(name, "=", self._value("!=")), operator.start)
+        if self._took("is"):
+            return self._missing(name)
+        negated = self._took("not")
+        if not self._took("in"):
+            self._refuse("expected one of = != in 'not in' is < <= > >= here")
+        found = self._members(name) if self._took("(") else self._range(name)
+        return Not(found, operator.start) if negated else found
+
+    def _value(self, operator: str) -> Token:
+        if not _is_value(self._next):
+            self._refuse(f"expected a value after {operator!r} here")
+        return self._take()
+
+    def _missing(self, name: Token) -> Expression:
+        start = self._next.start
+        negated = self._took("not")
+        if not self._took("missing"):
+            self._refuse("expected 'missing' or 'not missing' here; for a value write =")
+        found = Predicate(name, "missing")
+        return Not(found, start) if negated else found
+
+    def _members(self, name: Token) -> Expression:
+        """The list after `in (`; each member is a value, a group or a range."""
+        parts = [self._range(name)]
+        start = self._next.start
+        while self._took(","):
+            parts.append(self._range(name))
+        if not self._took(")"):
+            self._refuse("expected ',' or ')' here")
+        return parts[0] if len(parts) == 1 else Either(tuple(parts), start)
+
+    def _range(self, name: Token) -> Predicate:
+        first = self._take() if _is_value(self._next) else None
+        if not self._next.is_symbol(".."):
+            if first is None:
+                self._refuse("expected a value or a range like 20..39 here")
+            return Predicate(name, "in", first)
+        dots = self._take()
+        # `and` and `or` go on with the condition: a value of that name is quoted.
+        last = self._take() if _is_value(self._next) else None
+        if first is None and last is None:
+            refuse(self._query, dots.start, "a range needs at least one end, like 20.. or ..39")
+        return Predicate(name, "..", first, last)
 
 
 def _is_value(token: Token) -> bool:
-    return token.kind in ("word", "quoted")
+    quoted = token.kind == "quoted"
+    return quoted or (token.kind == "word" and token.text.lower() not in _WORDS)

@@ -19,7 +19,7 @@ from common.schema.binning import Binning
 from common.schema.codes import CodeColumn
 from common.schema.columns import SECONDS
 from common.schema.compilation import compiled
-from common.schema.encoder import Encoded, encode_array
+from common.schema.encoder import Encoded, emptied, encode_array
 from common.schema.kernels import REFUSED, into_bins, look_up
 
 _TABLE_LIMIT = 1 << 16  # whole numbers spread over less than this are looked up
@@ -61,6 +61,7 @@ class QuickColumn:
                 return None
             return self._looked_up(values, 0, self._word_table(array.dictionary), array.indices)
         domain = self._attribute.domain
+        array = emptied(self._attribute, array)
         if isinstance(domain, Binning) and not domain.whole:
             values = _values(array)
             return None if values is None else self._binned(values, domain, array)

@@ -62,6 +62,27 @@ def growing_numbers(low: float, common: float, high: float, decimals: int | None
     return Binning.from_edges([int(e) if whole else float(e) for e in edges], whole=whole)
 
 
+def growing_both_ways(
+    low: float, rare: float, common: float, high: float, decimals: int | None
+) -> Binning:
+    """Growing bins for numbers some of which are negative: powers of ten below zero.
+
+    Args:
+        low: the smallest number, negative.
+        rare: a positive number that most of the negative ones are beyond, without their sign.
+        common: as for `growing_numbers`, and so are the others.
+        high: the largest number.
+        decimals: of the numbers.
+
+    Raises:
+        InputError: the range cannot be cut.
+    """
+    above = growing_numbers(0, common, high, decimals)
+    rungs = _ladder(Fraction(str(rare)), Fraction(str(-low)), ["1"], decimals)
+    below = [-(int(rung) if decimals == 0 else float(rung)) for rung in reversed(rungs)]
+    return Binning.from_edges([*below, *above.edges], whole=decimals == 0)
+
+
 def _ladder(
     first: Fraction, end: Fraction, digits: Sequence[str], decimals: int | None
 ) -> list[Fraction]:

@@ -21,7 +21,7 @@ import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ from common.schema.columns import arrow_column
 from common.schema.encoder import encode_column
 from common.schema.quick_encoder import QuickColumn
 from common.schema.refusals import NumbersFrom, RowNumbers
+from common.schema.rules import Possible, Rule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,11 +54,14 @@ class Schema:
 
     Attributes:
         attributes: at least one, no two of the same name.
-        ignore: columns that a table may have and that are never read (an owner's own matter).
+        ignore: columns that are not read. So is every column that is no attribute; naming one
+            here only keeps it from becoming an attribute by mistake.
+        rules: what cannot occur together in a row.
     """
 
     attributes: tuple[Attribute, ...]
     ignore: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a schema without attributes, and a name that is used twice."""
@@ -66,6 +70,12 @@ class Schema:
         for name, times in Counter(self.names + self.ignore).items():
             if times > 1:
                 raise InputError(f"the name {name!r} is used {times} times; names are unique")
+        _ = self.possible  # rules that are not about these attributes are refused now
+
+    @cached_property
+    def possible(self) -> Possible:
+        """Which rows the rules allow."""
+        return Possible.of(self.rules, self)
 
     @classmethod
     def load(cls, path: Path | str) -> Schema:
@@ -97,14 +107,14 @@ class Schema:
 
     def to_toml(self) -> str:
         """The canonical text of this schema: equal schemas give equal texts."""
-        return declaration.write(self.attributes, self.ignore)
+        return declaration.write(self.attributes, self.ignore, self.rules)
 
     def digest(self) -> str:
-        """SHA-256 of the attributes' canonical text: two parties with the same digest agree.
+        """SHA-256 of attributes and rules in canonical text: parties with the same digest agree.
 
         Ignored columns are not in it: they are never read, and may differ between owners.
         """
-        text = declaration.write(self.attributes, ())
+        text = declaration.write(self.attributes, (), self.rules)
         return hashlib.sha256(_DIGEST_PREFIX + text.encode()).hexdigest()
 
     @cached_property
@@ -138,6 +148,8 @@ class Schema:
     ) -> Codes:
         """The table as codes, columns in the order of the schema.
 
+        A row that breaks a rule has the codes of the nearest possible row (`common.schema.rules`).
+
         Args:
             table: its columns may be in any order.
             where: the name of the table, for errors.
@@ -147,7 +159,7 @@ class Schema:
                 the first time; only for large tables if not told. The codes are the same.
 
         Raises:
-            InputError: for a missing, unknown or repeated column, a table without rows, and cells
+            InputError: for a missing or repeated column, a table without rows, and cells
                 that the schema refuses, the first five named with their rows.
         """
         columns = (
@@ -197,7 +209,7 @@ class Schema:
                 done.append(found)
                 before += len(found)
             codes.append(done[0] if len(done) == 1 else np.concatenate(done))
-        return Codes(tuple(codes), self.sizes)
+        return self.possible.repaired(Codes(tuple(codes), self.sizes))
 
     @cached_property
     def _quick_columns(self) -> tuple[QuickColumn, ...]:
@@ -205,7 +217,11 @@ class Schema:
 
     def forgiven(self) -> Schema:
         """The same schema, with the same digest, that refuses no cell (`Attribute.forgiven`)."""
-        return Schema(tuple(attribute.forgiven() for attribute in self.attributes), self.ignore)
+        return replace(self, attributes=tuple(each.forgiven() for each in self.attributes))
+
+    def without_rules(self) -> Schema:
+        """The same attributes: rows that break a rule are encoded as they are."""
+        return replace(self, rules=())
 
     @property
     def forgiving(self) -> bool:
@@ -213,7 +229,7 @@ class Schema:
         return all(attribute.forgiving for attribute in self.attributes)
 
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
-        """Refuse repeated, missing and unknown columns.
+        """Refuse repeated and missing columns; further ones are an owner's own, and never read.
 
         Raises:
             InputError: naming them all.
@@ -222,16 +238,11 @@ class Schema:
         if repeated:
             raise InputError(f"{where}: duplicate column {_quoted(repeated)}; names are unique")
         missing = [name for name in self.names if name not in columns]
-        unknown = [name for name in columns if name not in self.names + self.ignore]
+        unknown = [name for name in columns if name not in self.names]
         if missing:
             raise InputError(
                 f"{where}: missing column {_quoted(missing)}{_near(missing[0], unknown)}; "
                 f"the table has {_quoted(columns)}"
-            )
-        if unknown:
-            raise InputError(
-                f"{where}: unknown column {_quoted(unknown)}; remove it, declare it as an "
-                f"attribute, or write ignore = [{_quoted(unknown)}] at the top of the schema"
             )
 
     def decode(
@@ -260,6 +271,11 @@ class Schema:
             attribute.name: decode_column(attribute, column, source, numbers)
             for attribute, column in zip(self.attributes, codes.columns, strict=True)
         }
+        for first, second, together in self.possible.swaps(codes):
+            one, other = columns[self.names[first]], columns[self.names[second]]
+            wrong = together & (one > other).fillna(value=False).to_numpy(dtype=np.bool_)
+            columns[self.names[first]] = one.where(~wrong, other)
+            columns[self.names[second]] = other.where(~wrong, one)
         if like is None:
             return pd.DataFrame(columns)
         order = [str(name) for name in like.columns]

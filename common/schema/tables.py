@@ -1,4 +1,4 @@
-"""Reading CSV and Parquet files, with errors that point into the file.
+"""Reading files (CSV, Parquet, `common.schema.formats`), with errors that point into the file.
 
 A CSV file is UTF-8, has a header, and marks a missing value by an empty cell ("NA" is a value like
 any other). Only the delimiter is guessed, from the header, where none is given. With a schema,
@@ -20,9 +20,9 @@ import io
 import itertools
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +30,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from common.errors import InputError
+from common.schema import formats
 from common.schema.attribute import Listed
 from common.schema.codes import Codes
 from common.schema.refusals import SHOWN
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PARQUET = (".parquet", ".pq")
-_SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_SPREADSHEETS = (".xls", ".ods")
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 TEXT = pa.string()
 REPEATED_TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -56,12 +57,14 @@ class TableFile:
         data: the columns that were read.
         delimiter: of a CSV file; None for Parquet.
         guessed: whether the types of the columns were guessed from the cells.
+        labels: of values, by column, where the file has such.
     """
 
     path: Path
     data: pa.Table
     delimiter: str | None
     guessed: bool = False
+    labels: formats.Labels = field(default_factory=dict)
 
     def row_numbers(self, positions: Sequence[int]) -> list[int]:
         """The rows at these positions, as the user finds them in the file."""
@@ -93,7 +96,8 @@ def read_table(
     """The table in a CSV or Parquet file.
 
     Args:
-        path: `.parquet` and `.pq` are Parquet, everything else is CSV (`.gz` is decompressed).
+        path: `.parquet` and `.pq` are Parquet; `common.schema.formats` has more endings; everything
+            else is CSV (`.gz` is decompressed).
         schema: what the table should be; only its columns are read, in its types.
         delimiter: between the cells of a CSV; None for the one that its header has.
 
@@ -106,7 +110,9 @@ def read_table(
     if path.suffix.lower() in _PARQUET:
         return _read_parquet(path, schema)
     if path.suffix.lower() in _SPREADSHEETS:
-        raise InputError(f"{path}: a spreadsheet; save its sheet as CSV in UTF-8, and give that")
+        raise InputError(f"{path}: a spreadsheet of another kind; save it as .xlsx or as CSV")
+    if path.suffix.lower() in formats.KINDS:
+        return _read_format(path, schema)
     try:
         return _read_csv(path, schema, delimiter or delimiter_in(path, schema))
     except OSError as error:
@@ -123,6 +129,34 @@ def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: not a readable Parquet file: {error}") from None
     return _nonempty(TableFile(path, data, None))
+
+
+def _read_format(path: Path, schema: Schema | None) -> TableFile:
+    layout = formats.layout_of(path)
+    names = list(layout.names)
+    if schema is not None:
+        schema.check_columns(names, where=str(path))
+        names = [name for name in names if name in schema.names]
+    columns: list[list[Any]] = [[] for _ in names]
+    for block in formats.blocks(path, names):
+        for column, cells in zip(columns, block, strict=True):
+            column.extend(cells)
+    labels = {name: layout.labels.get(name, {}) for name in names}
+    if schema is None:
+        arrays = [_typed_or_text(cells) for cells in columns]
+    else:
+        read = {a.name: formats.labelled(a, labels[a.name]) for a in schema.attributes}
+        arrays = [formats.texts(cells, read[n]) for n, cells in zip(names, columns, strict=True)]
+    data = pa.table(arrays, names=names)
+    return _nonempty(TableFile(path, data, None, guessed=schema is None, labels=labels))
+
+
+def _typed_or_text(cells: list[Any]) -> pa.Array:
+    """The type that all cells are of, for a draft; text if there is none."""
+    try:
+        return pa.array([None if cell == "" else cell for cell in cells], from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return formats.texts(cells)
 
 
 def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:

@@ -8,15 +8,27 @@ would do. Guessing a share of a bin would add an error no interval could tell of
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.schema.attribute import Attribute, from_number, to_number
+from common.schema.attribute import MISSING_LABEL, Attribute, from_number, to_number
 from common.schema.binning import Binning
 from common.schema.hierarchy import Node
-from common.schema.query import Predicate, Token, choices, parse, refuse
+from common.schema.query import (
+    Either,
+    Every,
+    Expression,
+    Not,
+    Predicate,
+    Token,
+    choices,
+    parse,
+    refuse,
+    suggestion,
+)
 
 Interval = tuple[int, int]
 _DAY_S = 86_400
@@ -69,6 +81,8 @@ class AttributeVocabulary:
             InputError: an unknown value, a range where there is no order, or a bin cut in two.
         """
         operator, first, last = predicate.operator, predicate.first, predicate.last
+        if operator == "missing":
+            return self._missing(predicate.name, query)
         if operator in ("=", "in") and first is not None:
             return self._one(first, query, prefer_group=operator == "in")
         at = predicate.name.start
@@ -93,6 +107,11 @@ class AttributeVocabulary:
             refuse(query, at, f"no value of {self.attribute.name!r} is in this range")
         return low, high
 
+    def _missing(self, name: Token, query: str) -> Interval:
+        if not self.attribute.missing:
+            refuse(query, name.start, f"the schema lets no cell of {name.text!r} be empty")
+        return self.values[MISSING_LABEL]
+
     def _one(self, token: Token, query: str, *, prefer_group: bool) -> Interval:
         """A group, a value, or the bin that holds exactly one number."""
         lookups = (self.groups, self.values) if prefer_group else (self.values, self.groups)
@@ -110,7 +129,8 @@ class AttributeVocabulary:
         refuse(
             query,
             token.start,
-            f"{self.attribute.name!r} has no value {token.text!r}; there are "
+            f"{self.attribute.name!r} has no value {token.text!r}"
+            f"{suggestion(token.text, [*self.groups, *self.values])}; there are "
             f"{choices([*self.groups, *self.values])}",
         )
 
@@ -220,18 +240,36 @@ class Vocabulary:
 
     def _box(self, query: str) -> list[Interval]:
         box = list(self._full)
-        for predicate in parse(query):
+        for predicate in _conjunction(parse(query), query):
             known = self._attributes.get(predicate.name.text)
             if known is None:
-                refuse(
-                    query,
-                    predicate.name.start,
-                    f"there is no attribute {predicate.name.text!r}; there are "
-                    f"{choices(self._attributes)}",
-                )
+                unknown_attribute(query, predicate.name, self._attributes)
             number, vocabulary = known
             low, high = vocabulary.resolve(predicate, query)
             box[number] = max(low, box[number][0]), min(high, box[number][1])
             if box[number][0] >= box[number][1]:
                 refuse(query, predicate.name.start, "no row can satisfy this and what is before it")
         return box
+
+
+def unknown_attribute(query: str, name: Token, known: Iterable[str]) -> NoReturn:
+    """Refuse a name that the schema does not have."""
+    names = list(known)
+    refuse(
+        query,
+        name.start,
+        f"there is no attribute {name.text!r}{suggestion(name.text, names)}; there are "
+        f"{choices(names)}",
+    )
+
+
+def _conjunction(expression: Expression, query: str) -> Iterator[Predicate]:
+    """The tests of a condition that is one box; others are refused."""
+    match expression:
+        case Predicate():
+            yield expression
+        case Every(parts=parts):
+            for part in parts:
+                yield from _conjunction(part, query)
+        case Not(start=start) | Either(start=start):
+            refuse(query, start, "a range count joins its tests by 'and' only")

@@ -13,7 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 from common.errors import InputError, ParleyError
-from common.service.process import most_open_files
+from common.files import make_private_folder
+from common.service.process import most_open_files, running_in
 from common.wire.pki.certificates import Role, expiry_warning, subject_of
 from common.wire.pki.credentials import CredentialFiles, Credentials
 
@@ -88,6 +89,23 @@ def disk(folder: Path) -> str:
     if free < _LEAST_FREE_BYTES:
         raise InputError(f"{folder}: only {free / 1e9:.1f} GB free; make room for at least 1 GB")
     return f"{folder}: {free / 1e9:.0f} GB free"
+
+
+def state_folder(folder: Path) -> str:
+    """Room for the state, in a folder that other users of the machine cannot enter."""
+    make_private_folder(folder)
+    words = disk(folder)
+    if folder.stat().st_mode & 0o007:
+        raise Concern(f"{folder} is open to every user of this machine: chmod 700 {folder}")
+    return words
+
+
+def running(folder: Path) -> str:
+    """Say which process runs on the folder; refuse a folder on which none does."""
+    process = running_in(folder)
+    if process is None:
+        raise InputError(f"{folder}: no service runs on it. Start the service")
+    return process
 
 
 def clock(files: CredentialFiles, now: datetime) -> str:

@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +20,13 @@ from types import FrameType
 from typing import TextIO
 
 from common.errors import InputError
+from common.files import make_private_folder
 from common.wording import harmless
 
 LEVELS = ("debug", "info", "warning", "error")
 LOCK = "running.lock"
 ENOUGH_OPEN_FILES = 1 << 16
+_LOCK_TRIES, _LOCK_PAUSE_S = 5, 0.05  # `running_in` holds the lock for a moment
 
 
 class JsonFormatter(logging.Formatter):
@@ -95,7 +98,7 @@ def alone_in(folder: Path, *, service: str) -> Iterator[None]:
         InputError: another one runs there, or the folder cannot be used.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise InputError(f"{folder / LOCK}: cannot be opened: {error.strerror}") from error
@@ -106,9 +109,35 @@ def alone_in(folder: Path, *, service: str) -> Iterator[None]:
         os.close(file)
 
 
+def running_in(folder: Path) -> str | None:
+    """The number of the process that runs on a state folder, as words; None if none does."""
+    try:
+        file = os.open(folder / LOCK, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(file, 20).decode(errors="replace").strip()
+        return f"process {holder}" if holder.isdecimal() else "a process"
+    else:
+        return None
+    finally:
+        os.close(file)
+
+
+def _take(file: int) -> None:
+    for _ in range(_LOCK_TRIES):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_LOCK_PAUSE_S)
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _lock(file: int, folder: Path, service: str) -> None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take(file)
     except BlockingIOError:
         holder = os.read(file, 20).decode(errors="replace").strip()
         known = f" (process {holder})" if holder.isdecimal() else ""

@@ -46,7 +46,7 @@ class Settings(Generic[Kind]):
 
     values: Kind
     origins: Mapping[str, str]
-    tables: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Any]
 
     def lines(self) -> list[str]:
         """For people: every setting, its value, and where it came from."""

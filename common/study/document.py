@@ -7,6 +7,7 @@ the study by itself, so nothing that matters can be asked for in any other way.
     name = "regional health 2026"
     method = "subn+"
     epsilon = "0.8"
+    delta = "1e-9"         # 0, pure epsilon, if it is left out
 
     [[party]]
     name = "north"
@@ -36,7 +37,8 @@ from common.crypto.identities.identity import Identity, PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
+from common.privacy.promise import Promise, promise_of
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -86,11 +88,14 @@ class Study:
         members: the parties, in the order of the ring and of the cohorts.
         method: how the synthetic table is made: a name that `common.methods` knows.
         epsilon: what each party's rows may cost, by the method's own account.
+        delta: the probability outside of which epsilon holds; 0 for pure epsilon.
         profile: `sound`: the epsilon printed is the epsilon delivered; `paper`: the paper's noise,
             with its true cost printed and charged beside its claim.
         noise: `distributed` or `one-share`.
         aggregation: `paillier`, `masked`, or `clear` (experiments only, not private).
         colluders: up to how many other parties may pool what they know, for distributed noise.
+        may_miss: up to how many parties may go missing for good; the others finish. Masked sums
+            only; the noise is made for it, so it costs accuracy even if no party is missing.
         cohorts: in how many releases the structure update of `dp-subn` is made, sound profile.
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
@@ -109,11 +114,13 @@ class Study:
     noise: Noise = Noise.DISTRIBUTED
     aggregation: Aggregation = Aggregation.PAILLIER
     colluders: int = 1
+    may_miss: int = 0
     cohorts: int = 1
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
     settings: tuple[tuple[str, str | int], ...] = ()
+    delta: Fraction = Fraction(0)
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -125,6 +132,7 @@ class Study:
         check_name(self.name, most=MOST_NAME)
         if self.epsilon <= 0:
             raise InputError(f"epsilon: must be above 0, not {self.epsilon}")
+        self._check_delta()
         names = [member.name for member in self.members]
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
@@ -146,8 +154,23 @@ class Study:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
         self._check_noise()
+        self._check_may_miss()
         if self.signature is not None:
             self.signature.require(self.digest)
+
+    def _check_delta(self) -> None:
+        check_delta(self.delta)
+        if self.delta and self.delta * self.rows > 1:
+            raise InputError(
+                f"delta: {shown(self.delta):g} is above 1 / {self.rows}, the rows of the study: a "
+                "promise that may fail for one row of every table protects no one. Choose about "
+                "1e-9"
+            )
+        if self.delta and self.profile == "paper":
+            raise InputError(
+                "delta: the paper's noise promises pure epsilon. Leave delta out, or use "
+                'profile = "sound"'
+            )
 
     def _check_noise(self) -> None:
         if self.noise is Noise.NONE:
@@ -166,6 +189,28 @@ class Study:
                 'use noise = "distributed"'
             )
 
+    def _check_may_miss(self) -> None:
+        if self.may_miss == 0:
+            return
+        needed = self.colluders + 2 * self.may_miss + 1
+        if self.may_miss < 0:
+            raise InputError(f"may_miss: at least 0, not {self.may_miss}")
+        if self.aggregation is not Aggregation.MASKED:
+            raise InputError(
+                f"may_miss: aggregation {self.aggregation.value!r} needs every party to the end; "
+                'use aggregation = "masked", or may_miss = 0'
+            )
+        if self.profile != "sound" or self.cohorts > 1:
+            raise InputError(
+                'may_miss: only profile = "sound" with cohorts = 1 can do without a party'
+            )
+        if len(self.members) < needed:
+            raise InputError(
+                f"may_miss: {self.may_miss} of {many(len(self.members), 'party')} cannot be done "
+                f"without while {self.colluders} may collude: at least {needed} parties are needed "
+                "(colluders + 2 may_miss + 1)"
+            )
+
     def signed_by(self, identity: Identity) -> Study:
         """The same study, with this identity's signature in place of any other."""
         return replace(self, signature=StudySignature.make(self.digest, identity))
@@ -181,14 +226,21 @@ class Study:
         return sum(member.rows for member in self.members)
 
     @property
+    def promise(self) -> Promise:
+        """What each party's rows are promised, and what that buys."""
+        return promise_of(self.epsilon, self.delta)
+
+    @property
     def effective_colluders(self) -> int:
         """A single party has nobody to collude with."""
         return min(self.colluders, len(self.members) - 1)
 
     def noise_shares(self, parties: int) -> Fraction:
-        """How many times the variance of one Laplace share a sum of so many parties carries."""
+        """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
+        if self.may_miss:  # the same shares are drawn, whoever is missing in the end
+            return Fraction(parties, len(self.members) - self.effective_colluders - self.may_miss)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
 
     @cached_property
@@ -203,11 +255,13 @@ class Study:
                 for m in self.members
             ],
             "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
             "method": self.method,
             "profile": self.profile,
             "noise": self.noise.value,
             "aggregation": self.aggregation.value,
             "colluders": self.colluders,
+            "may_miss": self.may_miss,
             "cohorts": self.cohorts,
             "key_bits": self.key_bits,
             "encoding": self.encoding,
@@ -227,10 +281,12 @@ class Study:
             f"name = {json.dumps(self.name, ensure_ascii=False)}",
             f'method = "{self.method}"',
             f'epsilon = "{self.epsilon}"',
+            f'delta = "{self.delta}"',
             f'profile = "{self.profile}"',
             f'noise = "{self.noise.value}"',
             f'aggregation = "{self.aggregation.value}"',
             f"colluders = {self.colluders}",
+            f"may_miss = {self.may_miss}",
             f"cohorts = {self.cohorts}",
             f"key_bits = {self.key_bits}",
             f'encoding = "{self.encoding}"',
@@ -246,7 +302,7 @@ class Study:
                 f"rows = {member.rows}",
                 f'identity = "{encoded}"  # {member.identity.fingerprint}',
             ]
-        schema = Schema(self.schema.attributes)
+        schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
 
@@ -271,20 +327,22 @@ class Study:
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
             document = parse_toml(text, parse_float=Decimal)
-            return cls(**_fields(document, parse_toml(text).get("attribute")))
+            return cls(**_fields(document, parse_toml(text)))
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         except (ValueError, OverflowError):
             raise InputError(f"{where}: a number is out of every range") from None
 
 
-def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
+def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str, Any]:
     kinds: dict[str, type] = {
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
-        "colluders": int, "cohorts": int, "key_bits": int, "encoding": str, "output_rows": int,
+        "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
+        "output_rows": int,
     }  # fmt: skip
     method = document.get("method")
-    unknown = set(document) - set(kinds) - {"epsilon", "party", "attribute", "signature", method}
+    others = {"epsilon", "delta", "party", "attribute", "rule", "signature", method}
+    unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
             f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
@@ -303,11 +361,14 @@ def _fields(document: Mapping[str, Any], attributes: object) -> dict[str, Any]:
             _one_of(key, fields[key], tuple(word.value for word in words))
             fields[key] = words(fields[key])
     fields["epsilon"] = parse_epsilon(document["epsilon"])
+    fields["delta"] = parse_delta(document.get("delta", 0))
     if not isinstance(document["party"], list):
         raise InputError("party: write one [[party]] for each")
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
     fields["members"] = tuple(_member(entry) for entry in document["party"])
-    fields["schema"] = Schema.from_document({"attribute": attributes})
+    fields["schema"] = Schema.from_document(
+        {key: floats[key] for key in ("attribute", "rule") if key in floats}
+    )
     if isinstance(method, str) and method in document:
         fields["settings"] = settings_of(document[method], where=f"[{method}]")
     if "signature" in document:

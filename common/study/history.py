@@ -10,6 +10,7 @@ were told different things cannot finish a sum together, and nothing is learnt f
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 from common.crypto.framing import frame
 
@@ -33,6 +34,10 @@ class History:
     def add_result(self, number: int, result: bytes) -> None:
         """The published result of a step."""
         self._extend("result", number, result)
+
+    def add_missing(self, number: int, missing: Iterable[str]) -> None:
+        """The parties that are not in the sum of a step; only studies that may miss some say so."""
+        self._extend("missing", number, *missing)
 
     def _extend(self, *fields: bytes | str | int) -> None:
         self._digest = hashlib.sha256(frame((self._digest, *fields))).digest()

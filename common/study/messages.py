@@ -55,6 +55,7 @@ class StepOpened(_OfStep):
 
     digest: bytes
     opening: bytes  # what the aggregation needs from the curator: E(u) for one-share noise
+    missing: tuple[str, ...] = ()  # the parties that are out for the rest of the study, in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,31 @@ class ResultPublished(_OfStep):
     """Curator to party: the noisy result of a step, the same to everybody."""
 
     result: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysRelayed(_OfStep):
+    """Curator to party: partners' keys and key shares of this sum; contribute to it.
+
+    `missing` are the parties that dealt no keys, in the order of the study.
+    """
+
+    missing: tuple[str, ...]
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPublished(_OfStep):
+    """Curator to party: the contributions are in, but for those of the missing; sign this list."""
+
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignaturesRelayed(_OfStep):
+    """Curator to party: partners' signatures under the list; reveal the mask shares it names."""
+
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +127,27 @@ class ShareSubmitted(_OfStep):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeysDealt(_OfStep):
+    """Party to curator: its key of this sum, and a sealed box of key shares for each partner."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSigned(_OfStep):
+    """Party to curator: its signature under the list of who is missing."""
+
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasksRevealed(_OfStep):
+    """Party to curator: for each partner one share, of its own mask or of its key; never both."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceSubmitted(_OfStep):
     """Party to curator: the outcome of a mechanism the party ran on its own rows."""
 
@@ -121,19 +168,40 @@ class PartyRefused(_OfStep):
 
 
 ToParty = (
-    StudyOpened | StepOpened | EnvelopeRelayed | ResultPublished | StudyFinished | StudyAborted
+    StudyOpened
+    | StepOpened
+    | EnvelopeRelayed
+    | KeysRelayed
+    | ListPublished
+    | SignaturesRelayed
+    | ResultPublished
+    | StudyFinished
+    | StudyAborted
 )
-ToCurator = EnvelopePosted | ShareSubmitted | ChoiceSubmitted | PartyRefused
+ToCurator = (
+    EnvelopePosted
+    | KeysDealt
+    | ShareSubmitted
+    | ListSigned
+    | MasksRevealed
+    | ChoiceSubmitted
+    | PartyRefused
+)
 Message = ToParty | ToCurator
 
 
 def message_digest(message: Message) -> bytes:
     """SHA-256 of a message: by it a duplicate is recognised."""
     values = (getattr(message, field.name) for field in fields(message))
-    return hashlib.sha256(frame((type(message).__name__, *values))).digest()
+    framed = (frame(value) if isinstance(value, tuple) else value for value in values)
+    return hashlib.sha256(frame((type(message).__name__, *framed))).digest()
 
 
 def message_bytes(message: Message) -> int:
     """How many bytes of content a message carries."""
     values = (getattr(message, field.name) for field in fields(message))
-    return sum(len(value) for value in values if isinstance(value, bytes | str))
+    return sum(
+        sum(map(len, value)) if isinstance(value, tuple) else len(value)
+        for value in values
+        if isinstance(value, bytes | str | tuple)
+    )

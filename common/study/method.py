@@ -46,11 +46,14 @@ class Method:
         summary: a line of help.
         script: its steps, and the model that comes of them.
         sums: whether the parties' answers are added up; else each publishes a model of its own.
+        single_turns: whether it asks single parties for a choice: it cannot do without one.
         replaces_noise: whether profile `paper` lets one party's noise replace another's.
         encodings: how it can take attributes.
         parties: how many parties it is for; None for any number.
         decisions: its settings and what follows from them; refuses settings that it does not have.
         bound: the most that each party can pay, where what it pays depends on published results.
+        only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
+            mechanisms promise pure epsilon.
         place: where it stands in lists, smallest first.
     """
 
@@ -58,11 +61,13 @@ class Method:
     summary: str
     script: Callable[[Study], Script[Fit]]
     sums: bool = True
+    single_turns: bool = False
     replaces_noise: bool = False
     encodings: Sequence[str] = ENCODINGS
     parties: int | None = None
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
     bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
+    only_sums: bool = False
     place: int = 100
 
     def run(self, study: Study) -> ScriptRun:
@@ -82,4 +87,10 @@ class Method:
                 "Use another method"
             )
         self.decisions(study)
-        return ScriptRun(self.script(study))
+        if study.may_miss and self.single_turns:
+            raise InputError(
+                f"may_miss: {self.name} asks single parties for a turn of their own, so it cannot "
+                "do without one. Use may_miss = 0, or another method"
+            )
+        rows = {member.name: member.rows for member in study.members}
+        return ScriptRun(self.script(study), rows, possible=study.schema.possible)

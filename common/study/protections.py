@@ -21,7 +21,8 @@ def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Prot
     public = Protection(
         against="the public",
         epsilon=epsilon,
-        assumes=f"it sees nothing but what is published; {suspicion(float(epsilon))}",
+        assumes=f"it sees nothing but what is published; "
+        f"{suspicion(float(epsilon), float(study.delta))}",
     )
     protections = [public, _curator(study, method, epsilon)]
     if len(study.members) > 1:
@@ -117,8 +118,9 @@ def _colluders(study: Study, epsilon: Fraction) -> list[Protection]:
     tolerated = Protection(
         against=f"{who}, {alone} the curator",
         epsilon=epsilon,
-        assumes="the noise of the parties that do not collude makes up the whole; messages "
-        "between parties are sealed to keys pinned in the study",
+        assumes="the noise of the parties that do not collude makes up the whole"
+        + (f", even if {study.may_miss} others are missing" if study.may_miss else "")
+        + "; messages between parties are sealed to keys pinned in the study",
     )
     if limit == len(study.members) - 1:
         return [tolerated]

@@ -14,12 +14,18 @@ raised cannot go on, and a refused message must change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isqrt
 from typing import TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from common.errors import LocalError
+from common.privacy.noise_law import NoiseLaw
+from common.schema.rules import Possible
 from common.study.steps import (
     ChoiceStep,
     Counts,
@@ -32,43 +38,129 @@ from common.study.steps import (
 )
 
 _T = TypeVar("_T")
+_ROOT_BITS = 20
+_LARGEST_PRODUCT = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """A noisy sum as a script sees it: scaled to the rows of all parties that it asked.
+
+    A sum without some of these parties has fewer rows and fewer shares of noise than the script
+    counts on. Their numbers are public, so the counts are scaled up here, in integers.
+
+    Attributes:
+        counts: shape (cells,); np.asarray of a total is this.
+        variance_ratio: of the noise in them, to that in a sum without missing parties.
+    """
+
+    counts: Counts
+    variance_ratio: Fraction = Fraction(1)
+
+    def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> Counts:
+        """The counts."""
+        return np.asarray(self.counts, dtype=dtype)
+
+    def law(self, law: NoiseLaw) -> NoiseLaw:
+        """The law of the noise in the counts, if `law` is the one that the step asked for."""
+        ratio = self.variance_ratio
+        if ratio == 1:
+            return law
+        top, bottom = ratio.as_integer_ratio()
+        return law.times(Fraction(isqrt(top * bottom << 2 * _ROOT_BITS), bottom << _ROOT_BITS))
+
+
 Result: TypeAlias = Counts | bytes
-"""Of a step: a noisy vector, or the payload of a party's choice."""
+"""Of a step, as it is published: a noisy vector, or the payload of a party's choice."""
 Fit: TypeAlias = Callable[[], Model]
 """Makes the model of what was measured; a party, which needs no model, never calls it."""
-Script: TypeAlias = Generator[Step, Result, _T]
+Script: TypeAlias = Generator[Step, Total | bytes, _T]
 
 
 class ScriptRun:
-    """A script on its way through one study."""
+    """A script on its way through one study.
 
-    def __init__(self, script: Script[Fit]) -> None:
-        self._script = script
+    Args:
+        script: as a method makes it.
+        rows: the public row count of every party; only studies that may miss one need it.
+        possible: the rules of the study's schema.
+    """
+
+    def __init__(
+        self,
+        script: Script[Fit],
+        rows: Mapping[str, int] | None = None,
+        *,
+        possible: Possible | None = None,
+    ) -> None:
+        self._script, self._rows, self._possible = script, rows or {}, possible
         self._fit: Fit | None = None
         self._model: Model | None = None
-        self._step: Step | None = self._next(None)
+        self._missing: frozenset[str] = frozenset()
+        self._made: list[Step] = []
+        self._asked: Step | None = self._next(None)
+        self._step = self._asked
 
     def step(self) -> Step | None:
-        """What is to be done next; None when there is a model."""
+        """What is to be done next, by the parties that are left; None when there is a model."""
         return self._step
 
+    @property
+    def made(self) -> tuple[Step, ...]:
+        """Every step that has its result, with the parties that are in it."""
+        return tuple(self._made)
+
+    def step_without(self, missing: Collection[str]) -> Step | None:
+        """The current step if these parties were left out; nothing changes."""
+        return _without(self._asked, self._missing.union(missing))
+
+    def leave_out(self, missing: Collection[str]) -> None:
+        """Go on without these parties, from the current step on."""
+        self._missing = self._missing.union(missing)
+        self._step = _without(self._asked, self._missing)
+
     def advance(self, result: Result) -> None:
-        """Take the published result of the current step.
+        """Take the published result of the current step, a sum over the parties that are left.
 
         Raises:
             RemoteProtocolError: the choice is not one that the step allows; nothing has changed.
         """
+        answer: Total | bytes
         match self._step, result:
-            case ChoiceStep(choice=choice), bytes():
+            case ChoiceStep(choice=choice) as step, bytes():
                 choice.check(result)
+                answer = result
             case (SumStep() | ReplaceStep()) as step, np.ndarray():
                 if result.shape != (step.cells,):
                     raise LocalError(
                         f"step {step.name!r} has {step.cells} cells, its result {result.shape}"
                     )
+                answer = self._total(step, self._without_impossible(step, result))
             case _:
                 raise LocalError("this is not a result of the script's current step")
-        self._step = self._next(result)
+        self._made.append(step)
+        self._asked = self._next(answer)
+        self._step = _without(self._asked, self._missing)
+
+    def _total(self, step: SumStep | ReplaceStep, counts: Counts) -> Total:
+        asked = self._asked
+        if asked is None or step.parties == asked.parties:
+            return Total(counts)
+        there, every = (sum(self._rows[name] for name in s.parties) for s in (step, asked))
+        shares = Fraction(len(step.parties), len(asked.parties))
+        return Total(scaled(counts, every, there), shares * Fraction(every, there) ** 2)
+
+    def _without_impossible(self, step: SumStep | ReplaceStep, result: Counts) -> Counts:
+        """The result with 0 in every cell that a rule makes impossible: all there was is noise."""
+        possible = self._possible
+        if possible is None or not possible.rules or not isinstance(step, SumStep):
+            return result
+        cells = np.array(result)
+        for shape, part in zip(step.tables, split_tables(step.tables, cells), strict=True):
+            mask = None if shape.in_bits else possible.mask(shape.variables, shape.grouped)
+            if mask is not None:
+                np.multiply(part, mask, out=part)
+        return cells
 
     def model(self) -> Model:
         """The model, once there is no step left."""
@@ -78,14 +170,28 @@ class ScriptRun:
             self._model = self._fit()
         return self._model
 
-    def _next(self, result: Result | None) -> Step | None:
+    def _next(self, answer: Total | bytes | None) -> Step | None:
         try:
-            step = next(self._script) if result is None else self._script.send(result)
+            step = next(self._script) if answer is None else self._script.send(answer)
         except StopIteration as end:
             self._fit = end.value
             return None
         check_size(step)
         return step
+
+
+def _without(step: Step | None, missing: Collection[str]) -> Step | None:
+    if isinstance(step, SumStep) and not set(step.parties).isdisjoint(missing):
+        left = tuple(name for name in step.parties if name not in missing)
+        return replace(step, parties=left)
+    return step
+
+
+def scaled(counts: Counts, top: int, bottom: int) -> Counts:
+    """Return counts * top / bottom, rounded to the nearest integers, exactly."""
+    largest = int(np.abs(counts).max(initial=0))
+    wide = counts if 2 * (largest + 1) * top < _LARGEST_PRODUCT else counts.astype(object)
+    return np.asarray((2 * wide * top + bottom) // (2 * bottom), dtype=np.int64)
 
 
 def drive(run: ScriptRun, answer: Callable[[Step], Result]) -> Model:
@@ -102,7 +208,14 @@ def drive(run: ScriptRun, answer: Callable[[Step], Result]) -> Model:
 
 def summed(step: SumStep) -> Script[list[Counts]]:
     """Ask for a noisy sum; its tables come back."""
-    return split_tables(step.tables, np.asarray((yield step)))
+    return (yield from measured(step))[0]
+
+
+def measured(step: SumStep) -> Script[tuple[list[Counts], NoiseLaw]]:
+    """Ask for a noisy sum; its tables come back, and the law of the noise in them."""
+    total = yield step
+    law = total.law(step.law) if isinstance(total, Total) else step.law
+    return split_tables(step.tables, np.asarray(total)), law
 
 
 def replaced(step: ReplaceStep) -> Script[Counts]:
@@ -112,4 +225,7 @@ def replaced(step: ReplaceStep) -> Script[Counts]:
 
 def chosen(step: ChoiceStep) -> Script[bytes]:
     """Ask one party for its choice; the payload comes back, checked."""
-    return bytes((yield step))
+    payload = yield step
+    if not isinstance(payload, bytes):
+        raise LocalError(f"step {step.name!r} is a choice, and its result is a sum")
+    return payload

@@ -17,6 +17,7 @@ the accounting read these properties; only the roles tell the three kinds apart.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +35,7 @@ from common.errors import InputError
 from common.marginals import BinarySubsets, count
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
+from common.privacy.sensitivity import Sensitivity, histograms
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 from common.schema.limits import MOST_STEP_CELLS
@@ -196,7 +198,7 @@ class SumStep:
         phase: what the step belongs to, for people.
         parties: who contributes, in ring order.
         request: what each of them answers.
-        sensitivity: of the whole vector when one row is replaced, in the norm of the law.
+        sensitivity: of the whole vector when one row is replaced.
         law: of the noise in the sum.
     """
 
@@ -204,7 +206,7 @@ class SumStep:
     phase: str
     parties: tuple[str, ...]
     request: Request
-    sensitivity: Fraction
+    sensitivity: Sensitivity
     law: NoiseLaw
 
     choices = 0
@@ -231,7 +233,7 @@ class SumStep:
         return self.request.cells
 
     @property
-    def sensitivities(self) -> Mapping[str, Fraction]:
+    def sensitivities(self) -> Mapping[str, Sensitivity]:
         """How far one replaced row of each party moves the sum."""
         return dict.fromkeys(self.parties, self.sensitivity)
 
@@ -257,7 +259,8 @@ class SumStep:
                 self.name,
                 frame(self.parties),
                 self.request.canonical,
-                frame(self.sensitivity.as_integer_ratio()),
+                frame(self.sensitivity.l1.as_integer_ratio()),
+                frame(self.sensitivity.l2_squared.as_integer_ratio()),
                 framed_law(self.law),
             )
         )
@@ -326,18 +329,19 @@ class ReplaceStep:
         return self.group.cells
 
     @property
-    def sensitivity(self) -> Fraction:
-        """Of all marginals of the group: two for each."""
-        return Fraction(2 * len(self.group.marginals))
+    def sensitivity(self) -> Sensitivity:
+        """Of all marginals of the group."""
+        return histograms(len(self.group.marginals))
 
     @property
-    def sensitivities(self) -> Mapping[str, Fraction]:
-        """Two for every marginal of the group that covers the party's rows."""
-        result: dict[str, Fraction] = {}
-        for marginal in self.group.marginals:
-            for party in self.release.books.coverage[marginal].parties:
-                result[party] = result.get(party, Fraction(0)) + 2
-        return result
+    def sensitivities(self) -> Mapping[str, Sensitivity]:
+        """Of the marginals of the group that cover the party's rows."""
+        covering = Counter(
+            party
+            for marginal in self.group.marginals
+            for party in self.release.books.coverage[marginal].parties
+        )
+        return {party: histograms(count) for party, count in covering.items()}
 
     @property
     def costs(self) -> Mapping[str, Fraction]:
@@ -432,7 +436,7 @@ class ChoiceStep:
         return (self.party,)
 
     @property
-    def sensitivities(self) -> Mapping[str, Fraction]:
+    def sensitivities(self) -> Mapping[str, Sensitivity]:
         """None that noise is calibrated to."""
         return {}
 
@@ -480,7 +484,7 @@ def step_digest(history: bytes, number: int, step: Step) -> bytes:
         number: of the step.
         step: as the script gives it.
     """
-    return hashlib.sha256(frame(("parley step 2", history, number, step.canonical))).digest()
+    return hashlib.sha256(frame(("parley step 3", history, number, step.canonical))).digest()
 
 
 class Model(Protocol):

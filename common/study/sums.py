@@ -52,6 +52,7 @@ def sum_plan_of(
         noise=study.noise,
         law=step.law,
         colluders=min(study.colluders, len(step.parties) - 1),
+        may_miss=max(0, study.may_miss - len(study.members) + len(step.parties)),
         aggregation=study.aggregation,
         public_key=public_key,
         zero_sum_masks=masks,

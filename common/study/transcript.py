@@ -44,11 +44,20 @@ class PhaseTraffic:
 Phases = Mapping[str, PhaseTraffic]
 
 
-def transcript_of(study: Study, phases: Phases) -> dict[str, object]:
-    """Bytes, rounds and seconds by phase and party, for whoever ran the study."""
+def transcript_of(
+    study: Study, phases: Phases, missing: Mapping[str, int] | None = None
+) -> dict[str, object]:
+    """Bytes, rounds and seconds by phase and party, for whoever ran the study.
+
+    Args:
+        study: what was agreed.
+        phases: what each phase took.
+        missing: for each party that went missing, the first step without it.
+    """
     return {
         "study": study.digest.hex(),
         "parties": [member.name for member in study.members],
+        "missing": dict(missing or {}),
         "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
         "bytes": sum(
             sum(traffic.sent.values()) + sum(traffic.received.values())

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from common.errors import InputError
-from common.privacy.accountant import Accountant, laplace_release
+from common.privacy.accountant import Accountant, laplace_charge
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -82,7 +82,7 @@ def privelet(
     )
     plan.check_rows(codes)
     accountant.charge(
-        laplace_release(
+        laplace_charge(
             "range counts",
             scale=plan.scale,
             # Of the weighted coefficients: a replaced row changes two cells by one each.

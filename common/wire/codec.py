@@ -14,14 +14,22 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar, cast
 
+from google.protobuf.message import Message
+
 from common.errors import LocalError, RemoteProtocolError
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
+    KeysDealt,
+    KeysRelayed,
+    ListPublished,
+    ListSigned,
+    MasksRevealed,
     PartyRefused,
     ResultPublished,
     ShareSubmitted,
+    SignaturesRelayed,
     StepOpened,
     StudyAborted,
     StudyFinished,
@@ -41,12 +49,18 @@ TO_PARTY: Mapping[str, type[ToParty]] = {
     "result_published": ResultPublished,
     "study_finished": StudyFinished,
     "study_aborted": StudyAborted,
+    "keys_relayed": KeysRelayed,
+    "list_published": ListPublished,
+    "signatures_relayed": SignaturesRelayed,
 }
 TO_CURATOR: Mapping[str, type[ToCurator]] = {
     "envelope_posted": EnvelopePosted,
     "share_submitted": ShareSubmitted,
     "choice_submitted": ChoiceSubmitted,
     "party_refused": PartyRefused,
+    "keys_dealt": KeysDealt,
+    "list_signed": ListSigned,
+    "masks_revealed": MasksRevealed,
 }
 
 _Envelope = TypeVar("_Envelope", messages_pb2.ToParty, messages_pb2.ToCurator)
@@ -99,7 +113,11 @@ def _encode(
         body = getattr(envelope, kind)
         body.SetInParent()
         for name in _names(type(message)):
-            setattr(body, name, getattr(message, name))
+            value = getattr(message, name)
+            if isinstance(value, tuple):
+                getattr(body, name).extend(value)
+            else:
+                setattr(body, name, value)
         data = envelope.SerializeToString()
         strict.check(envelope, size=len(data))
     except (WireError, TypeError, ValueError) as error:
@@ -124,11 +142,18 @@ def _decode(
     body, message_kind = getattr(envelope, kind), kinds[kind]
     try:
         message: ToParty | ToCurator = message_kind(
-            study=envelope.study, **{name: getattr(body, name) for name in _names(message_kind)}
+            study=envelope.study, **{name: _value(body, name) for name in _names(message_kind)}
         )
     except RemoteProtocolError as error:  # the message's own checks
         raise WireError(ErrorCode.FIELD_INVALID, str(error)) from error
     return message
+
+
+def _value(body: Message, name: str) -> object:
+    """A field as messages have it: a list is a tuple there."""
+    value = getattr(body, name)
+    repeated = body.DESCRIPTOR.fields_by_name[name].is_repeated
+    return tuple(value) if repeated else value
 
 
 def _names(kind: type[ToParty | ToCurator]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from common.errors import LocalError
+from common.schema.limits import MOST_PARTIES
 from common.study.messages import DIGEST_BYTES, MOST_TEXT
 from common.wire.catalogue import ErrorCode, WireError
 
@@ -34,6 +35,14 @@ LIMITS: dict[str, range] = {
     "StudyOpened.public_key": range(16 * 1024 + 1),
     "StepOpened.digest": _DIGEST,
     "StepOpened.opening": _PAYLOAD,
+    "StepOpened.missing": range(MOST_PARTIES + 1),
+    "KeysRelayed.missing": range(MOST_PARTIES + 1),
+    "KeysRelayed.payload": _PAYLOAD,
+    "ListPublished.missing": range(MOST_PARTIES + 1),
+    "SignaturesRelayed.payload": _PAYLOAD,
+    "KeysDealt.payload": _PAYLOAD,
+    "ListSigned.signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
+    "MasksRevealed.payload": _PAYLOAD,
     "EnvelopeRelayed.sender": _NAME,
     "EnvelopeRelayed.envelope": _PAYLOAD,
     "ResultPublished.result": _PAYLOAD,

@@ -20,8 +20,9 @@ def advice(state: StudyState, cause: str, *, overdue: bool = False) -> str:
     match state:
         case StudyState.REFUSED:
             return (
-                "Nothing more happens here. Ask the owner, then offer a new study with `parley "
-                f"curator study new` and `add`: a no is for good. {_BUDGET}"
+                "Nothing more happens here: a no is for good. Ask the owner, then offer a new "
+                "study, or the same without that owner: `parley curator study reform --without "
+                f"OWNER`. {_BUDGET}"
             )
         case StudyState.FAILED:
             return (
@@ -41,7 +42,8 @@ def advice(state: StudyState, cause: str, *, overdue: bool = False) -> str:
         case StudyState.RUNNING if overdue:
             return (
                 "The study is overdue. Ask the owners that it waits for whether their nodes run. "
-                f"If one of them does not come back, end the study. {_BUDGET}"
+                "If one of them does not come back, end the study, and offer a new one without it: "
+                f"`parley curator study reform --without OWNER`. {_BUDGET}"
             )
     return ""
 

@@ -148,6 +148,7 @@ class Dashboard:
         return study_document(
             view,
             online=online,
+            now=now,
             overdue=any(wait > self._service.deadline for wait in waits),
             has_release=place is not None,
             has_picture=place is not None and (place / _PICTURE).is_file(),

@@ -7,6 +7,7 @@ messages. What is not: messages, results, keys, counts.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -16,7 +17,7 @@ from curator.dashboard.advice import UNREADABLE_ADVICE, advice
 from curator.progress import StepRecord
 from curator.store.reader import StudyView, UnreadableStudy
 from curator.store.records import StudyState
-from curator.waiting import in_words
+from curator.waiting import how_long, in_words, waited
 
 Document = dict[str, object]
 
@@ -25,6 +26,7 @@ def study_document(
     view: StudyView,
     *,
     online: Collection[str],
+    now: dt.datetime,
     overdue: bool,
     has_release: bool,
     has_picture: bool,
@@ -34,6 +36,7 @@ def study_document(
     Args:
         view: as the store has it.
         online: the parties that are connected.
+        now: the time.
         overdue: whether it waits for parties for longer than it should.
         has_release: whether there is something to download.
         has_picture: whether the release has a drawing of its network.
@@ -45,6 +48,7 @@ def study_document(
         "name": study.name,
         "state": view.state.value,
         "kind": _KINDS[view.state],
+        "overdue": overdue,
         "over": view.state.over,
         "cause": view.cause,
         "advice": advice(view.state, view.cause, overdue=overdue),
@@ -58,7 +62,7 @@ def study_document(
         "proposed_at": view.proposed_at,
         "ended_at": view.ended_at,
         "phases": _phases(view),
-        "parties": [_party(view, name, online, awaited) for name in _names(view)],
+        "parties": [_party(view, name, online, awaited, now) for name in _names(view)],
         "network": _network(view),
         "release": has_release,
         "picture": has_picture,
@@ -73,6 +77,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "name": study.name,
         "state": f"{study.state.value}, unreadable",
         "kind": "bad",
+        "overdue": False,
         "over": study.state.over,
         "cause": study.problem,
         "advice": UNREADABLE_ADVICE,
@@ -94,7 +99,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
 
 
 _KINDS = {
-    StudyState.WAITING: "quiet",
+    StudyState.WAITING: "busy",
     StudyState.RUNNING: "busy",
     StudyState.PUBLISHING: "busy",
     StudyState.DONE: "good",
@@ -113,11 +118,11 @@ def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, Fraction]:
     return spent
 
 
-def _awaited(view: StudyView) -> set[str]:
-    """The parties whose next word would bring a study on."""
+def _awaited(view: StudyView) -> Mapping[str, str]:
+    """The parties whose next word would bring a study on, and since when."""
     if view.state is StudyState.WAITING:
-        return {name for name in _names(view) if name not in view.approvals}
-    return {each.party for each in view.awaited}
+        return {name: view.proposed_at for name in _names(view) if name not in view.approvals}
+    return {} if view.state.over else {each.party: each.since for each in view.awaited}
 
 
 def _names(view: StudyView) -> list[str]:
@@ -125,7 +130,11 @@ def _names(view: StudyView) -> list[str]:
 
 
 def _party(
-    view: StudyView, name: str, online: Collection[str], awaited: Collection[str]
+    view: StudyView,
+    name: str,
+    online: Collection[str],
+    awaited: Mapping[str, str],
+    now: dt.datetime,
 ) -> Document:
     own = [step for step in view.steps if step.costs.get(name)]
     traffic = [each for each in view.traffic if each.party == name]
@@ -134,7 +143,9 @@ def _party(
         "rows": next(member.rows for member in view.study.members if member.name == name),
         "approved_at": view.approvals.get(name),
         "online": name in online,
-        "awaited": name in awaited and not view.state.over,
+        "awaited": name in awaited,
+        "awaited_since": awaited.get(name),
+        "awaited_for": how_long(waited(awaited[name], now)) if name in awaited else "",
         "bytes_in": sum(each.sent for each in traffic),
         "bytes_out": sum(each.received for each in traffic),
         "budget": _budget(own, name),

@@ -37,6 +37,7 @@ class Record:
         cause: why it was refused or failed, or why its release cannot be made.
         place: where the release is.
         abort_asked: why the operator wants it ended; empty if nobody does.
+        proposed_at: when it was offered.
     """
 
     study: bytes
@@ -47,6 +48,7 @@ class Record:
     cause: str
     place: str
     abort_asked: str
+    proposed_at: str
 
     @property
     def unreadable(self) -> bool:

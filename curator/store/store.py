@@ -29,6 +29,7 @@ from common.service.traffic import TrafficLog
 from common.study.document import Study
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.progress import Links, StepRecord
+from curator.store.alerts import AlertLog
 from curator.store.records import (
     UNREADABLE,
     Awaited,
@@ -61,6 +62,7 @@ class Store:
         self._source = source
         self._passphrase = passphrase
         self.traffic = TrafficLog(database)
+        self.alerts = AlertLog(database)
         database.add_tables(TABLES)
 
     @property
@@ -231,6 +233,7 @@ class Store:
             "UPDATE study SET state = ?, cause = ?, place = ?, ended_at = ? WHERE study = ?",
             (state.value, cause, place, at, study),
         )
+        self.alerts.add(study, state.value, cause or place, at=at)
         self._file.write("DELETE FROM secret WHERE study = ?", (study,))
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
         self._file.write("DELETE FROM awaited WHERE study = ?", (study,))
@@ -274,6 +277,14 @@ class Store:
             "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
         )
         return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
+
+    def all_awaited(self) -> list[tuple[bytes, Awaited]]:
+        """Whom the running studies wait for."""
+        rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")
+        return [
+            (bytes(study), Awaited(party=party, word=Word(word), since=since))
+            for study, party, word, since in rows
+        ]
 
     def waiting_since(self) -> Mapping[bytes, str]:
         """The running studies that wait for parties, and since when the longest."""
@@ -445,16 +456,16 @@ _SUMMARIES = (
 _ALL_SUMMARIES = _SUMMARIES.format(index="member_of", which="")
 _OPEN_SUMMARIES = _SUMMARIES.format(index="member_open", which="AND settled = 0")
 _RECORDS = (
-    "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, '') "
+    "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, ''), proposed_at "
     "FROM study LEFT JOIN abort_request USING (study)"
 )
 
 
 def _record(row: tuple[Any, ...]) -> Record:
-    study, name, state, step, phase, cause, place, abort_asked = row
+    study, name, state, step, phase, cause, place, abort_asked, proposed_at = row
     return Record(
         study=bytes(study), name=name, state=StudyState(state), step=step, phase=phase,
-        cause=cause, place=place, abort_asked=abort_asked,
+        cause=cause, place=place, abort_asked=abort_asked, proposed_at=proposed_at,
     )  # fmt: skip
 
 

@@ -4,7 +4,8 @@
 emptied when a study ends. `step` is for people who watch: what was opened when and at what cost;
 it stays. `member` lists the parties of a study in their order; it is settled when the study ended
 and the party has every message. `held` is a step that is opened when all of its owners call;
-`awaited` says whose call or answer a study waits for.
+`awaited` says whose call or answer a study waits for; `alert` is what the operator's webhook or
+command has not been told yet.
 
 What a running curator asks again and again has an index without the studies that are over, and the
 queries name it: SQLite would rather read the table in its order.
@@ -49,6 +50,13 @@ CREATE TABLE IF NOT EXISTS awaited (
     word TEXT NOT NULL,
     since TEXT NOT NULL,
     PRIMARY KEY (study, party)
+) STRICT;
+CREATE TABLE IF NOT EXISTS alert (
+    number INTEGER PRIMARY KEY,
+    study BLOB NOT NULL REFERENCES study (study),
+    event TEXT NOT NULL,
+    words TEXT NOT NULL,
+    at TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS abort_request (
     study BLOB PRIMARY KEY REFERENCES study (study),

@@ -10,15 +10,19 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from common.release.folder import cautions_of
 from common.release.progress import Reporter
 from common.wording import harmless
 
-_messages = Console(stderr=True, highlight=False, soft_wrap=True)
+# No emoji codes: `:CD:` in a fingerprint is one.
+_messages = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 _PATIENCE_S = 2.0
 
 
@@ -34,17 +38,25 @@ def result_json(value: object) -> None:
 
 def note(words: str) -> None:
     """Something the user may want to know."""
-    _messages.print(harmless(words), markup=False)
+    _messages.print(harmless(words), markup=False, emoji=False)
 
 
 def warn(words: str) -> None:
     """Something the user must not overlook."""
-    _messages.print(harmless(words), markup=False, style="bold yellow")
+    _messages.print(harmless(words), markup=False, emoji=False, style="bold yellow")
+
+
+def tell_of_release(folder: Path, privacy: Mapping[str, Any]) -> None:
+    """What whoever made a release must know before it is published or used."""
+    if not privacy["private"]:
+        warn(f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this.")
+    for caution in cautions_of(folder):
+        warn(caution)
 
 
 def fail(words: str) -> None:
     """Why it did not work."""
-    _messages.print(f"error: {harmless(words)}", markup=False, style="bold red")
+    _messages.print(f"error: {harmless(words)}", markup=False, emoji=False, style="bold red")
 
 
 @contextmanager
@@ -73,7 +85,7 @@ def _bar(title: str) -> Iterator[Reporter]:
     from rich import progress as bars  # slow to load, and few commands take long
 
     columns = (
-        bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(),
+        bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False), bars.BarColumn(),
         bars.TimeElapsedColumn(),
     )  # fmt: skip
     bar = bars.Progress(*columns, console=_messages, transient=True)

@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     REFUSED = 4
     PEER = 5
     OTHER_VERSION = 6
+    WARNED = 7
     INTERRUPTED = interrupts.EXIT_CODE
     NOBODY_READS = 141
 
@@ -36,6 +37,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.REFUSED: "refused by a budget or a policy",
     ExitCode.PEER: "a peer cannot be reached, or broke the protocol",
     ExitCode.OTHER_VERSION: "another version of parley made the release; it is not verified",
+    ExitCode.WARNED: "`doctor --monitor` found something worth a look, and nothing wrong",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM); nothing is left half-written",
     ExitCode.NOBODY_READS: "whatever read the output stopped reading, as `| head` does",
 }

@@ -28,6 +28,16 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
         "Publish a synthetic table of one owner's rows.",
     ),
     "query": ("parley.cli.commands.query", "Ask a release how many rows satisfy a condition."),
+    "draw": ("parley.cli.commands.draw", "Draw further synthetic rows, under a condition or not."),
+    "estimate": (
+        "parley.cli.commands.estimate",
+        "Means, shares and regressions of a release, with intervals.",
+    ),
+    "replicate": (
+        "parley.cli.commands.replicate",
+        "Tables like the released one, for intervals in any software.",
+    ),
+    "describe": ("parley.cli.commands.describe", "What a release is, and what it may be used for."),
     "plan": ("parley.cli.commands.plan", "What a study would measure, cost and take, forecast."),
     "simulate": ("parley.cli.commands.simulate", "A study of several owners on one machine."),
     "evaluate": ("parley.cli.commands.evaluate", "Compare a synthetic table with the real one."),
@@ -41,16 +51,34 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
         "parley.cli.commands.config",
         "The settings of a service, and where each came from.",
     ),
+    "backup": ("parley.cli.commands.backup", "A service's state in one file, while it runs."),
+    "restore": ("parley.cli.commands.restore", "A backup back in its place, if the state is lost."),
     "demo": ("parley.cli.commands.demo", "A whole consortium on this machine, on made-up people."),
 }
 
 # In the order in which a newcomer meets them. A command that is under none comes last.
 HEADINGS: dict[str, tuple[str, ...]] = {
     "To see it work": ("demo",),
-    "One owner": ("schema", "synthesize", "query", "evaluate"),
+    "One owner": ("schema", "synthesize", "evaluate"),
     "Several owners, on one machine": ("plan", "simulate"),
-    "Several owners, each on their own": ("keys", "curator", "party", "doctor", "config"),
-    "A release that was handed on": ("verify", "bundle"),
+    "Several owners, each on their own": (
+        "keys",
+        "curator",
+        "party",
+        "doctor",
+        "config",
+        "backup",
+        "restore",
+    ),
+    "A release that was handed on": (
+        "verify",
+        "describe",
+        "query",
+        "draw",
+        "estimate",
+        "replicate",
+        "bundle",
+    ),
 }
 _OTHERS = "Other commands"
 
@@ -60,7 +88,10 @@ EXAMPLES = (
     "parley synthesize people.csv --schema schema.toml --epsilon 1 --out release",
     "parley simulate north.csv east.csv --schema schema.toml --epsilon 1 --out study",
     "parley query release 'age in 20..39 and sex = Female'",
+    "parley draw release --where 'age in 20..39' --rows 1000 --out rows.csv",
     "parley verify release.zip",
+    "parley describe release.zip",
+    "parley estimate release.zip --mean income --by sex",
     "parley party review study.toml --config party.toml",
 )
 

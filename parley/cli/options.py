@@ -12,6 +12,8 @@ import typer
 from common.crypto.identities.files import load_identity
 from common.errors import InputError
 from common.methods.registry import cautions_of, method_of, methods
+from common.privacy.budget import parse_epsilon
+from common.privacy.statement import suspicion
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
@@ -49,6 +51,23 @@ StopWithStdin = Annotated[
 ]
 
 
+LARGE_EPSILON = 8
+
+
+def warned_of_large_epsilon(value: str | None) -> str | None:
+    """Say where it is typed that an epsilon promises little; what is no number is refused later."""
+    try:
+        large = 0.0 if value is None else float(parse_epsilon(value))
+    except InputError:
+        return value
+    if large > LARGE_EPSILON:
+        console.warn(
+            f"epsilon {value} promises next to nothing about one row: {suspicion(large)}. "
+            f"Values up to a few are usual; above {LARGE_EPSILON} an auditor will ask why."
+        )
+    return value
+
+
 def one_of(choices: Mapping[str, str], *, default: str) -> Any:  # noqa: ANN401  (typer's own)
     """An option whose help has a line for each choice."""
     lines = [
@@ -79,7 +98,12 @@ OutputFormat = Annotated[Format, typer.Option(help="Of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 
 # Of a study of several owners; see `parley.simulation.study_options`.
-OwnersEpsilon = Annotated[str, typer.Option(help="What each owner's rows may cost: 0.8 or 4/5.")]
+OwnersEpsilon = Annotated[
+    str,
+    typer.Option(
+        help="What each owner's rows may cost: 0.8 or 4/5.", callback=warned_of_large_epsilon
+    ),
+]
 StudyMethod = Annotated[
     str,
     one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),
@@ -87,6 +111,15 @@ StudyMethod = Annotated[
 Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
 Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]
+MayMiss = Annotated[
+    int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
+]
+Drops = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="OWNER@STEP: vanishes before it contributes to this step, from 0. Repeatable."
+    ),
+]
 Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
 KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
 Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]

@@ -36,9 +36,9 @@ class PhaseForecast:
         largest: cells of the largest table; None where tables are not asked for one by one.
         widest: attributes of the widest one.
         choices: mechanisms that parties run on their own rows.
-        sensitivity: of one step's whole vector, L1; None of a choice.
-        scale: of the noise; None of a choice.
-        epsilon: what all of them cost whom they cost most.
+        sensitivity: of one step's whole vector, in the norm of its law; None of a choice.
+        scale: the parameter of the noise law; None of a choice.
+        cost: of all of them to whom they cost most, in the currency of the study's promise.
         noise: expected absolute noise of a cell; None of a choice.
     """
 
@@ -51,7 +51,7 @@ class PhaseForecast:
     choices: int
     sensitivity: Fraction | None
     scale: Fraction | None
-    epsilon: Fraction
+    cost: Fraction
     noise: float | None
 
 
@@ -70,7 +70,7 @@ class EpsilonForecast:
 
     Attributes:
         epsilon: that the study would be run with.
-        cost: what it would cost the party that pays most; more in the paper's profile.
+        cost: the epsilon of the party that pays most; more in the paper's profile.
         phases: what would be measured.
         distances: average total variation distance by order of the marginals.
         floor: the same, of noisy one-way marginals alone.
@@ -152,7 +152,7 @@ def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> Epsil
     made = [trial.run(study.method, epsilon, number) for number in range(runs)]
     floors = [trial.run("floor", epsilon, number) for number in range(runs)]
     steps = [_unscaled(step, trial.scaled(epsilon)) for step in made[0].steps]
-    spent = _spent(made[0].steps, trial.scaled(epsilon))
+    spent = _spent(made[0].steps, trial.dearer(epsilon))
     counting_s = min(_seconds(run) for run in made) * max(1.0, float(trial.ratio))
     traffic = expected_traffic(study, steps, made[0].results, costs)
     parties = {
@@ -168,8 +168,10 @@ def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> Epsil
     busiest = max(traffic.units.values(), default=0)
     return EpsilonForecast(
         epsilon=epsilon,
-        cost=max((method_of(study).bound(study) or spent).values(), default=Fraction(0)),
-        phases=_phases(study, made[0].steps, trial.scaled(epsilon)),
+        cost=study.promise.delivered(
+            max((method_of(study).bound(study) or spent).values(), default=Fraction(0))
+        ),
+        phases=_phases(study, made[0].steps, trial, epsilon),
         distances=trial.distances(made),
         floor=trial.distances(floors),
         parties=parties,
@@ -182,11 +184,11 @@ def _unscaled(step: Step, scaled: Fraction) -> Step:
     return replace(step, law=step.law.times(scaled)) if isinstance(step, SumStep) else step
 
 
-def _spent(steps: Sequence[Step], scaled: Fraction) -> dict[str, Fraction]:
+def _spent(steps: Sequence[Step], dearer: Fraction) -> dict[str, Fraction]:
     spent: dict[str, Fraction] = {}
     for step in steps:
         for party, cost in step.costs.items():
-            spent[party] = spent.get(party, Fraction(0)) + cost / scaled
+            spent[party] = spent.get(party, Fraction(0)) + cost / dearer
     return spent
 
 
@@ -194,17 +196,20 @@ def _seconds(run: Run) -> float:
     return sum(traffic.seconds for traffic in run.traffic.values())
 
 
-def _phases(study: Study, steps: Sequence[Step], scaled: Fraction) -> tuple[PhaseForecast, ...]:
+def _phases(
+    study: Study, steps: Sequence[Step], trial: Trial, epsilon: Fraction
+) -> tuple[PhaseForecast, ...]:
     """Steps put together that belong to one phase and carry the same noise."""
+    scaled, dearer = trial.scaled(epsilon), trial.dearer(epsilon)
     alike: dict[tuple[str, NoiseLaw | None], list[Step]] = {}
     for step in steps:
         law = None if step.law is None else step.law.times(scaled)
         alike.setdefault((step.phase, law), []).append(step)
-    return tuple(_phase(study, group, law, scaled) for (_, law), group in alike.items())
+    return tuple(_phase(study, group, law, dearer) for (_, law), group in alike.items())
 
 
 def _phase(
-    study: Study, steps: Sequence[Step], law: NoiseLaw | None, scaled: Fraction
+    study: Study, steps: Sequence[Step], law: NoiseLaw | None, dearer: Fraction
 ) -> PhaseForecast:
     tables = [table for step in steps for table in step.tables]
     first = steps[0]
@@ -216,9 +221,11 @@ def _phase(
         largest=max((table.cells for table in tables), default=None),
         widest=max((len(table.variables) for table in tables), default=None),
         choices=sum(step.choices for step in steps),
-        sensitivity=first.sensitivity,
+        sensitivity=None
+        if law is None or first.sensitivity is None
+        else first.sensitivity.in_norm(law.norm),
         scale=None if law is None else law.scale,
-        epsilon=max(_spent(steps, scaled).values(), default=Fraction(0)),
+        cost=max(_spent(steps, dearer).values(), default=Fraction(0)),
         noise=None if law is None else law.mean_absolute(_copies(study, first)),
     )
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from common.crypto.sums.plan import Aggregation
 from common.privacy.budget import shown
+from common.study.document import Study
 from common.wording import many
 from parley.forecast.forecast import EpsilonForecast, Forecast, PhaseForecast
 from parley.forecast.trial import Distances
 
+_BEYOND_NOISE = 1.05  # times: what a few runs cannot tell apart
 _SECOND_UNITS = ((3600.0, "h"), (60.0, "min"))
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -27,10 +29,13 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
         yield "Fewer than the study has; their noise is as much smaller."
     own = next(line for line in found.lines if line.epsilon == study.epsilon)
     yield ""
-    yield f"What it measures at its own epsilon, {shown(own.epsilon):g}"
+    promise = study.promise
+    delta = f" and delta, {shown(study.delta):g}" if study.delta else ""
+    yield f"What it measures at its own epsilon, {shown(own.epsilon):g}{delta}"
     yield from _table(
-        ["phase", "steps", "tables", "cells", "size of a table", "sensitivity", "noise scale",
-         "noise per cell", "of the rows", "epsilon"],
+        ["phase", "steps", "tables", "cells", "size of a table", "sensitivity",
+         "noise variance" if study.delta else "noise scale",
+         "noise per cell", "of the rows", promise.currency],
         [_phase_words(phase, study.rows) for phase in own.phases],
     )  # fmt: skip
     yield ""
@@ -51,6 +56,13 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
         ],
     )  # fmt: skip
     yield "floor: every column by itself, all of the epsilon spent on histograms."
+    worse = [line for line in found.lines if _below_floor(line)]
+    if worse:
+        yield (
+            f"WORSE THAN INDEPENDENT COLUMNS at epsilon "
+            f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run {study.method} "
+            "there. More epsilon, more rows, fewer columns or another method would help."
+        )
     yield ""
     yield "What it takes of each party"
     yield from _table(
@@ -68,31 +80,38 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
         yield "Aggregation clear is NOT PRIVATE: for experiments only."
 
 
+def _below_floor(line: EpsilonForecast) -> bool:
+    """Whether pairs of columns are expected to be further off than those of the floor."""
+    return line.distances[2] > _BEYOND_NOISE * line.floor[2] if 2 in line.distances else False
+
+
 def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
     """Plain values; exact fractions as texts beside numbers."""
     return {
         "study": found.study.digest.hex(),
         "rows": found.study.rows,
+        "delta": shown(found.study.delta) if found.study.delta else 0,
         "stand_in": stand_in,
         "stand_in_rows": found.stand_in_rows,
         "forecast_is_of": "the stand-in, not the owners' rows",
         "runs": found.runs,
         "times_are": "measured on this machine by a small secure sum and the run on the stand-in",
-        "epsilons": [_line_json(line, found.study.rows) for line in found.lines],
+        "epsilons": [_line_json(line, found.study) for line in found.lines],
         "without_noise": _distance_json(found.without_noise),
         "floor_without_noise": _distance_json(found.floor_without_noise),
     }
 
 
-def _line_json(line: EpsilonForecast, rows: int) -> dict[str, object]:
+def _line_json(line: EpsilonForecast, study: Study) -> dict[str, object]:
     return {
         "epsilon": shown(line.epsilon),
         "epsilon_exact": str(line.epsilon),
         "cost": shown(line.cost),
         **_distance_json(line.distances),
+        "below_floor": _below_floor(line),
         **{f"floor_{key}": value for key, value in _distance_json(line.floor).items()},
         "seconds": line.seconds,
-        "phases": [_phase_json(phase, rows) for phase in line.phases],
+        "phases": [_phase_json(phase, study.rows, study.promise.currency) for phase in line.phases],
         "parties": {
             name: {
                 "bytes_sent": party.sent,
@@ -104,7 +123,7 @@ def _line_json(line: EpsilonForecast, rows: int) -> dict[str, object]:
     }
 
 
-def _phase_json(phase: PhaseForecast, rows: int) -> dict[str, object]:
+def _phase_json(phase: PhaseForecast, rows: int, currency: str) -> dict[str, object]:
     return {
         "phase": phase.phase,
         "steps": phase.steps,
@@ -114,10 +133,12 @@ def _phase_json(phase: PhaseForecast, rows: int) -> dict[str, object]:
         "largest_table_attributes": phase.widest,
         "choices": phase.choices,
         "sensitivity": None if phase.sensitivity is None else str(phase.sensitivity),
-        "noise_scale": None if phase.scale is None else str(phase.scale),
+        "noise_variance" if currency == "rho" else "noise_scale": None
+        if phase.scale is None
+        else str(phase.scale),
         "noise_per_cell": phase.noise,
         "noise_per_cell_of_rows": None if phase.noise is None else phase.noise / rows,
-        "epsilon": str(phase.epsilon),
+        currency: str(phase.cost),
     }
 
 
@@ -141,7 +162,7 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
     tables = f"{phase.tables:,}" if phase.tables else many(phase.choices, "choice")
     return [
         phase.phase, str(phase.steps), tables, f"{phase.cells:,}", size, *noise,
-        f"{shown(phase.epsilon):.4g}",
+        f"{shown(phase.cost):.4g}",
     ]  # fmt: skip
 
 

@@ -18,6 +18,8 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
 from common.methods.registry import run_of
+from common.privacy.concentrated import epsilon_of
+from common.privacy.promise import promise_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Codes
@@ -71,6 +73,19 @@ class Trial:
         """How many times less noise the stand-in gets than the owners' rows would."""
         return min(epsilon * self.ratio, max(epsilon, self._quiet)) / epsilon
 
+    def dearer(self, epsilon: Fraction) -> Fraction:
+        """How many times more a step on the stand-in costs than one on the owners' rows.
+
+        Epsilon is paid in proportion to the inverse of the noise, rho to that of its square.
+        """
+        scaled = self.scaled(epsilon)
+        return scaled**2 if self.study.delta else scaled
+
+    def _epsilon(self, epsilon: Fraction) -> Fraction:
+        """An epsilon whose budget buys that much less noise."""
+        budget = promise_of(epsilon, self.study.delta).budget * self.dearer(epsilon)
+        return epsilon_of(budget, self.study.delta) if self.study.delta else budget
+
     def run(self, method: str, epsilon: Fraction, number: int = 0) -> Run:
         """One run, with noise that is to the stand-in what the study's is to the owners' rows."""
         members = tuple(
@@ -82,7 +97,7 @@ class Trial:
             members=members,
             method=method,
             settings=self.study.settings if method == self.study.method else (),
-            epsilon=epsilon * self.scaled(epsilon),
+            epsilon=self._epsilon(epsilon),
             aggregation=Aggregation.CLEAR,
             signature=None,  # of the study as proposed, not of this one
         )

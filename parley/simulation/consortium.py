@@ -121,6 +121,7 @@ class Consortium:
         (home / "party.toml").write_text(
             'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\n'
             "first_wait_s = 0.1\nlongest_wait_s = 1.0\nlook_again_s = 0.2\nattempts = 100\n"
+            "fetch_releases = false\n"
             '[source]\nkind = "parquet"\npath = "rows.parquet"\n',
             encoding="utf-8",
         )

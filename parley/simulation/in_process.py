@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey, generate_key_pair
-from common.errors import RemoteProtocolError
-from common.marginals import count
+from common.errors import InputError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.release.progress import Reporter, silent
+from common.release.refit import RowsInMemory as RowsInMemory
 from common.schema.codes import Codes
 from common.study.document import Study
-from common.study.messages import ToCurator, ToParty, message_bytes
+from common.study.messages import KeysRelayed, StepOpened, ToCurator, ToParty, message_bytes
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.sums import needs_key
@@ -31,29 +28,9 @@ from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.effects import Effect as CuratorEffect
 from curator.effects import Fail
 from curator.effects import Send as SendToParty
-from curator.role import CuratorRole
+from curator.role import CuratorRole, State
 from party.effects import ChargeBudget
 from party.role import PartyRole
-
-
-@dataclass(frozen=True, slots=True)
-class RowsInMemory:
-    """A party's rows as a step may see them."""
-
-    table: Codes
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.table.rows
-
-    def count(self, sets: Sequence[tuple[int, ...]]) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set."""
-        return count(self.table, sets)
-
-    def codes(self) -> Codes:
-        """All rows at once."""
-        return self.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +51,7 @@ def run_study(
     identities: Mapping[str, Identity],
     *,
     source: RandomSource,
+    drop: Mapping[str, int] | None = None,
     report: Reporter = silent,
 ) -> Run:
     """Run every role in this process until the curator can make the release.
@@ -84,20 +62,34 @@ def run_study(
         tables: for each party its rows.
         identities: for each party its keys, as pinned in the study.
         source: everybody's randomness; in a deployment each has its own.
+        drop: for each party that vanishes, the first step it contributes nothing to.
         report: told about progress.
 
     Raises:
+        InputError: a party that is to vanish is not one of the study.
         RemoteProtocolError: the study failed; the message says why.
     """
+    unknown = set(drop or {}) - set(tables)
+    if unknown:
+        raise InputError(
+            f"drop: {', '.join(sorted(unknown))} is not a party; there are {', '.join(tables)}"
+        )
     curator = _curator(study, begin, source)
     parties = _parties(study, begin, tables, identities, source)
-    return run_roles(curator, parties, report=report)
+    return run_roles(curator, parties, drop=drop, report=report)
 
 
 def run_roles(
-    curator: CuratorRole, parties: Mapping[str, PartyRole], *, report: Reporter = silent
+    curator: CuratorRole,
+    parties: Mapping[str, PartyRole],
+    *,
+    drop: Mapping[str, int] | None = None,
+    report: Reporter = silent,
 ) -> Run:
     """Carry messages between these roles until the curator can make the release.
+
+    A party that vanishes hears nothing from the message on that it would contribute to its step
+    after; when the curator waits for it alone, it is declared missing.
 
     Raises:
         RemoteProtocolError: the study failed; the message says why.
@@ -106,23 +98,38 @@ def run_roles(
     charges: dict[str, list[ChargeBudget]] = {name: [] for name in parties}
     to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
     to_curator: deque[tuple[str, ToCurator]] = deque()
-    while to_parties or to_curator:
+    vanished: set[str] = set()
+    while to_parties or to_curator or vanished & set(curator.waiting_for):
         phase = log.enter(curator.current_step)
         if to_parties:
             name, request = to_parties.popleft()
+            if _vanishes(request, (drop or {}).get(name), curator):
+                vanished.add(name)
+            if name in vanished:
+                continue
             phase.received[name] += message_bytes(request)
             for effect in parties[name].receive(request):
                 if isinstance(effect, ChargeBudget):
                     charges[name].append(effect)
                 else:
                     to_curator.append((name, effect.message))
+        elif not to_curator:
+            name = min(vanished & set(curator.waiting_for))
+            to_parties.extend(_sent(curator.declare_missing(name)))
         else:
             name, answer = to_curator.popleft()
             phase.sent[name] += message_bytes(answer)
             to_parties.extend(_sent(curator.receive(name, answer)))
     log.enter(None)
     spent = {name: tuple(made) for name, made in charges.items()}
-    return Run(curator.model(), tuple(log.steps), curator.results, spent, log.traffic)
+    return Run(curator.model(), curator.steps, curator.results, spent, log.traffic)
+
+
+def _vanishes(request: ToParty, drop: int | None, curator: CuratorRole) -> bool:
+    """Whether a party that drops out in a step vanishes before it answers this message."""
+    if drop is None or not isinstance(request, KeysRelayed | StepOpened):
+        return False
+    return request.step >= drop and curator.state is State.COLLECTING
 
 
 def _curator(

@@ -34,11 +34,14 @@ def simulate(
     schema: Schema | Path | str,
     *,
     epsilon: str | Fraction | int | float,
+    delta: str | Fraction | int | float = 0,
     method: str = DEFAULT_METHOD,
     profile: str = "sound",
     noise: str | None = None,
     aggregation: str = "paillier",
     colluders: int = 1,
+    may_miss: int = 0,
+    drop: Mapping[str, int] | None = None,
     cohorts: int = 1,
     key_bits: int = 2048,
     encoding: str = "own",
@@ -52,11 +55,15 @@ def simulate(
         tables: one per owner, by name or in order.
         schema: the public domains, or the file that holds them.
         epsilon: what each owner's rows may cost.
+        delta: the probability outside of which epsilon holds; 0, the default, is pure epsilon. A
+            small one, like 1e-9, allows much less noise.
         method: "subn+", "dp-subn", "dp-ccbn", "distdiffgen", "independent" or "floor".
         profile: "sound" or "paper".
         noise: "distributed" or "one-share"; by default what the profile calls for.
         aggregation: "paillier", "masked" or "clear" (NOT PRIVATE).
         colluders: up to how many other owners may pool what they know.
+        may_miss: up to how many owners may go missing; the others finish. Masked sums only.
+        drop: to try it: for each owner that vanishes, the first step (from 0) without it.
         cohorts: in how many releases dp-subn updates its structure.
         key_bits: of the curator's Paillier key.
         encoding: "own" domains, or "binary" as in the paper.
@@ -66,17 +73,19 @@ def simulate(
     """
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         method=method,
         profile=profile,
         noise=noise,
         aggregation=aggregation,
         colluders=colluders,
+        may_miss=may_miss,
         cohorts=cohorts,
         key_bits=key_bits,
         encoding=encoding,
         settings=settings or {},
     )
-    return run_in_process(tables, schema, options, seed=seed, tell=tell)
+    return run_in_process(tables, schema, options, seed=seed, drop=drop, tell=tell)
 
 
 def run_in_process(
@@ -85,6 +94,7 @@ def run_in_process(
     options: StudyOptions,
     *,
     seed: int | None,
+    drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
     announce: Callable[[Study], None] = lambda study: None,
 ) -> FittedStudy:
@@ -99,7 +109,7 @@ def run_in_process(
     identities = {name: Identity.generate(source) for name in codes}
     study = options.study(domains, _members(codes, identities))
     announce(study)
-    run = run_study(study, run_of, codes, identities, source=source, report=tell)
+    run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
         study, method_of(study), account(study, run.steps), source_private=source.private
     )
@@ -112,7 +122,7 @@ def run_in_process(
         results=run.results,
         privacy=statement.as_dict(),
         columns=columns,
-        transcript=transcript_of(study, run.traffic),
+        transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
     )
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import parse_delta, parse_epsilon
 from common.schema import Schema
 from common.study.document import Member, Study, settings_of
 
@@ -24,6 +24,7 @@ class StudyOptions:
 
     Attributes:
         epsilon: what each owner's rows may cost.
+        delta: the probability outside of which epsilon holds; 0 for pure epsilon.
         noise: "distributed" or "one-share"; None for what the profile calls for.
         output_rows: how many synthetic rows; None for as many as there are real ones.
         settings: of the method, by name: texts and whole numbers.
@@ -36,11 +37,13 @@ class StudyOptions:
     noise: str | None = None
     aggregation: str = "paillier"
     colluders: int = 1
+    may_miss: int = 0
     cohorts: int = 1
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int | None = None
     settings: Mapping[str, str | int] = field(default_factory=dict)
+    delta: str | Fraction | int | float = 0
 
     def study(self, schema: Schema, members: Sequence[Member]) -> Study:
         """The study of these parties.
@@ -53,11 +56,13 @@ class StudyOptions:
             schema=schema,
             members=tuple(members),
             epsilon=parse_epsilon(self.epsilon),
+            delta=parse_delta(self.delta),
             method=self.method,
             profile=self.profile,
             noise=_noise(self.noise, self.profile),
             aggregation=_word(Aggregation, "aggregation", self.aggregation),
             colluders=self.colluders,
+            may_miss=self.may_miss,
             cohorts=self.cohorts,
             key_bits=self.key_bits,
             encoding=self.encoding,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.service.alerts import Hook
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import PartyRows
+from party.collection import Collection
 from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
@@ -43,6 +45,7 @@ class PartyContext:
         journal: with the ledger and the approvals in one file.
         ledger: what was spent.
         notes: what the node says about its studies, for the owner.
+        collection: the releases that were fetched.
         check_source: raises InputError if the owner's table cannot be read, whatever the study.
         open_source: reads the owner's table in a study's domains.
         begin: begins a fresh copy of a study's script.
@@ -50,6 +53,7 @@ class PartyContext:
         clock: the time.
         authority: fingerprint of the authority that certified the curator; TLS checks that it did.
         blinder_of: makes the source of Paillier blinding factors, once per key.
+        hook: where the owner is told of events.
     """
 
     name: str
@@ -59,6 +63,7 @@ class PartyContext:
     journal: Journal
     ledger: Ledger
     notes: Notes
+    collection: Collection
     check_source: Callable[[], None]
     open_source: Callable[[Study], PinnedRows]
     begin: Callable[[Study], ScriptRun]
@@ -66,6 +71,7 @@ class PartyContext:
     clock: Callable[[], dt.datetime]
     authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
+    hook: Hook = field(default_factory=Hook)
 
     def review(self, study: Study, source: PinnedRows) -> Review:
         """A study through this owner's eyes."""
@@ -77,6 +83,7 @@ class PartyContext:
             fewest_owners=fewest_owners(steps),
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
+            data_newest=source.snapshot.newest,
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
             signer=study.signer,
@@ -88,6 +95,18 @@ class PartyContext:
         """Whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
+
+    def alert(self, study: bytes, event: str, words: str = "") -> None:
+        """Tell the owner of an event; the words must not depend on rows."""
+        self.hook.tell_later(
+            {
+                "service": f"party {self.name}",
+                "event": event,
+                "study": study.hex(),
+                "words": words,
+                "at": self.now(),
+            }
+        )
 
     def now(self) -> str:
         """The time as records have it."""

@@ -296,6 +296,7 @@ class StudySession:
         if decision is None:
             self._waits_for_owner = True
             self.release()  # an owner may take weeks
+            context.alert(self._digest, "to decide", study.name)
             logger.info(
                 "study %s waits for its owner: `parley party approve`, or `decline`",
                 self._digest.hex()[:16],
@@ -303,6 +304,7 @@ class StudySession:
             return None
         if not decision.approved:
             self._refuse(connection, f"study {study.name!r} was declined")
+        context.approvals.compare_rows(self._digest, source.snapshot.digest, at=context.now())
         # The rows are pinned before the curator hears of us: other rows are noticed from here on.
         context.journal.forget_unanswered(self._digest)
         node = self._make_node(study, source, decision)

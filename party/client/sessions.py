@@ -24,6 +24,7 @@ from party.client.connection import OPEN, Connection, HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
 from party.client.readable import SourceWatch
+from party.client.releases import ReleaseCollector, ReleaseWatch
 from party.client.rollback import require_no_rollback
 from party.client.session import DEFAULT_LIMITS, Limits, Need, StudySession, decline
 from party.journal import StudyState
@@ -71,6 +72,7 @@ class SessionManager:
         look_again_s: how often to look for studies and for the owner's decisions.
         seats: how many studies are worked on at a time.
         limits: how long a study keeps its seat.
+        collector: fetches the releases of studies that ended; None to fetch none.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class SessionManager:
         look_again_s: float,
         seats: int = DEFAULT_SEATS,
         limits: Limits = DEFAULT_LIMITS,
+        collector: ReleaseCollector | None = None,
     ) -> None:
         self._context = context
         self._dialer = dialer
@@ -92,6 +95,7 @@ class SessionManager:
         self._seats = seats
         self._limits = limits
         self._source = SourceWatch(context.check_source, changed=self._wake_up)
+        self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[bytes, _Place] = {}
         # For a seat; first come, first served.
         self._waiting: dict[bytes, tuple[Need, Summary]] = {}
@@ -119,11 +123,13 @@ class SessionManager:
             self._context.notes.clear()
         threading.Thread(target=self._hang_up_when_stopping, daemon=True).start()
         backoff = self._backoff()
-        with ThreadPoolExecutor(self._seats + 1, "study") as workers:  # one looks at the source
+        # One looks at the source, and one fetches releases.
+        with ThreadPoolExecutor(self._seats + 2, "study") as workers:
             try:
                 while not self._stopping.is_set():
                     self._settle()
-                    if once and self._all_done():
+                    self._releases.look(workers, again_s=self._look_again_s)
+                    if once and self._all_done() and self._releases.is_done():
                         break
                     self._source.look(workers, again_s=self._look_again_s)
                     if time.monotonic() >= self._look_at:
@@ -309,6 +315,7 @@ class SessionManager:
                 turn, place.turn = place.turn, None
                 self._settle_one(study, place, turn)
                 if isinstance(place.ending, StudyState):
+                    self._context.alert(study, place.ending.value)
                     place.session.release()
 
     def _settle_one(self, study: bytes, place: _Place, turn: Future[StudyState | None]) -> None:
@@ -350,6 +357,8 @@ class SessionManager:
         place.ending = error
         self._waiting.pop(study, None)
         self._put_off(place, self._look_again_s * min(_MOST_LOOKS, 1 << min(place.failed, 10)))
+        if not place.failed:
+            self._context.alert(study, "stopped", "`parley party status` says why")
         place.failed += 1
         known = isinstance(error, ParleyError)
         words = _words(error) if isinstance(error, ParleyError) else type(error).__name__

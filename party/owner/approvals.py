@@ -27,6 +27,11 @@ CREATE TABLE IF NOT EXISTS withdrawal (
     reason TEXT NOT NULL,
     withdrawn_at TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS reviewed_rows (
+    study BLOB PRIMARY KEY,
+    data_digest TEXT NOT NULL,
+    changed_at TEXT NOT NULL
+) STRICT;
 """
 
 
@@ -77,6 +82,35 @@ class Approvals:
             decided_at=decided_at,
             withdrawn_at=withdrawn_at,
         )
+
+    def studies(self) -> list[bytes]:
+        """The digests of all studies that were decided about, oldest decision first."""
+        return [bytes(study) for (study,) in self._file.rows("SELECT study FROM decision")]
+
+    def review_rows(self, study: bytes, data_digest: str) -> None:
+        """Remember which rows the owner approved a study for."""
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR REPLACE INTO reviewed_rows VALUES (?, ?, '')", (study, data_digest)
+            )
+
+    def compare_rows(self, study: bytes, data_digest: str, *, at: str) -> None:
+        """Note for the owner if a study begins with other rows than it was approved for.
+
+        Nothing else comes of it: whether rows have changed is a fact about rows, and a node that
+        stopped for it would tell the curator.
+        """
+        with self._file.transaction():
+            self._file.write(
+                "UPDATE reviewed_rows SET changed_at = "
+                "CASE WHEN data_digest = ? THEN '' ELSE ? END WHERE study = ?",
+                (data_digest, at, study),
+            )
+
+    def rows_changed_at(self, study: bytes) -> str:
+        """When it was seen that the rows are not those of the approval; empty if they are."""
+        found = self._file.rows("SELECT changed_at FROM reviewed_rows WHERE study = ?", (study,))
+        return str(found[0][0]) if found else ""
 
     def decide(self, study: bytes, decision: Decision) -> None:
         """Decide; the same again is harmless, and a no after a yes withdraws it.

@@ -5,14 +5,22 @@ from __future__ import annotations
 from fractions import Fraction
 
 from common.errors import PolicyError
+from common.wording import moment
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.owner.approvals import Approvals, Decision
 from party.owner.review import Review, shown
 
 
-def approve(approvals: Approvals, seen: Review, *, at: str) -> None:
+def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "") -> None:
     """Approve a study as it was reviewed, at the cost that was shown.
+
+    Args:
+        approvals: where it is written.
+        seen: the review.
+        at: the time.
+        data_digest: of the rows that were reviewed; rows that differ when the study begins are
+            told to the owner.
 
     Raises:
         PolicyError: the owner's policy refuses it, or it was declined before.
@@ -24,6 +32,8 @@ def approve(approvals: Approvals, seen: Review, *, at: str) -> None:
         approved=True, epsilon=seen.cost, reason="", decided_by="owner", decided_at=at
     )
     approvals.decide(bytes.fromhex(seen.digest), decision)
+    if data_digest:
+        approvals.review_rows(bytes.fromhex(seen.digest), data_digest)
 
 
 def decline(
@@ -79,11 +89,21 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
         f"Epsilon {shown(charged)} was charged for what has left, and stays charged: that is not "
         "taken back. Nothing more leaves."
         if charged
-        else "Nothing was charged."
+        else "Nothing was charged: no answer of ours has left."
     )
     return (
         f"{cost} The study ends for everybody when our node tells the curator; they learn that we "
         "withdrew, and not why."
+    )
+
+
+def rows_in_words(changed_at: str) -> str:
+    """What to tell the owner of rows that are not those of the approval; empty if they are."""
+    if not changed_at:
+        return ""
+    return (
+        f"our rows are not those that were reviewed (seen on {changed_at}): the study goes on with "
+        "the rows of then; if that is not meant, `parley party withdraw`"
     )
 
 
@@ -93,5 +113,5 @@ def in_words(decision: Decision | None) -> str:
         return "not decided"
     withdrawn = decision.withdrawn_at
     word = "approved" if decision.approved or withdrawn else "declined"
-    told = f"{word} by the {decision.decided_by} on {decision.decided_at}"
+    told = f"{word} by the {decision.decided_by} on {moment(decision.decided_at)}"
     return f"{told}, withdrawn on {withdrawn}" if withdrawn else told

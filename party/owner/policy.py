@@ -54,6 +54,9 @@ max_rows = 5_000_000
 not_before = 2024-01-01         # refuse when our data is older than this
 not_after = 2030-12-31          # or newer
 
+columns_allowed = []            # the only columns that a study may name; [] is every one
+columns_never = ["name"]        # columns that no study may name
+
 [approval]
 automatic = false               # true: what this policy allows is approved without asking; needs
                                 # signers, who vouch for it that the parties are real
@@ -69,7 +72,8 @@ class Circumstances:
         identity: our keys, as studies have to pin them.
         fewest_owners: in a sum that our rows are in, by the rehearsed plan; None without sums.
         rows: how many rows our source has.
-        data_as_of: the date of our data, where it is known.
+        data_as_of: the date of our data, where it is known; of several tables, of the oldest.
+        data_newest: the date of the newest of several tables, where it is another.
         cost: what the study's plan charges our rows, in all.
         spent_in_total: epsilon in the ledger, on other studies.
         signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
@@ -85,6 +89,7 @@ class Circumstances:
     spent_in_total: Fraction
     signer: str | None
     curator: str | None
+    data_newest: dt.date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,8 @@ class Policy:
     max_rows: int | None = None
     not_before: dt.date | None = None
     not_after: dt.date | None = None
+    columns_allowed: tuple[str, ...] = ()
+    columns_never: tuple[str, ...] = ()
     automatic: bool = False  # approve what this policy allows without asking
 
     @property
@@ -219,6 +226,19 @@ class Policy:
         ):
             if value not in allowed:
                 yield f"{value!r} is not among the {key} allowed here: {', '.join(allowed)}"
+        yield from self._against_columns(study)
+
+    def _against_columns(self, study: Study) -> Iterator[str]:
+        """A column goes by the study's name of it, whatever case it is written in."""
+        allowed, never = (
+            {name.casefold() for name in names}
+            for names in (self.columns_allowed, self.columns_never)
+        )
+        for name in study.schema.names:
+            if name.casefold() in never:
+                yield f"it is about the column {name!r}, which no study may name (columns_never)"
+            elif allowed and name.casefold() not in allowed:
+                yield f"it is about the column {name!r}, which is not allowed (columns_allowed)"
 
     def _against_sums(self, study: Study, fewest: int | None) -> Iterator[str]:
         if fewest is not None and fewest < min(self.min_parties, len(study.members)):
@@ -256,8 +276,9 @@ class Policy:
             yield "the date of our data is not known; give as_of in the source's settings"
         if as_of is not None and self.not_before is not None and as_of < self.not_before:
             yield f"our data is of {as_of}, older than {self.not_before} (not_before)"
-        if as_of is not None and self.not_after is not None and as_of > self.not_after:
-            yield f"our data is of {as_of}, newer than {self.not_after} (not_after)"
+        newest = circumstances.data_newest or as_of
+        if newest is not None and self.not_after is not None and newest > self.not_after:
+            yield f"our data is of {newest}, newer than {self.not_after} (not_after)"
 
 
 def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> Iterator[str]:
@@ -346,6 +367,8 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
         "max_rows": _number(1),
         "not_before": _date,
         "not_after": _date,
+        "columns_allowed": _words(None),
+        "columns_never": _words(None),
     },
     "approval": {"automatic": _yes_or_no},
 }

@@ -236,6 +236,11 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     tables, cells = sum(p.tables for p in phases), sum(p.cells for p in phases)
     choices = sum(p.choices for p in phases)
     lines = []
+    if tables and study.may_miss:
+        lines.append(
+            f"keys for sums that can do without up to {many(study.may_miss, 'party')}, sealed to "
+            "other parties; if one goes missing, later sums are of the rest"
+        )
     if tables:
         lines.append(
             f"{many(tables, 'table')} of counts ({many(cells, 'integer')}) with noise in them, "

@@ -29,7 +29,7 @@ _SLOW_ROWS = 1 << 12
 _NOTHING = pa.nulls(0)
 
 
-class _File:
+class FileReader:
     """What all files have: a path, a date and a mark."""
 
     def __init__(self, path: Path, as_of: dt.date | None) -> None:
@@ -66,7 +66,7 @@ class _File:
         )
 
 
-class CsvReader(_File):
+class CsvReader(FileReader):
     """A CSV file, a block of text at a time; every cell is read as text.
 
     A file whose rows are not equally long, or longer than a block, is read by Python, which cuts it
@@ -172,7 +172,7 @@ def _cell(row: list[str], place: int) -> bytes | None:
     return row[place].encode("latin-1") or None if place < len(row) else None
 
 
-class ParquetReader(_File):
+class ParquetReader(FileReader):
     """A Parquet file, a row group or a few small ones at a time.
 
     A column of text is read as its dictionary and the places in it, which is how such files store

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from common.schema import Codes, Schema
 from common.schema.refusals import NumbersFrom, RowNumbers
@@ -29,7 +31,7 @@ class Part:
     """
 
     first_row: int
-    read: Callable[[], Iterable[pa.Table | Columns]]
+    read: Callable[[], Iterable[pa.Table | Columns | Chosen]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,25 @@ class Columns:
 
     rows: int
     pieces: Iterable[Iterable[pa.Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Some of the rows that were read.
+
+    Attributes:
+        table: those that were chosen; there may be none.
+        positions: where they were among the rows that were read.
+        read: how many were.
+    """
+
+    table: pa.Table
+    positions: NDArray[np.int64]
+    read: int
+
+    def numbers(self, row_numbers: RowNumbers) -> RowNumbers:
+        """From positions among the chosen rows to row numbers."""
+        return lambda places: row_numbers(self.positions[list(places)].tolist())
 
 
 def encoded(
@@ -65,7 +86,12 @@ def encoded(
     for rows in part.read():
         quick = compiled or before >= _SURELY_LARGE
         numbers = NumbersFrom(before, row_numbers)
-        if isinstance(rows, Columns):
+        if isinstance(rows, Chosen):
+            before += rows.read
+            if rows.table.num_rows:
+                chosen = rows.numbers(numbers)
+                yield schema.encode(rows.table, where=where, row_numbers=chosen, compiled=quick)
+        elif isinstance(rows, Columns):
             before += rows.rows
             yield schema.encode_pieces(
                 rows.pieces, where=where, row_numbers=numbers, compiled=quick

@@ -1,13 +1,23 @@
 """Which source a party has, as its owner writes it down.
 
     [source]
-    kind = "csv"                  # csv, parquet, postgresql, sqlite, duckdb or spark
-    path = "people.csv"           # csv, parquet, sqlite, duckdb: relative to this file
+    kind = "csv"                  # csv, parquet, excel, spss, stata, sas, or a database, see below
+    path = "people.csv"           # relative to this file
     delimiter = ";"               # csv; what its header has if not given
+    sheet = "2026"                # excel; the first if not given
     as_of = 2026-06-30            # the date the data is of; for a file, the day it was written
+    where = "consent = yes and age >= 18"     # files: which rows take part; databases have a query
+
+    [source.columns]              # from the study's names to the table's, where they differ
+    sex = "GESCHL"
+
+    [source.recode.sex]           # other codes for some cells; the rest stay as they are
+    1 = "Male"
+    2 = "Female"
+    9 = ""                        # an empty cell
 
     [source]
-    kind = "postgresql"
+    kind = "postgresql"           # or sqlite, duckdb: a path in place of the uri
     uri = "postgresql://reader@db.example/health"    # without a password, see below
     table = "people"              # or: query = "SELECT age, sex FROM people WHERE consent"
 
@@ -16,9 +26,17 @@
     path = "hdfs://name/people"   # Parquet; or table = ..., or query = ..., in Spark's own SQL
     master = "spark://host:7077"  # what Spark's own configuration says if not given
 
+Columns that a study does not name are not read for it. Several tables are written as several
+`[[source]]`, each with its own settings; the rows of all of them take part. Files of Excel, SPSS,
+Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
+
+A condition (`where`) is in the file's own names and codes, and is decided for every row by itself:
+`=`, `!=`, `<`, `<=`, `>`, `>=`, `in (A, B)`, `is missing`, joined by `and`, `or`, `not` and
+brackets. The rows that it takes are the table, and their number is public like that of any table.
+
 The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
 whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file
-that nobody but its owner can read.
+that only its owner can read.
 """
 
 from __future__ import annotations
@@ -26,27 +44,37 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common.errors import InputError
 from common.schema import Schema
+from party.sources.cells import Recoding
+from party.sources.condition import Condition
 from party.sources.files import CsvReader, ParquetReader
+from party.sources.formats import FormatReader
+from party.sources.joined import JoinedSource
+from party.sources.shape import Shape, ShapedReader
 from party.sources.source import HELD_BYTES, Source, TableReader, TableSource, check_readable
 
-_FILES = ("csv", "parquet")
+_FORMATS = ("excel", "spss", "stata", "sas")
+_FILES = ("csv", "parquet", *_FORMATS)
 _FILE_DATABASES = ("sqlite", "duckdb")
+_SHAPE = {"columns", "recode"}
 _KEYS = {
-    "csv": {"path", "delimiter", "as_of"},
-    "parquet": {"path", "as_of"},
-    "sqlite": {"path", "table", "query", "as_of"},
-    "duckdb": {"path", "table", "query", "as_of"},
-    "postgresql": {"uri", "uri_env", "uri_file", "table", "query", "as_of"},
+    "csv": {"path", "delimiter", "where", "as_of", *_SHAPE},
+    "parquet": {"path", "where", "as_of", *_SHAPE},
+    "excel": {"path", "sheet", "where", "as_of", *_SHAPE},
+    **{kind: {"path", "where", "as_of", *_SHAPE} for kind in ("spss", "stata", "sas")},
+    "sqlite": {"path", "table", "query", "as_of", *_SHAPE},
+    "duckdb": {"path", "table", "query", "as_of", *_SHAPE},
+    "postgresql": {"uri", "uri_env", "uri_file", "table", "query", "as_of", *_SHAPE},
     "spark": {"path", "table", "query", "master", "as_of"},
 }
-_TYPES: dict[str, type] = {"as_of": dt.date}
+_TYPES: dict[str, type] = {"as_of": dt.date, "columns": dict, "recode": dict}
 _HAS_PASSWORD = re.compile(r"://[^/@:]*:[^/@]+@|password\s*=")
 
 
@@ -55,20 +83,24 @@ class SourceSettings:
     """A source that can be opened.
 
     Attributes:
-        kind: csv, parquet, postgresql, sqlite, duckdb or spark.
+        kind: one of `_KEYS`.
         address: a path, or a libpq URI. May hold a password, so it is not in the repr.
         query: for databases.
         delimiter: for CSV; None for the one that its header has.
+        sheet: for Excel; empty for the first.
         master: for Spark.
         as_of: the date the data is of, if its owner gave one.
+        shape: what is done with the table before it is encoded.
     """
 
     kind: str
     address: str
     query: str = ""
     delimiter: str | None = None
+    sheet: str = ""
     master: str = ""
     as_of: dt.date | None = None
+    shape: Shape = field(default_factory=Shape)
 
     def __repr__(self) -> str:
         """Without the address."""
@@ -106,8 +138,10 @@ class SourceSettings:
             address=_address(kind, table, folder, environment),
             query="" if kind in _FILES or "path" in _alternatives(kind, table) else _query(table),
             delimiter=table.get("delimiter"),
+            sheet=table.get("sheet", ""),
             master=table.get("master", ""),
             as_of=table.get("as_of"),
+            shape=_shape(table),
         )
 
     def check(self) -> None:
@@ -165,13 +199,94 @@ class SourceSettings:
         return f"spark: {self.query or self.address}"
 
     def _reader(self, schema: Schema | None) -> TableReader:
+        reader = self._plain_reader(self.shape.inner(schema))
+        return ShapedReader(reader, self.shape) if self.shape else reader
+
+    def _plain_reader(self, schema: Schema | None) -> TableReader:
+        path = Path(self.address)
         if self.kind == "csv":
-            return CsvReader(Path(self.address), schema, delimiter=self.delimiter, as_of=self.as_of)
+            return CsvReader(path, schema, delimiter=self.delimiter, as_of=self.as_of)
         if self.kind == "parquet":
-            return ParquetReader(Path(self.address), schema, as_of=self.as_of)
+            return ParquetReader(path, schema, as_of=self.as_of)
+        if self.kind in _FORMATS:
+            return FormatReader(path, schema, kind=self.kind, sheet=self.sheet, as_of=self.as_of)
         from party.sources.sql import SqlReader  # the drivers are slow to load
 
         return SqlReader(self.kind, self.address, self.query, schema, as_of=self.as_of)
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralSources:
+    """Several tables, whose rows all take part; used like one.
+
+    Attributes:
+        sources: at least one.
+    """
+
+    sources: tuple[SourceSettings, ...]
+
+    @property
+    def kind(self) -> str:
+        """Those of the tables."""
+        return " and ".join(source.kind for source in self.sources)
+
+    def check(self) -> None:
+        """See `SourceSettings`."""
+        for source in self.sources:
+            source.check()
+
+    def check_readable(self) -> None:
+        """See `SourceSettings`."""
+        for source in self.sources:
+            source.check_readable()
+
+    def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> Source:
+        """The tables, each read once; every one has all columns of the schema."""
+        part = held_bytes // len(self.sources)
+        return JoinedSource([source.open(schema, held_bytes=part) for source in self.sources])
+
+
+OwnersTable = SourceSettings | SeveralSources
+
+
+def owners_table(given: object, *, folder: Path, environment: Mapping[str, str]) -> OwnersTable:
+    """What `[source]`, or several `[[source]]`, say.
+
+    Raises:
+        InputError: naming the key and what would do.
+    """
+    tables: list[Any] = given if isinstance(given, list) else [given]
+    if not tables or not all(isinstance(table, dict) for table in tables):
+        raise InputError("source: write [source], or [[source]] for each of several tables")
+    sources = tuple(
+        SourceSettings.from_table(table, folder=folder, environment=environment) for table in tables
+    )
+    return sources[0] if len(sources) == 1 else SeveralSources(sources)
+
+
+def _shape(table: Mapping[str, Any]) -> Shape:
+    columns = table.get("columns", {})
+    for name, inside in columns.items():
+        if not isinstance(inside, str):
+            raise InputError(f"source.columns: {name} is the name of a column, not {inside!r}")
+    twice = [inside for inside, times in Counter(columns.values()).items() if times > 1]
+    if twice:
+        raise InputError(f"source.columns: {twice[0]!r} stands for two columns. Choose one")
+    where = table.get("where")
+    return Shape(
+        columns=columns,
+        recode={name: _recoding(name, codes) for name, codes in table.get("recode", {}).items()},
+        where=None if where is None else Condition.parse(where),
+    )
+
+
+def _recoding(name: str, codes: object) -> Recoding:
+    if not isinstance(codes, dict):
+        raise InputError(f"source.recode: write the codes of {name!r} in [source.recode.{name}]")
+    for old, new in codes.items():
+        if not isinstance(new, str | int) or isinstance(new, bool):
+            raise InputError(f"source.recode.{name}: {old} becomes a text or a number, not {new!r}")
+    return Recoding({old: str(new) for old, new in codes.items()})
 
 
 def _alternatives(kind: str, table: Mapping[str, Any]) -> set[str]:

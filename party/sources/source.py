@@ -13,7 +13,7 @@ import datetime as dt
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -28,7 +28,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import concatenate
 from party.sources.fingerprint import SharedDigest
 from party.sources.grouping import Grouping, counted, is_cheaper
-from party.sources.parts import Part, encoded
+from party.sources.parts import Chosen, Columns, Part, encoded
 
 HELD_BYTES = 1 << 28
 _Read = TypeVar("_Read")
@@ -41,12 +41,14 @@ class Snapshot:
     Attributes:
         rows: how many rows it has.
         digest: the same for the same rows in any order, wherever they come from. A secret.
-        as_of: the date the data is of, where one is known.
+        as_of: the date the data is of, where one is known; of several tables, of the oldest.
+        newest: the date of the newest of several tables, where it is another.
     """
 
     rows: int
     digest: str
     as_of: dt.date | None
+    newest: dt.date | None = None
 
 
 class Source(Protocol):
@@ -135,8 +137,8 @@ def check_readable(reader: TableReader) -> None:
 def _rows_of(part: Part) -> int:
     rows = 0
     for piece in part.read():
-        if isinstance(piece, pa.Table):
-            rows += piece.num_rows
+        if not isinstance(piece, Columns):
+            rows += (piece.table if isinstance(piece, Chosen) else piece).num_rows
             continue
         rows += piece.rows
         for column in piece.pieces:
@@ -237,7 +239,8 @@ class TableSource:
         if self._held is not None:
             return count(self._held, sets)
         grouping = self._reader.grouping()
-        if grouping is None or not is_cheaper(self._schema, sets, self.rows):
+        # Whether a row breaks a rule takes all of its columns.
+        if self._schema.rules or grouping is None or not is_cheaper(self._schema, sets, self.rows):
             return self._count_rows(sets)
         if self._fingerprint is not None:
             return self._count_groups(grouping, self._fingerprint, sets)
@@ -270,7 +273,8 @@ class TableSource:
         # Somebody has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
-        reading = needed if self._mark is not None else self._everything
+        few = self._mark is not None and not self._schema.rules
+        reading = needed if few else self._everything
         place = {position: at for at, position in enumerate(reading)}
         inside = [[place[position] for position in each] for each in sets]
         schema = self._columns(reading)
@@ -314,7 +318,9 @@ class TableSource:
         )
 
     def _columns(self, positions: Sequence[int]) -> Schema:
-        """The attributes that are read, and no column to ignore."""
+        """The attributes that are read, and no column to ignore; rules take all attributes."""
+        if len(positions) == len(self._everything):
+            return replace(self._schema, ignore=())
         return Schema(tuple(self._schema.attributes[position] for position in positions))
 
     def _encoded(self, schema: Schema, part: Part, *, compiled: bool = True) -> Iterator[Codes]:

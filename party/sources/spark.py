@@ -20,6 +20,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -114,7 +115,7 @@ class SparkSource:
         self._session = session
         self._table = table
         self._schema = schema
-        self._text = Schema(schema.attributes).to_toml()
+        self._text = replace(schema, ignore=()).to_toml()
         self._forgiving = schema.forgiving
         self._where = where
         ship(session, common, party)

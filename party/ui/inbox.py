@@ -32,6 +32,7 @@ class OwnerInbox:
         house: whose inbox.
         studies: that the owner has as files.
         dial: opens a connection to the curator; None to ask nobody.
+        node: the process of our node, in words; None if it does not run.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class OwnerInbox:
         studies: Iterable[Study],
         *,
         dial: Callable[[], AbstractContextManager[Connection]] | None,
+        node: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.house = house
         self._dial = dial
+        self.node = node
         self._lock = threading.Lock()
         self._asking = threading.Lock()
         self._studies = {study.digest: study for study in studies}
@@ -95,7 +98,11 @@ class OwnerInbox:
 
     def review(self, study: Study) -> Review:
         """A study through the owner's eyes; reads the owner's table."""
-        return self.house.review(study, self.house.open_source(study))
+        return self._review(study)[0]
+
+    def _review(self, study: Study) -> tuple[Review, str]:
+        source = self.house.open_source(study)
+        return self.house.review(study, source), source.snapshot.digest
 
     def approve(self, study: Study, *, shown_cost: str) -> None:
         """The owner's yes, to what was shown.
@@ -103,13 +110,13 @@ class OwnerInbox:
         Raises:
             PolicyError: it costs something else by now, or the policy refuses it.
         """
-        seen = self.review(study)
+        seen, rows = self._review(study)
         if str(seen.cost) != shown_cost:
             raise PolicyError(
                 f"the study costs epsilon {seen.cost} now, and {shown_cost} was shown; nothing was "
                 "decided. Review it again"
             )
-        decisions.approve(self.house.approvals, seen, at=self.house.now())
+        decisions.approve(self.house.approvals, seen, at=self.house.now(), data_digest=rows)
 
     def decline(self, study: Study, *, reason: str) -> None:
         """The owner's no, also to what was approved.

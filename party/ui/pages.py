@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from html import escape
 
@@ -18,6 +18,7 @@ from common.service.web.pages import (
 )
 from common.study.document import Study
 from common.wording import many
+from party.collection import Collected
 from party.journal import Departure, StudyRecord
 from party.ledger import Entry
 from party.owner.approvals import Decision
@@ -99,14 +100,21 @@ def _phases(phases: Sequence[PlannedStep]) -> Markup:
 
 
 def decision_section(
-    seen: Review, decision: Decision | None, csrf: str, *, withdrawal_means: str
+    seen: Review,
+    decision: Decision | None,
+    csrf: str,
+    *,
+    withdrawal_means: str,
+    rows_changed: str = "",
 ) -> Markup:
     """The two buttons; or what was decided, and the button to withdraw where that can be."""
     here = f"/studies/{seen.digest}"
     if decision is not None:
         withdraw = [_no_form(here, csrf, "Withdraw", withdrawal_means)] if withdrawal_means else []
-        decided = paragraph(in_words(decision))
-        return section("Our decision", decided, *withdraw, identifier="decision")
+        decided = [paragraph(in_words(decision))]
+        if rows_changed:
+            decided.append(paragraph(rows_changed, "trouble"))
+        return section("Our decision", *decided, *withdraw, identifier="decision")
     refused = [
         Markup('<div class="trouble" role="note"><p><strong>Our policy refuses it</strong></p>'),
         bullets(seen.reasons_against),
@@ -196,8 +204,8 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
     )
 
 
-def attended_section(records: Sequence[StudyRecord]) -> Markup:
-    """The studies that our node took part in."""
+def attended_section(records: Sequence[StudyRecord], releases: Mapping[bytes, Collected]) -> Markup:
+    """The studies that our node took part in, with their releases to download."""
     kinds = {"running": "busy", "finished": "good"}
     rows: list[Sequence[str | int | Markup]] = [
         (
@@ -205,15 +213,38 @@ def attended_section(records: Sequence[StudyRecord]) -> Markup:
             badge(each.state.value, kinds.get(each.state.value, "bad")),
             moment(each.began_at),
             "not yet" if each.ended_at is None else moment(each.ended_at),
+            release_cell(each.study, releases.get(each.study)),
             each.reason,
         )
         for each in reversed(records[-MOST_LINES:])
     ]
-    headings = ["Study", "State", "Began", "Ended", "Reason, for our eyes"]
+    headings = ["Study", "State", "Began", "Ended", "Release", "Reason, for our eyes"]
     return section(
         "Studies our node took part in",
         table("Newest first", headings, rows) if rows else paragraph("None yet.", "quiet"),
         identifier="attended",
+    )
+
+
+def release_cell(study: bytes, release: Collected | None) -> Markup:
+    """The release to download, and whether we countersigned it."""
+    if release is None:
+        return Markup("none here")
+    if release.place is None:
+        return badge(f"not kept: {release.problem}", "bad")
+    link = f'<a href="/studies/{study.hex()}/release.zip" download>Download</a> '
+    word = "countersigned" if release.countersigned else f"not countersigned: {release.problem}"
+    return Markup(link + badge(word, "good" if release.countersigned else "busy").html)
+
+
+def node_section(process: str | None) -> Markup:
+    """Whether our node runs; without it nothing that is decided here takes effect."""
+    if process is not None:
+        return Markup(f"<p>{badge('our node runs', 'good').html} {escape(process)}</p>")
+    return Markup(
+        '<div class="trouble" role="note"><p><strong>Our node does not run.</strong> Decisions '
+        "made here are kept, and take effect when it runs: <code>parley party join</code>.</p>"
+        "</div>"
     )
 
 

@@ -10,11 +10,13 @@ not send; the page posts it once and gets a cookie for it.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
+from pathlib import Path
 
 from common.errors import InputError, LocalError, ParleyError
 from common.service.web.exchange import Request, Response, see_other, text
@@ -23,6 +25,7 @@ from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
 from common.study.document import Study
+from party.owner.decisions import rows_in_words
 from party.ui import pages
 from party.ui.inbox import OwnerInbox
 
@@ -42,6 +45,7 @@ class OwnerPages:
             Route(method="GET", path="/", page=self._front),
             Route(method="POST", path="/ask", page=self._ask),
             Route(method="GET", path=_STUDY, page=self._study),
+            Route(method="GET", path=f"{_STUDY}/release.zip", page=self._release),
             Route(method="POST", path=f"{_STUDY}/approve", page=self._approve),
             Route(method="POST", path=f"{_STUDY}/decline", page=self._decline),
         ]
@@ -59,8 +63,9 @@ class OwnerPages:
         return page(
             f"Parley, for {house.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",
+            pages.node_section(inbox.node()),
             section("Studies", *studies, identifier="studies"),
-            pages.attended_section(house.journal.studies()),
+            pages.attended_section(house.journal.studies(), house.collection.all()),
             pages.ledger_section(
                 house.ledger.entries(),
                 spent=house.ledger.spent(),
@@ -70,6 +75,17 @@ class OwnerPages:
             ),
             pages.transcript_section(house.journal.transcript()),
             csrf=session.csrf,
+        )
+
+    def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+        found = self._inbox.house.collection.all().get(bytes.fromhex(match["digest"]))
+        if found is None or found.place is None or not found.place.is_file():
+            return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", found.place.name)
+        return Response(
+            kind="application/zip",
+            body=_pieces(found.place),
+            headers=(("Content-Disposition", f'attachment; filename="{name}"'),),
         )
 
     def _ask(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
@@ -98,6 +114,9 @@ class OwnerPages:
                 self._inbox.house.approvals.decision(study.digest),
                 session.csrf,
                 withdrawal_means=self._inbox.withdrawal_means(study),
+                rows_changed=rows_in_words(
+                    self._inbox.house.approvals.rows_changed_at(study.digest)
+                ),
             ),
             csrf=session.csrf,
         )
@@ -133,6 +152,12 @@ class OwnerPages:
             csrf=session.csrf,
         )  # fmt: skip
         return Response(status=HTTPStatus.CONFLICT, body=shown.body)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            yield piece
 
 
 @contextmanager

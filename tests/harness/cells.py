@@ -33,9 +33,13 @@ DATE = 'kind = "date"\nmin = 1969-01-01\nmax = 2026-03-01\nbins = 600\n'
 TIME = 'kind = "datetime"\nmin = 2024-01-01T00:00:00\nmax = 2024-02-01T00:00:00\nbins = 900\n'
 TRUTH = 'kind = "boolean"\n'
 BINNED = (WHOLE, WIDE, REAL, EDGED, DATE, TIME)
+CODED = [
+    kind + 'missing = ["n/a", "7.50", 40, "-0", "1e3", "true"]\n'
+    for kind in (SPELLED, WHOLE, REAL, DATE, TRUTH, FAR)
+]
 PLAIN = (WORDS, SPELLED, FAR, LISTED, SPARSE, *BINNED, TRUTH)
 ANYTHING = [text + "other = true\nmissing = true\n" for text in PLAIN]
-ATTRIBUTES = [*PLAIN, *ANYTHING, *(text + "clip = true\n" for text in BINNED)]
+ATTRIBUTES = [*PLAIN, *CODED, *ANYTHING, *(text + "clip = true\n" for text in BINNED)]
 
 TEXTS = [
     ["1", "7", "31", "0", "40", "2"],

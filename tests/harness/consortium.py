@@ -30,6 +30,7 @@ from party.client.context import PartyContext
 from party.client.dialer import Address, Dialer
 from party.client.session import Need, StudySession
 from party.client.sessions import SessionManager
+from party.collection import Collection
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.notes import Notes
@@ -156,6 +157,7 @@ class Party:
                 journal=Journal(database, self.keys_on(database)),
                 ledger=Ledger(database),
                 notes=Notes(database),
+                collection=Collection(database),
                 check_source=self.check_source,
                 open_source=lambda study: self.rows(self.table),
                 begin=self.begin,
@@ -262,7 +264,7 @@ class Consortium:
                     party.stopping.set()
 
 
-def in_process(consortium, key):
+def in_process(consortium, key, *, drop=None):
     """The same roles with the same keys, in one loop without any network."""
     parties = consortium.parties.items()
     return replayed(
@@ -271,6 +273,7 @@ def in_process(consortium, key):
         {name: party.identity for name, party in parties},
         {name: party.table for name, party in parties},
         key=key,
+        drop=drop,
     )
 
 
@@ -301,7 +304,7 @@ def finish(consortium):
     check_release(consortium)
 
 
-def replayed(study, begin, identities, tables, *, key=None):
+def replayed(study, begin, identities, tables, *, key=None, drop=None):
     """A study in this process, everybody's keys drawn from a source seeded with their name."""
     curator = CuratorRole(
         study=study,
@@ -321,7 +324,7 @@ def replayed(study, begin, identities, tables, *, key=None):
         )
         for name, table in tables.items()
     }
-    return run_roles(curator, parties)
+    return run_roles(curator, parties, drop=drop)
 
 
 def sources(keys):

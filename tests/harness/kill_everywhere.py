@@ -1,8 +1,9 @@
 """Kills everybody of a study, one after the other, at every point where something is written.
 
-`python -m tests.harness.kill_everywhere FOLDER STRIDE` runs a study of a curator and two parties,
-real processes over real gRPC, again and again: once for every STRIDEth write to a disk and every
-call that hands in answers, of everybody. The victim dies by kill -9 right there, comes back, and
+`python -m tests.harness.kill_everywhere FOLDER STRIDE [without]` runs a study of a curator and two
+parties, real processes over real gRPC, again and again: once for every STRIDEth write to a disk and
+every call that hands in answers, of everybody. With `without`, a third party vanishes for good in
+the second step, and the others finish. The victim dies by kill -9 right there, comes back, and
 the study must end in the release of the in-process run, with every step charged once and every
 answer as it was drawn first. Prints how many points there were for everybody.
 
@@ -27,8 +28,11 @@ from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
+from tests.study.conftest import Sums
 
 PARTIES = stage.NAMES[:2]
+LOST = stage.NAMES[2]
+LAST_OF_LOST = 5  # keys, words, signature and shares of the first step, keys of the second
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 SECONDS = 120  # for one study, on a machine that is busy with other things
 
@@ -76,14 +80,21 @@ def plain(model):
 class Everybody(stage.Consortium):
     """The consortium, whose members can be forked."""
 
-    def __init__(self, folder):
-        super().__init__(folder, PARTIES)
-        self.folder = folder
+    def __init__(self, folder, *, without=False):
+        if without:
+            super().__init__(folder, stage.NAMES[:4], may_miss=1)
+            self.curator.begin = Sums
+            for party in self.parties.values():
+                party.begin = Sums
+        else:
+            super().__init__(folder, PARTIES)
+        self.folder, self.without = folder, without
+        self.lost = folder / "lost"
         self.release = folder / "release.json"
         self.port_file = folder / "port"
 
     def clear(self):
-        for path in (*self.folder.glob("*.db*"), self.release, self.port_file):
+        for path in (*self.folder.glob("*.db*"), self.release, self.port_file, self.lost):
             path.unlink(missing_ok=True)
         self.curator.port = 0
 
@@ -104,10 +115,15 @@ class Everybody(stage.Consortium):
         curator.studies.propose(self.study)
         self.port_file.with_suffix(".new").write_text(str(curator.port))
         self.port_file.with_suffix(".new").replace(self.port_file)
+        while self.without:
+            node = curator.studies.known(self.study.digest)
+            if self.lost.exists() and node.declare_missing(LOST):
+                break
+            time.sleep(0.01)
         signal.pause()
 
     def run_party(self, name, fate):
-        party = self.parties[name]
+        party, lost = self.parties[name], self.lost
         party.keys_on = lambda database: KeysInOrder(name, database, "step_key")
 
         class Watched(Wrapped):
@@ -115,6 +131,9 @@ class Everybody(stage.Consortium):
                 fate.point()
                 newest = self.connection.submit(study, messages)
                 fate.point()
+                if name == LOST and messages[-1].number == LAST_OF_LOST:
+                    lost.touch()
+                    os._exit(0)
                 return newest
 
         party.dial = wrapping(party, Watched)
@@ -150,7 +169,7 @@ class Everybody(stage.Consortium):
                 if self._reap(living, deadline) == "curator":
                     living["curator"], killed = self.fork("curator"), True
             self.curator.port = int(self.port_file.read_text())
-            for name in PARTIES:
+            for name in self.parties:
                 living[name] = self.fork(name, kill_at if victim == name else 0)
             while set(living) != {"curator"}:
                 if self._reap(living, deadline) is not None:
@@ -189,7 +208,7 @@ class Everybody(stage.Consortium):
                 store.incoming_digest(digest, name, number).hex()
                 for number in range(1, store.newest_incoming(digest, name) + 1)
             ]
-            for name in PARTIES
+            for name in self.parties
         }
         database.close()
         for name, party in self.parties.items():
@@ -199,14 +218,15 @@ class Everybody(stage.Consortium):
             charged = [(entry.charge.step, entry.charge.epsilon) for entry in ledger.entries()]
             assert charged == [(each.step, each.epsilon) for each in expected.charges[name]]
             assert [each.digest for each in journal.transcript()] == arrived[name]
-            assert journal.state(digest) is StudyState.FINISHED
+            ended = StudyState.RUNNING if name == LOST else StudyState.FINISHED
+            assert journal.state(digest) is ended
             database.close()
 
 
-def kill_everybody(folder, stride):
+def kill_everybody(folder, stride, *, without):
     """The number of points of everybody."""
-    everybody = Everybody(folder)
-    expected = stage.in_process(everybody, None)
+    everybody = Everybody(folder, without=without)
+    expected = stage.in_process(everybody, None, drop={LOST: 1} if without else None)
     points = {}
     for victim in ("curator", *PARTIES):
         for kill_at in itertools.count(1, stride):
@@ -225,5 +245,6 @@ def kill_everybody(folder, stride):
 if __name__ == "__main__":
     there = Path(sys.argv[1])
     there.mkdir()
-    print(json.dumps(kill_everybody(there, int(sys.argv[2]))))  # noqa: T201
+    points = kill_everybody(there, int(sys.argv[2]), without=sys.argv[3:] == ["without"])
+    print(json.dumps(points))  # noqa: T201
     shutil.rmtree(there)

@@ -17,7 +17,7 @@ _ATTRIBUTES = {
 
 
 def schema_of(*names, called=None, more=None):
-    """The schema of some of the columns; the others are ignored.
+    """The schema of some of the columns; the others are not read.
 
     Args:
         names: of the columns of `people`.
@@ -25,8 +25,7 @@ def schema_of(*names, called=None, more=None):
         more: further lines, by column.
     """
     called, more = called or {}, more or {}
-    parts = ['ignore = ["id"]']
-    parts += [
+    parts = [
         f'[[attribute]]\nname = "{called.get(name, name)}"\n{more.get(name, _ATTRIBUTES[name])}'
         for name in names
     ]

@@ -102,6 +102,7 @@ class Processes:
         (self.folder / f"{name}.toml").write_text(
             f'folder = "{name}"\nkeys = "{name} keys"\npolicy = "policy.toml"\n'
             "first_wait_s = 0.05\nlongest_wait_s = 0.5\nlook_again_s = 0.1\n"
+            "fetch_releases = false\n"
             f'[source]\nkind = "csv"\npath = "{name}.csv"\n'
         )
         return Member(name=name, rows=ROWS, identity=self.identities[name].public)

@@ -25,6 +25,16 @@ class Greedy:
         step = self.plan.step()
         return self.other(step) if step is not None and step.phase == self.phase else step
 
+    def step_without(self, missing):
+        return self.step()
+
+    def leave_out(self, missing):
+        self.plan.leave_out(missing)
+
+    @property
+    def made(self):
+        return self.plan.made
+
     def advance(self, result):
         self.plan.advance(result)
 

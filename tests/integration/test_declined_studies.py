@@ -164,3 +164,31 @@ def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_it
         assert house.journal.state(digest) is StudyState.REFUSED
         assert house.ledger.spent(digest.hex()) == 1
         assert house.journal._file.rows("SELECT * FROM step_key") == []
+
+
+class Told:
+    """A hook that remembers."""
+
+    def __init__(self):
+        self.events = []
+
+    def tell_later(self, event):
+        self.events.append((event["service"], event["event"], event["words"]))
+
+
+def test_the_owner_is_told_of_a_study_to_decide_about_and_of_its_end(consortium):
+    north, hook = consortium.parties["north"], Told()
+    north.policy = dataclasses.replace(north.policy, automatic=False)
+
+    def attend():
+        with north.house() as house:
+            north.manager(dataclasses.replace(house, hook=hook)).run(once=True)
+
+    running = threading.Thread(target=attend)
+    running.start()
+    try:
+        wait_for(lambda: hook.events)
+        consortium.node.abort("given up")
+    finally:
+        running.join(timeout=30)
+    assert hook.events[0] == ("party north", "to decide", "test")

@@ -9,9 +9,10 @@ import pytest
 from tests.harness.process_consortium import ROOT
 
 
-def kill_everybody(folder, stride):
+def kill_everybody(folder, stride, *how):
+    words = [str(folder / "study"), str(stride), *how]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.kill_everywhere", str(folder / "study"), str(stride)],
+        [sys.executable, "-m", "tests.harness.kill_everywhere", *words],
         cwd=ROOT, capture_output=True, text=True, timeout=3600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -21,6 +22,18 @@ def kill_everybody(folder, stride):
 def test_some_points_of_everybody(tmp_path):
     points = kill_everybody(tmp_path, stride=100)
     assert set(points) == {"curator", "north", "east"}
+
+
+@pytest.mark.slow
+def test_some_points_of_everybody_while_a_party_is_gone_for_good(tmp_path):
+    points = kill_everybody(tmp_path, 60, "without")
+    assert set(points) == {"curator", "north", "east"}
+
+
+@pytest.mark.slow
+def test_every_point_of_everybody_while_a_party_is_gone_for_good(tmp_path):
+    points = kill_everybody(tmp_path, 1, "without")
+    assert min(points.values()) > 100, points
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def released_scale(codes, epsilon):
         accountant=accountant,
         party="owner",
     )
-    return accountant.releases[0].scale
+    return accountant.charges[0].scale
 
 
 def table_audit(factor):

@@ -13,6 +13,7 @@ from common.crypto.sums.replacement import Books, Statistics
 from common.errors import RemoteProtocolError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.privacy.sensitivity import Sensitivity
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.study.document import Member, Study
@@ -54,6 +55,7 @@ class EveryKindOfStep:
     books: Books = field(default_factory=Books)
     statistics: Statistics = field(default_factory=Statistics)
     totals: list = field(default_factory=list)
+    made: list = field(default_factory=list)
 
     def __post_init__(self):
         self.names = tuple(m.name for m in self.study.members)
@@ -68,7 +70,7 @@ class EveryKindOfStep:
                 phase="counting",
                 parties=self.names,
                 request=TableRequest(((0,), (0, 1)), SIZES),
-                sensitivity=Fraction(4),
+                sensitivity=Sensitivity.moving(4),
                 law=DiscreteLaplace(Fraction(8, self.study.epsilon)),  # half of the budget
             )
         if len(self.results) == 1:
@@ -100,9 +102,17 @@ class EveryKindOfStep:
             sizes=SIZES,
         )
 
+    def step_without(self, missing):
+        return self.step()
+
+    def leave_out(self, missing):
+        assert not missing
+
     def advance(self, result):
+        step = self.step()
         if len(self.results) == 1 and result != b"chosen":
             raise RemoteProtocolError("not a choice")
+        self.made.append(step)
         self.results.append(result)
         if len(self.results) <= 2:
             return
@@ -111,6 +121,43 @@ class EveryKindOfStep:
             self.statistics.apply(self.release, self.totals)
             self.books, self.release, self.totals = self.release.books, None, []
             self.turn += 1
+
+    def model(self):
+        return self
+
+
+@dataclass
+class Sums:
+    """Three sums of all parties that are left."""
+
+    study: Study
+    results: list = field(default_factory=list)
+    made: list = field(default_factory=list)
+    missing: frozenset = frozenset()
+    steps: int = 3
+
+    def step(self):
+        return self.step_without(())
+
+    def step_without(self, missing):
+        if len(self.results) == self.steps:
+            return None
+        names = [m.name for m in self.study.members if m.name not in self.missing.union(missing)]
+        return SumStep(
+            name=f"tables {len(self.results)}",
+            phase="counting",
+            parties=tuple(names),
+            request=TableRequest(((0,), (0, 1)), SIZES),
+            sensitivity=Fraction(4),
+            law=DiscreteLaplace(4 * self.steps / self.study.epsilon),
+        )
+
+    def leave_out(self, missing):
+        self.missing = self.missing.union(missing)
+
+    def advance(self, result):
+        self.made.append(self.step())
+        self.results.append(result)
 
     def model(self):
         return self

@@ -5,6 +5,7 @@ import copy
 import dataclasses
 from collections import deque
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,12 +26,13 @@ from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
 from party.role import PartyRole
 from tests.harness.run_script import chain_tables, study_of
-from tests.study.conftest import EveryKindOfStep, make_study
+from tests.study.conftest import EveryKindOfStep, Sums, make_study
 from tests.unit.wire.test_fuzzing import damaged
 
 MODES = {
     "clear": {"aggregation": Aggregation.CLEAR},
     "masked": {"aggregation": Aggregation.MASKED},
+    "may miss": {"aggregation": Aggregation.MASKED, "may_miss": 1, "colluders": 0},
     "paillier": {"aggregation": Aggregation.PAILLIER},
     "one share": {
         "aggregation": Aggregation.PAILLIER, "noise": Noise.ONE_SHARE, "profile": "paper",
@@ -81,13 +83,14 @@ class Delivery:
 
 def deliveries_of(study, identities, tables, key):
     """Every delivery of a whole study."""
+    begin = partial(Sums, steps=2) if study.may_miss else EveryKindOfStep
     curator = CuratorRole(
-        study=study, run=EveryKindOfStep(study), private_key=key if needs_key(study) else None,
+        study=study, run=begin(study), private_key=key if needs_key(study) else None,
         source_of=OneSource(CopiedSource("curator")),
     )  # fmt: skip
     parties = {
         name: PartyRole(
-            study=study, run=EveryKindOfStep(study), name=name, identity=identities[name],
+            study=study, run=begin(study), name=name, identity=identities[name],
             data=RowsInMemory(table), source_of=OneSource(CopiedSource(name)),
             blinder_of=PowerBlinder,
         )
@@ -113,20 +116,24 @@ def deliveries_of(study, identities, tables, key):
     params=[
         pytest.param("clear", marks=pytest.mark.slow),
         "masked",
+        "may miss",
         pytest.param("paillier", marks=pytest.mark.slow),
         "one share",
     ],
 )
 def deliveries(request, identities, rows, tables, paillier_key):
-    two = {name: identities[name] for name in ("north", "east")}
-    study = make_study(two, rows, **MODES[request.param])
-    return deliveries_of(study, two, {name: tables[name] for name in two}, paillier_key)
+    names = ("north", "east", "south")[: 3 if request.param == "may miss" else 2]
+    some = {name: identities[name] for name in names}
+    study = make_study(some, rows, **MODES[request.param])
+    return deliveries_of(study, some, {name: tables[name] for name in some}, paillier_key)
 
 
 def other_values(value, rng):
     """What a field might hold when it arrives, other than what was sent."""
     if isinstance(value, str):
         return ["north", "east", "south", "", "x" * 1000]
+    if isinstance(value, tuple):
+        return [(), ("north",), ("east",), ("south",), ("east", "north"), ("nobody",), ("",)]
     if isinstance(value, int):
         return [0, max(value - 1, 0), value + 1, 2**31, 2**32 - 1]  # as the wire has them
     place = int(rng.integers(0, len(value) + 1))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from common.bayes.network import Network
 from common.errors import InputError
@@ -43,6 +44,23 @@ class Constraints:
                     )
         # Topological sorting refuses cycles among the required edges.
         Network.from_parents({c: self.required_parents(c) for c in range(attributes)})
+
+    def to_json(self) -> dict[str, Any]:
+        """The wishes as plain values."""
+        return {
+            "required": sorted(map(list, self.required)),
+            "forbidden": sorted(map(list, self.forbidden)),
+            "max_parents": self.max_parents,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Constraints:
+        """The inverse of `to_json`."""
+        required, forbidden = (
+            frozenset((int(parent), int(child)) for parent, child in document[key])
+            for key in ("required", "forbidden")
+        )
+        return cls(required, forbidden, document["max_parents"])
 
     def required_parents(self, child: int) -> list[int]:
         """The parents an attribute must have, ascending."""

@@ -85,6 +85,7 @@ class Plan:
         network: the network, where no row is needed to know it.
         useful: what usefulness and the user's wishes allow, no cap applied: parents on the binary
             path, cells on the general path.
+        constraints: the edges that the user required and forbade.
     """
 
     encoding: Encoding
@@ -98,6 +99,7 @@ class Plan:
     table_epsilon: Fraction
     network: Network | None
     useful: int
+    constraints: Constraints = field(default_factory=Constraints)
 
     @property
     def caution(self) -> str | None:
@@ -158,6 +160,7 @@ def make_plan(
         table_epsilon=epsilon - learning,
         network=network,
         useful=useful,
+        constraints=wishes.constraints,
     )
 
 

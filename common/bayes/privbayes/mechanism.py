@@ -31,7 +31,7 @@ from common.bayes.privbayes.selection import draw_root
 from common.errors import InputError, PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
-from common.privacy.accountant import Accountant, exponential_release, laplace_release
+from common.privacy.accountant import Accountant, exponential_charge, laplace_charge
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -69,6 +69,38 @@ def fit_privbayes(
             f"PrivBayes costs {party!r} an epsilon of {epsilon}, but only {remaining} is left of "
             "its cap: nothing was drawn"
         )
+    return fit_planned(
+        codes,
+        plan,
+        consistency=wishes.consistency,
+        printed_sensitivity=wishes.printed_sensitivity,
+        source=source,
+        accountant=accountant,
+        party=party,
+    )
+
+
+def fit_planned(
+    codes: Codes,
+    plan: Plan,
+    *,
+    source: RandomSource,
+    accountant: Accountant,
+    consistency: bool = True,
+    printed_sensitivity: bool = False,
+    party: str = "owner",
+) -> PrivBayesModel:
+    """Learn a model as a plan says: of the owner's rows, or of rows that repeat an experiment.
+
+    Args:
+        codes: as many rows as the plan is for.
+        plan: the public decisions.
+        source: where every random bit comes from.
+        accountant: charged before each draw.
+        consistency: see `PrivBayesOptions`.
+        printed_sensitivity: see `PrivBayesOptions`.
+        party: the name the accountant knows the owner of the rows by.
+    """
     in_bits, gray = plan.encoding.in_bits, plan.encoding is Encoding.GRAY
     rows = ExpandedRows(plan.domain, binarise(codes, gray) if in_bits else codes)
     network = plan.network
@@ -77,7 +109,7 @@ def fit_privbayes(
         select = PrivateSelect(
             accountant, party=party, epsilon=plan.network_epsilon, draws=draws, source=source
         )
-        network = _learn(plan, rows, wishes, select, source)
+        network = _learn(plan, rows, select, source, printed_sensitivity=printed_sensitivity)
     tables = release_tables(
         rows,
         network,
@@ -86,7 +118,7 @@ def fit_privbayes(
         accountant=accountant,
         party=party,
     )
-    return PrivBayesModel(plan, network, tables, wishes.consistency, source.private)
+    return PrivBayesModel(plan, network, tables, consistency, source.private)
 
 
 def _domain(codes: Codes, hierarchies: Sequence[HasLevels] | None) -> Domain:
@@ -137,7 +169,7 @@ class PrivateSelect:
         """Charge, then draw an index with probability rising with its score."""
         self._drawn += 1
         self._accountant.charge(
-            exponential_release(
+            exponential_charge(
                 f"network: choice {self._drawn} of {self._draws}",
                 epsilon=self._epsilon,
                 sensitivities={self._party: sensitivity + 2 * score_error},
@@ -157,15 +189,16 @@ class PrivateSelect:
 def _learn(
     plan: Plan,
     rows: ExpandedRows,
-    wishes: PrivBayesOptions,
     select: PrivateSelect,
     source: RandomSource,
+    *,
+    printed_sensitivity: bool,
 ) -> Network:
     """The network of the binary or the general path."""
     width = plan.domain.width
-    root = draw_root(wishes.constraints, range(width), source)
+    root = draw_root(plan.constraints, range(width), source)
     if plan.degree is not None:
-        order = max(plan.degree, _most_required(wishes.constraints, width)) + 1
+        order = max(plan.degree, _most_required(plan.constraints, width)) + 1
         return learn_binary_network(
             BinarySubsets(rows.codes, order).tables,
             attributes=width,
@@ -174,8 +207,8 @@ def _learn(
             score=plan.score,
             root=root,
             select=select,
-            constraints=wishes.constraints,
-            printed_sensitivity=wishes.printed_sensitivity,
+            constraints=plan.constraints,
+            printed_sensitivity=printed_sensitivity,
         )
     return learn_general_network(
         rows.count,
@@ -185,8 +218,8 @@ def _learn(
         score=plan.score,
         root=root,
         select=select,
-        constraints=wishes.constraints,
-        printed_sensitivity=wishes.printed_sensitivity,
+        constraints=plan.constraints,
+        printed_sensitivity=printed_sensitivity,
     )
 
 
@@ -210,10 +243,10 @@ def release_tables(
     Families that lie in another family are left out: they can be summed from it.
     """
     families = needed_families(network)
-    moved = sensitivity.histograms(len(families))
+    moved = sensitivity.histograms(len(families)).l1
     scale = moved / epsilon
     accountant.charge(
-        laplace_release(f"tables: {len(families)}", scale=scale, sensitivities={party: moved})
+        laplace_charge(f"tables: {len(families)}", scale=scale, sensitivities={party: moved})
     )
     exact = rows.count(families)
     return {

@@ -20,6 +20,7 @@ from common.bayes.conditionals import Conditional, Family, conditionals_from_mar
 from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network
+from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, Plan
 from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
@@ -58,7 +59,7 @@ class PrivBayesModel:
     @property
     def noise_scale(self) -> Fraction:
         """The scale of the discrete Laplace noise on every cell of every table."""
-        return Fraction(sensitivity.histograms(len(self.tables))) / self.plan.table_epsilon
+        return sensitivity.histograms(len(self.tables)).l1 / self.plan.table_epsilon
 
     @cached_property
     def conditionals(self) -> tuple[Conditional, ...]:
@@ -109,6 +110,7 @@ class PrivBayesModel:
             "useful": plan.useful,
             "network_epsilon": str(plan.network_epsilon),
             "table_epsilon": str(plan.table_epsilon),
+            "constraints": plan.constraints.to_json(),
             "noise_scale": str(self.noise_scale),
             "consistency": self.consistency,
             "private": self.private,
@@ -154,6 +156,7 @@ class PrivBayesModel:
             network_epsilon=Fraction(document["network_epsilon"]),
             table_epsilon=Fraction(document["table_epsilon"]),
             network=network if Fraction(document["network_epsilon"]) == 0 else None,
+            constraints=Constraints.from_json(document["constraints"]),
         )
         tables = {}
         for entry in document["tables"]:

@@ -24,6 +24,8 @@ So up to 33 parties everybody shares a mask with everybody, and no coalition lea
 others' total; beyond that, none of up to max(t, 31) parties does, certainly, not just probably.
 Unlike random graphs [Bell20] it needs no assumption about how colluders are spread: they may stand
 where they like. A party's work does not depend on K.
+
+Where d parties may go missing, h is at least 2 (t + d) + 1: see `recovery`, whose proof needs it.
 """
 
 from __future__ import annotations
@@ -37,17 +39,20 @@ LEAST_CONNECTIVITY = 32
 """
 
 
-def partners(place: int, parties: int, *, colluders: int) -> list[int]:
+def partners(place: int, parties: int, *, colluders: int, may_miss: int = 0) -> list[int]:
     """The places with which the party at `place` shares a mask, ascending.
 
     Args:
         place: of the party, 0 to parties - 1.
         parties: how many there are in the sum.
         colluders: up to how many of them may pool what they know, the curator included beside them.
+        may_miss: up to how many of them may go missing during the sum.
     """
     if not 0 <= place < parties:
         raise LocalError(f"a sum of {parties} parties has no place {place}")
     reach = (max(colluders + 1, LEAST_CONNECTIVITY) + 1) // 2
+    if may_miss:
+        reach = max(reach, 2 * (colluders + may_miss) + 1)
     if 2 * reach + 1 >= parties:
         return [other for other in range(parties) if other != place]
     return sorted((place + step) % parties for step in range(-reach, reach + 1) if step)

@@ -6,8 +6,9 @@ sum, so two sides that disagree about anything (a scale, a bound, the order of t
 Paillier key) do not understand each other, instead of adding up to something else.
 
 Noise kinds. `one-share` is the paper's: every party draws discrete Laplace noise, one share is
-used. `distributed` gives each of K parties a Polya share of which any K - t make up one discrete
-Laplace: nobody can leave the noise out, t colluding parties cannot subtract it. `none` adds
+used. `distributed` gives each of K parties a share of which any K - t - d make up the whole noise:
+no party can leave the noise out, t colluding parties cannot subtract it, and it is still whole when
+d parties are missing. `none` adds
 nothing: for vectors that carry their noise already, and for tests.
 """
 
@@ -66,6 +67,8 @@ class SumPlan:
         noise: where the noise comes from.
         law: of the noise in the sum; None with `Noise.NONE`.
         colluders: t: how many parties may pool what they know; noise and masks are made for it.
+        may_miss: d: how many parties may go missing during the sum; noise and masks are made for
+            it. `recovery` says how the others finish.
         aggregation: how contributions are added up.
         public_key: the curator's, for `Aggregation.PAILLIER` only.
         zero_sum_masks: whether ring contributions are masked modulo n, so that the curator and a
@@ -82,6 +85,7 @@ class SumPlan:
     context: bytes = b""
     law: NoiseLaw | None = None
     colluders: int = 1
+    may_miss: int = 0
     aggregation: Aggregation
     public_key: PublicKey | None = None
     zero_sum_masks: bool = True
@@ -109,11 +113,28 @@ class SumPlan:
             raise InputError(
                 "masked aggregation cannot hide whose share is used: ask for noise 'distributed'"
             )
+        if self.may_miss:
+            self._check_may_miss()
         if self.noise is Noise.DISTRIBUTED and not 0 <= self.colluders < len(self.parties):
             raise InputError(
                 f"{many(len(self.parties), 'party')} cannot keep distributed noise from "
                 f"{self.colluders} of them: at least one party must be beyond the colluders"
             )
+
+    def _check_may_miss(self) -> None:
+        if self.aggregation is not Aggregation.MASKED or self.noise is not Noise.DISTRIBUTED:
+            raise InputError("only a masked sum with distributed noise can do without a party")
+        if self.may_miss < 0 or len(self.parties) <= self.colluders + 2 * self.may_miss:
+            raise InputError(
+                f"a sum of {len(self.parties)} parties with {self.colluders} colluders cannot do "
+                f"without {self.may_miss}: at least {self.colluders + 2 * self.may_miss + 1} "
+                "parties are needed"
+            )
+
+    @property
+    def noise_makers(self) -> int:
+        """How many shares make up the whole noise, of distributed noise: K - t - d."""
+        return len(self.parties) - self.colluders - self.may_miss
 
     @property
     def private(self) -> bool:
@@ -132,7 +153,7 @@ class SumPlan:
         """SHA-256 over every field."""
         key = b"" if self.public_key is None else self.public_key.digest
         fields = (
-            "parley sum plan 2",
+            "parley sum plan 3",
             self.study,
             self.round,
             self.context,
@@ -142,6 +163,7 @@ class SumPlan:
             self.noise.value,
             b"" if self.law is None else framed_law(self.law),
             self.colluders,
+            self.may_miss,
             self.aggregation.value,
             key,
             int(self.zero_sum_masks),
@@ -243,8 +265,8 @@ def framed_law(law: NoiseLaw) -> bytes:
 def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
     """One party's noise for every cell of the plan; to be drawn once.
 
-    Distribution: the plan's law for one-share noise; a share of it, one of K - t, for distributed
-    noise.
+    Distribution: the plan's law for one-share noise; a share of it, one of K - t - d, for
+    distributed noise.
 
     Raises:
         LocalError: with probability below 2^-128, a draw does not fit; the round must be given up.
@@ -254,8 +276,7 @@ def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
     if plan.noise is Noise.ONE_SHARE:
         noise = plan.law.draw(plan.cells, source)
     else:
-        makers = len(plan.parties) - plan.colluders
-        noise = plan.law.draw_share(plan.cells, makers=makers, source=source)
+        noise = plan.law.draw_share(plan.cells, makers=plan.noise_makers, source=source)
     if int(np.abs(noise).max()) > plan.noise_bound:
         raise LocalError("a noise draw passed its 2^-128 bound: give this round up, draw no other")
     return noise

@@ -2,9 +2,9 @@
 
 Masked: party k sends counts + its Polya share + its pairwise masks modulo 2^64, straight to the
 curator, who adds up; the masks cancel. No homomorphic encryption, no ring, the same distribution of
-the result. What one party sends is uniform to whoever lacks its masks. Every party must answer: a
-missing one leaves masks in the sum, so the curator refuses to finish, and the round is run again
-under a new number, with new masks and new noise.
+the result. What one party sends is uniform to whoever lacks its masks. Every party must answer, or
+the curator refuses to finish: a missing one leaves masks in the sum. Sums that can do without some
+parties are in `recovery`.
 
 Clear: the same words without masks. The curator sees every contribution: NOT PRIVATE.
 """
@@ -73,6 +73,12 @@ class WordCollector:
 
     def accept(self, message: ContributionSubmitted) -> None:
         """One chunk of one party; raises RemoteProtocolError and changes nothing."""
+        words = self.read(message)
+        self._sum[self._plan.cells_of(message.chunk)] += words
+        self._received.add((message.sender, message.chunk))
+
+    def read(self, message: ContributionSubmitted) -> NDArray[np.uint64]:
+        """The words of one chunk; raises RemoteProtocolError if they are none of this sum."""
         sender, chunk = message.sender, message.chunk
         if sender not in self._plan.parties:
             raise RemoteProtocolError(f"{sender!r} takes no part in this sum")
@@ -86,8 +92,7 @@ class WordCollector:
             raise RemoteProtocolError(f"{sender!r} sent no words of version 1 for chunk {chunk}")
         if payload[1:_HEADER_BYTES] != self._plan.digest[:_DIGEST_PREFIX]:
             raise RemoteProtocolError(f"{sender!r} answers another plan than this sum's")
-        self._sum[cells] += np.frombuffer(payload, dtype="<u8", offset=_HEADER_BYTES)
-        self._received.add((sender, chunk))
+        return np.frombuffer(payload, dtype="<u8", offset=_HEADER_BYTES)
 
     def missing(self) -> list[str]:
         """Who has not sent everything."""
@@ -99,11 +104,20 @@ class WordCollector:
 
     def total(self) -> NDArray[np.int64]:
         """Shape (cells,): the sum with its noise, once nothing is missing."""
-        total = self._sum.view(np.int64)
-        bound = self._plan.total_bound
-        if int(total.max()) > bound or int(total.min()) < -bound:
-            raise RemoteProtocolError(
-                f"a total is outside +-{bound}: the masks do not cancel, or a party contributed "
-                "more than its limit; nothing is released"
-            )
-        return total
+        return as_total(self._plan, self._sum)
+
+
+def as_total(plan: SumPlan, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Read the unmasked sum of all words as integers.
+
+    Raises:
+        RemoteProtocolError: it is no sum of honest contributions.
+    """
+    total = words.view(np.int64)
+    bound = plan.total_bound
+    if int(total.max()) > bound or int(total.min()) < -bound:
+        raise RemoteProtocolError(
+            f"a total is outside +-{bound}: the masks do not cancel, or a party contributed "
+            "more than its limit; nothing is released"
+        )
+    return total

@@ -8,6 +8,7 @@ METHOD = Method(
     name="dp-subn",
     summary="a network, updated owner by owner",
     script=dp_subn,
+    single_turns=True,
     replaces_noise=True,
     decisions=decisions,
     bound=bound,

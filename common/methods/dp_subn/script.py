@@ -64,6 +64,7 @@ def dp_subn(study: Study) -> Script[Fit]:
         information=information,
         network_limit=plan.network,
         frontier_limit=plan.frontier,
+        promise=study.promise,
         epsilon=update_epsilon,
     )
     if paper:
@@ -87,7 +88,7 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
 
 
 def learn_parameters(
-    study: Study, variables: Variables, structure: Structure, epsilon: Fraction
+    study: Study, variables: Variables, structure: Structure, cost: Fraction
 ) -> Script[Fit]:
     """Phases 4 and 5: noisy tables of the families, and the model that samples from them."""
     network = network_of(structure)
@@ -97,7 +98,8 @@ def learn_parameters(
         name="parameters",
         phase="parameters",
         parties=tuple(member.name for member in study.members),
-        epsilon=epsilon,
+        promise=study.promise,
+        cost=cost,
     )
     return partial(NetworkModel, variables, network, dict(zip(families, tables, strict=True)))
 
@@ -111,7 +113,8 @@ def _quantify_correlations(
         name="correlations",
         phase="correlations",
         parties=tuple(member.name for member in study.members),
-        epsilon=epsilon,
+        promise=study.promise,
+        cost=epsilon,
     )
     pairs = pair_tables(views, [table.astype(np.float64) for table in tables])
     return on_grid(correlations(len(variables.sizes), pairs, study.rows))

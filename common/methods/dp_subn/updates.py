@@ -27,7 +27,7 @@ from common.methods.dp_subn.families import FamilyLimit
 from common.methods.network_model import Structure
 from common.methods.variables import Variables
 from common.privacy import sensitivity
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.promise import Promise
 from common.study.script import Script, replaced
 from common.study.steps import Attributes, Counts, ReplaceStep
 
@@ -54,6 +54,7 @@ class Search:
         information: the noisy correlations of phase 1.
         network_limit: the largest family of the network.
         frontier_limit: the largest family of the frontier.
+        promise: of the study.
         epsilon: of each release.
     """
 
@@ -61,6 +62,7 @@ class Search:
     information: NDArray[np.float64]
     network_limit: FamilyLimit
     frontier_limit: FamilyLimit
+    promise: Promise
     epsilon: Fraction
 
     def frontier(self, network: Structure) -> Structure:
@@ -142,7 +144,8 @@ def update_in_cohorts(
                 name=f"{PHASE}, cohort {number} of {len(cohorts)}",
                 phase=PHASE,
                 parties=tuple(name for name, _ in cohort),
-                epsilon=search.epsilon,
+                promise=search.promise,
+                cost=search.epsilon,
             )
             rows = sum(count for _, count in cohort)
             for family, table in zip(families, tables, strict=True):
@@ -166,9 +169,7 @@ def update_by_replacement(
                 party=name,
                 rows=rows,
                 marginals={family: prod(sizes[a] for a in family) for family in families},
-                law=DiscreteLaplace.costing(
-                    search.epsilon, sensitivity=sensitivity.histograms(len(families))
-                ),
+                law=search.promise.law(search.epsilon, sensitivity.histograms(len(families))),
             )
             totals = []
             for number, group in enumerate(release.groups, start=1):

@@ -1,7 +1,7 @@
-"""How subn+ spends its epsilon: decided from public facts alone, before the first sum.
+"""How subn+ spends its budget: decided from public facts alone, before the first sum.
 
-Forecasts decide: the noise of a margin that had all of epsilon, and the noise of a pair's table, in
-halves or read off the views. They are distances, so they can be held against what dependence is
+Forecasts decide: the noise of a margin that had all of the budget, and the noise of a pair's table,
+in halves or read off the views. They are distances, so they can be held against what dependence is
 worth. docs/research/subn-notes.md has the figures behind each constant.
 """
 
@@ -19,6 +19,8 @@ from common.methods.designs.nocd import Design
 from common.methods.designs.projective import best_design
 from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
+from common.privacy.promise import Promise
+from common.privacy.sensitivity import Sensitivity
 from common.study.steps import Attributes
 
 BLOCK_CELLS = 1 << 10
@@ -54,39 +56,48 @@ class PublicFacts:
         sizes: the domain size of every attribute.
         parties: who contributes, in ring order.
         rows: of all parties together.
-        epsilon: what each party's rows may cost.
-        noise_shares: how many times the variance of one Laplace share is in a sum: 1 for one share,
+        promise: what each party's rows are promised.
+        noise_shares: how many times the variance of its law a sum carries: 1 for one share,
             K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
     """
 
     sizes: tuple[int, ...]
     parties: tuple[str, ...]
     rows: int
-    epsilon: Fraction
+    promise: Promise
     noise_shares: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         """Refuse what no study can have."""
         if not self.sizes or min(self.sizes) < 1 or self.rows < 1 or not self.parties:
             raise LocalError("subn+ needs at least one attribute, one party and one row")
-        if self.epsilon <= 0 or self.noise_shares < 1:
+        if self.budget <= 0 or self.noise_shares < 1:
             raise LocalError(
-                f"epsilon {self.epsilon} and noise shares {self.noise_shares} must be positive, "
-                "and noise no less than one share"
+                f"a budget of {self.budget} and {self.noise_shares} noise shares: it must be "
+                "positive, and noise no less than one share"
             )
+
+    @property
+    def budget(self) -> Fraction:
+        """What there is to spend."""
+        return self.promise.budget
+
+    def deviation(self, cost: Fraction, moved: Sensitivity) -> float:
+        """The standard deviation of the noise in a count of an answer at this cost."""
+        return sqrt(self.promise.law(cost, moved).nominal_variance * self.noise_shares)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How subn+ spends its epsilon, decided from public facts alone.
+    """How subn+ spends its budget, decided from public facts alone.
 
     Attributes:
         blocks: the attributes that are counted together for the margins.
         design: the views, of attributes in groups; None if there are none.
         groups: the most groups that dependence is looked for in; 0 if it is not.
-        margins: epsilon of the blocks; 0 if there are none.
-        correlations: epsilon of the views, or of the agreement of halves if there are no views.
-        pairs: epsilon of the pairs in full detail.
+        margins: the cost of the blocks; 0 if there are none.
+        correlations: of the views, or of the agreement of halves if there are no views.
+        pairs: of the pairs in full detail.
         forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a
             mixture.
     """
@@ -101,11 +112,11 @@ class Budget:
 
 
 def decide_budget(facts: PublicFacts) -> Budget:
-    """Which sums are made, and at what epsilon."""
+    """Which sums are made, and at what cost."""
     blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
     if margin_noise(facts, blocks) > BLOCKS_BELOW:
         blocks = tuple((attribute,) for attribute in range(len(facts.sizes)))
-    margins_only = Budget(blocks=blocks, margins=facts.epsilon)
+    margins_only = Budget(blocks=blocks, margins=facts.budget)
     if len(facts.sizes) == 1:
         return margins_only
     if max(facts.sizes) <= MOST_GROUPS:
@@ -120,11 +131,11 @@ def _views_alone(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget |
     if len(facts.sizes) > MOST_SMALL_COLUMNS:
         return None
     design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
-    clear = view_noise(design, facts, facts.epsilon) <= VIEWS_ALONE_BELOW
+    clear = view_noise(design, facts, facts.budget) <= VIEWS_ALONE_BELOW
     if not (clear and _views_show_margins(design, blocks)):
         return None
     groups = max(facts.sizes)
-    return Budget(blocks=blocks, design=design, groups=groups, correlations=facts.epsilon)
+    return Budget(blocks=blocks, design=design, groups=groups, correlations=facts.budget)
 
 
 def _forest(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
@@ -142,16 +153,21 @@ def _with_halves(
     return Budget(
         blocks=blocks,
         groups=2,
-        margins=facts.epsilon * margins,
-        correlations=facts.epsilon * (1 - margins - pairs),
-        pairs=facts.epsilon * pairs,
+        margins=facts.budget * margins,
+        correlations=facts.budget * (1 - margins - pairs),
+        pairs=facts.budget * pairs,
     )
 
 
-def pair_groups(facts: PublicFacts, epsilon: Fraction, tables: int) -> int:
+def bearable_cells(facts: PublicFacts, cost: Fraction) -> int:
+    """The most cells of a table of which half the L1 norm of its noise stays below the rows."""
+    variance = facts.promise.law(cost, sensitivity.histograms(1)).nominal_variance
+    return isqrt(int(8 * facts.rows**2 / variance))
+
+
+def pair_groups(facts: PublicFacts, cost: Fraction, tables: int) -> int:
     """The most groups, at least two, of both attributes that so many tables of pairs bear."""
-    moved = float(sensitivity.histograms(tables) / epsilon)
-    noise = sqrt(2 * facts.noise_shares) * moved / (2 * facts.rows)  # of a cell
+    noise = facts.deviation(cost, sensitivity.histograms(tables)) / (2 * facts.rows)  # of a cell
     return min(max(2, isqrt(int(PAIR_NOISE / noise))), MOST_PAIR_GROUPS)
 
 
@@ -178,33 +194,31 @@ def _with_views(facts: PublicFacts, blocks: tuple[Attributes, ...], design: Desi
         blocks=blocks,
         design=design,
         groups=max(design.sizes),
-        margins=facts.epsilon * share,
-        correlations=facts.epsilon * (1 - share - _PAIRS_SHARE),
-        pairs=facts.epsilon * _PAIRS_SHARE,
+        margins=facts.budget * share,
+        correlations=facts.budget * (1 - share - _PAIRS_SHARE),
+        pairs=facts.budget * _PAIRS_SHARE,
     )
 
 
 def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
-    """The mean total variation distance of a margin that noise makes, all of epsilon on them."""
-    noise = margin_error(facts.sizes, blocks) * sqrt(facts.noise_shares)
-    return noise / (len(facts.sizes) * facts.rows * float(facts.epsilon))
+    """The mean total variation distance of a margin that noise makes, all the budget on them."""
+    deviation = facts.deviation(facts.budget, sensitivity.histograms(len(blocks))) / sqrt(8)
+    noise = deviation * margin_error(facts.sizes, blocks) / len(blocks)
+    return noise / (len(facts.sizes) * facts.rows)
 
 
-def halves_noise(facts: PublicFacts, epsilon: Fraction) -> float:
+def halves_noise(facts: PublicFacts, cost: Fraction) -> float:
     """The same as `view_noise`, of pairs in halves by their agreement; infinite without pairs."""
     moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
-    deviation = sqrt(2 * facts.noise_shares) * float(moved / epsilon)
-    return deviation / facts.rows if moved else inf
+    return facts.deviation(cost, moved) / facts.rows if moved.l1 else inf
 
 
-def view_noise(design: Design, facts: PublicFacts, epsilon: Fraction) -> float:
+def view_noise(design: Design, facts: PublicFacts, cost: Fraction) -> float:
     """The mean over pairs of half the L1 norm of the noise in their tables, as a share of the rows.
 
     A pair of c cells in a view of C sums C / c of them for each of its own.
     """
-    deviation = sqrt(2 * facts.noise_shares) * float(
-        sensitivity.histograms(len(design.views)) / epsilon
-    )
+    deviation = facts.deviation(cost, sensitivity.histograms(len(design.views)))
     total = 0.0
     for view in design.views:
         cells = design.cells(view)

@@ -35,7 +35,13 @@ import numpy as np
 
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.agreements import Agreements
-from common.methods.subn_plus.budget import Budget, PublicFacts, decide_budget, pair_groups
+from common.methods.subn_plus.budget import (
+    Budget,
+    PublicFacts,
+    bearable_cells,
+    decide_budget,
+    pair_groups,
+)
 from common.methods.subn_plus.dependence import (
     Departure,
     Pair,
@@ -49,10 +55,10 @@ from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blo
 from common.methods.subn_plus.latent import LatentModel, estimated_margins, fit
 from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
-from common.privacy.laplace import DiscreteLaplace
 from common.privacy.noise_law import NoiseLaw
+from common.privacy.sensitivity import Sensitivity
 from common.study.document import Study
-from common.study.script import Fit, Script, summed
+from common.study.script import Fit, Script, Total, measured
 from common.study.steps import Counts, Request, SumStep
 
 Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
@@ -72,7 +78,7 @@ def subn_plus(study: Study) -> Script[Fit]:
             sizes=study.schema.sizes,
             parties=tuple(member.name for member in study.members),
             rows=study.rows,
-            epsilon=study.epsilon,
+            promise=study.promise,
             noise_shares=study.noise_shares(len(study.members)),
         )
     )
@@ -101,8 +107,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         halves = yield from _agreements(facts, budget, groups)
         measured = [*margins.measurements(facts), *halves.measurements(facts, histograms)]
         found = halves.departures(facts, histograms)
-    # Half the L1 norm of a table's noise stays below the rows.
-    bearable = int(facts.rows * budget.pairs)
+    bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
     if not pairs:
         again = yield from _tables(facts, "margins again", budget.pairs, blocks)
@@ -197,21 +202,23 @@ def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[
 def _agreements(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_Halves]:
     request = Agreements(groups)
     moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
-    step = _sum(facts, "correlations", budget.correlations, request, Fraction(moved))
-    return _Halves(request, np.asarray((yield step)), step.law)
+    step = _sum(facts, "correlations", budget.correlations, request, moved)
+    total = yield step
+    law = total.law(step.law) if isinstance(total, Total) else step.law
+    return _Halves(request, np.asarray(total), law)
 
 
 def _tables(
-    facts: PublicFacts, name: str, epsilon: Fraction, request: GroupedTables
+    facts: PublicFacts, name: str, cost: Fraction, request: GroupedTables
 ) -> Script[_Tables]:
     """A replaced row moves two cells of every table."""
-    moved = Fraction(sensitivity.histograms(len(request.sets)))
-    step = _sum(facts, name, epsilon, request, moved)
-    return _Tables(request, (yield from summed(step)), step.law)
+    moved = sensitivity.histograms(len(request.sets))
+    step = _sum(facts, name, cost, request, moved)
+    return _Tables(request, *(yield from measured(step)))
 
 
 def _sum(
-    facts: PublicFacts, name: str, epsilon: Fraction, request: Request, moved: Fraction
+    facts: PublicFacts, name: str, cost: Fraction, request: Request, moved: Sensitivity
 ) -> SumStep:
     return SumStep(
         name=name,
@@ -219,7 +226,7 @@ def _sum(
         parties=facts.parties,
         request=request,
         sensitivity=moved,
-        law=DiscreteLaplace.costing(epsilon, sensitivity=moved),
+        law=facts.promise.law(cost, moved),
     )
 
 

@@ -1,13 +1,13 @@
 """Small charts as inline SVG.
 
 They use `currentColor` and CSS variables, so that one picture serves light pages, dark pages and
-paper; every chart carries a title that a screen reader reads. Colours are Okabe and Ito's and a
-single-hue ramp, both safe for the colour-blind; series also differ by shape, not by colour alone.
+paper; every chart carries a title that a screen reader reads, and prints its numbers, so that
+nothing has to be hovered over. Colours are Okabe and Ito's and shades of one of them, safe for the
+colour-blind.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -15,19 +15,23 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-SERIES_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
-_HEAT_STOPS = ((247, 251, 255), (158, 202, 225), (66, 146, 198), (8, 48, 107))
-_LABEL_ROOM = 17.0  # between two slanted labels
-_MOST_LABEL = 14  # characters
-_LETTER = 6.4  # about the width of one
+SERIES_COLOURS = ("#0072b2", "#e69f00")
+_MORE, _LESS = "#e69f00", "#0072b2"
+_WIDTH, _LABELS, _NUMBERS = 372.0, 140.0, 56.0
+_MOST_LABEL = 22  # characters
+_ROW = 18.0
+_NUMBERED = 20.0  # the least width of a cell that has room for its number
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One named sequence of heights or values."""
+    """One named sequence of shares."""
 
     name: str
     values: Sequence[float]
+
+
+Interval = tuple[float, float]
 
 
 def svg(width: float, height: float, label: str, body: str) -> str:
@@ -50,112 +54,122 @@ def shorten(words: str, limit: int) -> str:
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
-def axis_label(words: str) -> str:
-    """A label short enough for an axis: of a long range, where it begins."""
-    begins, dots, _ = words.partition("..")
-    return shorten(f"{begins}…" if dots and len(words) > _MOST_LABEL else words, _MOST_LABEL)
+def bar_rows(
+    title: str,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    intervals: Sequence[Interval] | None = None,
+) -> str:
+    """A row for each label: its name, a bar for each series, and the shares as numbers.
+
+    Args:
+        title: for screen readers.
+        labels: of the rows.
+        series: shares of the whole, one for each label.
+        intervals: in which the truth of each label is expected, drawn across the bars.
+    """
+    numbers = _NUMBERS * len(series)
+    room = _WIDTH - _LABELS - numbers - 8
+    highest = [max(one.values, default=0.0) for one in series]
+    highest += [high for _, high in intervals or ()]
+    top = max([*highest, 1e-9])
+    height = _ROW if len(series) == 1 else 1.3 * _ROW
+    head = 18.0 if len(series) > 1 else 0.0
+    parts = [_heads(series, room)] if head else []
+    for place, label in enumerate(labels):
+        y = head + height * place
+        middle = y + height / 2
+        parts.append(text(_LABELS - 6, middle + 4, shorten(label, _MOST_LABEL), anchor="end"))
+        parts += _bars(place, series, y, height, room / top)
+        if intervals:
+            parts.append(_whisker(intervals[place], middle, room / top))
+    return svg(_WIDTH, head + height * len(labels) + 4, title, "".join(parts))
 
 
-def bar_chart(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
-    """Grouped vertical bars, one group per label; heights are shares of the total."""
-    top = _round_up(max((max(s.values, default=0.0) for s in series), default=0.0) or 1.0)
-    slot = max(14.0, min(46.0, 560.0 / max(1, len(labels))))
-    words = [axis_label(label) for label in labels]
-    longest = _LETTER * max(map(len, words), default=1)
-    # Slanted labels hang down to the left of their bars; the first ones must not leave the picture.
-    left = max(62.0, 0.77 * longest + 12 - 0.5 * slot)
-    bottom, height = 22.0 + 0.65 * longest, 150.0
-    width = left + slot * len(labels) + 12
-    parts = [_axis(left, height, top, width)]
-    bar = 0.8 * slot / len(series)
-    for index, one in enumerate(series):
-        colour = SERIES_COLOURS[index % len(SERIES_COLOURS)]
-        for position, value in enumerate(one.values):
-            tall = height * max(0.0, value) / top
-            x = left + slot * position + 0.1 * slot + bar * index
-            parts.append(
-                f'<rect x="{x:.1f}" y="{20 + height - tall:.1f}" width="{bar:.1f}" '
-                f'height="{tall:.1f}" fill="{colour}">'
-                f"<title>{escape(labels[position])}, {escape(one.name)}: {value:.1%}</title></rect>"
-            )
-    every = math.ceil(_LABEL_ROOM / slot)
-    for position, label in enumerate(words):
-        if position % every == 0:
-            x = left + slot * (position + 0.5)
-            turn = f'transform="rotate(-40 {x:.1f} {height + 32:.1f})"'
-            parts.append(text(x, height + 32, label, anchor="end", extra=turn))
-    parts.append(_legend([s.name for s in series], left))
-    return svg(max(width, left + 90.0 * len(series)), height + 20 + bottom, title, "".join(parts))
-
-
-def _round_up(share: float) -> float:
-    """The least number from here on that makes four steps people like to read."""
-    for step in (m * 10.0**power for power in range(-6, 3) for m in (1, 2, 2.5, 5)):
-        if 4 * step >= share:
-            return 4 * step
-    return share
-
-
-def _axis(left: float, height: float, top: float, width: float) -> str:
-    lines = []
-    for step in range(5):
-        y = 20 + height * (1 - step / 4)
-        lines.append(
-            f'<line x1="{left}" x2="{width - 8:.1f}" y1="{y:.1f}" y2="{y:.1f}" '
-            f'stroke="currentColor" stroke-opacity="0.15"/>'
-        )
-        lines.append(text(left - 5, y + 4, f"{top * step / 4 * 100:.3g}%", anchor="end"))
-    return "".join(lines)
-
-
-def _legend(names: Sequence[str], left: float) -> str:
+def _heads(series: Sequence[Series], room: float) -> str:
+    """The names above the numbers, each over its colour."""
     parts = []
-    for index, name in enumerate(names):
-        x = left + 90 * index
-        colour = SERIES_COLOURS[index % len(SERIES_COLOURS)]
-        parts.append(f'<rect x="{x}" y="3" width="10" height="10" fill="{colour}"/>')
-        parts.append(text(x + 14, 12, name))
+    for index, one in enumerate(series):
+        x = _LABELS + room + _NUMBERS * (index + 1)
+        parts.append(text(x, 9, one.name, anchor="end"))
+        parts.append(
+            f'<rect x="{x - 40:.1f}" y="12" width="40" height="3" fill="{SERIES_COLOURS[index]}"/>'
+        )
     return "".join(parts)
 
 
-def heat_colour(share: float) -> str:
-    """The colour of a value in 0..1 on the single-hue ramp."""
-    position = min(1.0, max(0.0, share)) * (len(_HEAT_STOPS) - 1)
-    low = min(int(position), len(_HEAT_STOPS) - 2)
-    mix = position - low
-    pairs = zip(_HEAT_STOPS[low], _HEAT_STOPS[low + 1], strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * mix):02x}" for a, b in pairs)
+def _bars(place: int, series: Sequence[Series], y: float, height: float, scale: float) -> list[str]:
+    parts = []
+    thick = 0.7 * height / len(series)
+    room = _WIDTH - _LABELS - _NUMBERS * len(series) - 8
+    for index, one in enumerate(series):
+        value = one.values[place]
+        parts.append(
+            f'<rect x="{_LABELS}" y="{y + 0.15 * height + thick * index:.1f}" '
+            f'width="{max(0.0, value) * scale:.1f}" height="{thick:.1f}" '
+            f'fill="{SERIES_COLOURS[index]}"/>'
+        )
+        x = _LABELS + room + _NUMBERS * (index + 1)
+        parts.append(text(x, y + height / 2 + 4, f"{value:.1%}", anchor="end"))
+    return parts
 
 
-def heatmap(title: str, names: Sequence[str], values: NDArray[np.float64], top: float) -> str:
-    """A square matrix of values in 0..top; cells tell their value on hover."""
+def _whisker(interval: Interval, y: float, scale: float) -> str:
+    low, high = (_LABELS + max(0.0, end) * scale for end in interval)
+    return (
+        f'<path d="M{low:.1f} {y:.1f}H{high:.1f}M{low:.1f} {y - 4:.1f}v8M{high:.1f} {y - 4:.1f}v8" '
+        'stroke="currentColor" stroke-width="1.2" fill="none"/>'
+    )
+
+
+def heatmap(
+    title: str, names: Sequence[str], values: NDArray[np.float64], *, signed: bool = False
+) -> str:
+    """A square matrix of numbers up to 1, deeper in colour the larger they are.
+
+    Args:
+        title: for screen readers.
+        names: of rows and columns.
+        values: between 0 and 1; with `signed`, between -1 and 1, in two colours.
+        signed: whether the sign matters.
+    """
     count = len(names)
-    cell = max(8.0, min(26.0, 420.0 / max(1, count)))
-    left = 8 + 6.2 * max((len(shorten(n, 16)) for n in names), default=1)
+    cell = max(8.0, min(28.0, 520.0 / max(1, count)))
+    left = 8 + 6.2 * max((len(shorten(name, 16)) for name in names), default=1)
+    deepest = max(float(np.abs(values).max(initial=0.0)), 1e-9) if signed else 1.0
     parts = []
     for row in range(count):
-        y = left + cell * row
+        at = left + cell * row + 0.68 * cell
         if cell >= 9:
-            parts.append(text(left - 4, y + 0.7 * cell, shorten(names[row], 16), anchor="end"))
-            turn = f'transform="rotate(-90 {y + 0.7 * cell:.1f} {left - 4:.1f})"'
-            parts.append(text(y + 0.7 * cell, left - 4, shorten(names[row], 16), extra=turn))
-        for column in range(count):
-            value = float(values[row, column])
-            parts.append(
-                f'<rect x="{left + cell * column:.1f}" y="{y:.1f}" width="{cell - 0.5:.1f}" '
-                f'height="{cell - 0.5:.1f}" fill="{heat_colour(value / top if top else 0)}"><title>'
-                f"{escape(names[row])}, {escape(names[column])}: {value:.3f}</title></rect>"
+            parts.append(text(left - 4, at, shorten(names[row], 16), anchor="end"))
+            turn = f'transform="rotate(-90 {at:.1f} {left - 4:.1f})"'
+            parts.append(text(at, left - 4, shorten(names[row], 16), extra=turn))
+        parts += [
+            _cell(
+                (left + cell * column, left + cell * row, cell),
+                float(values[row, column]),
+                deepest,
+                f"{names[row]}, {names[column]}",
             )
-    parts.append(_heat_scale(left, left + cell * count + 8, cell * count, top))
+            for column in range(count)
+        ]
     size = left + cell * count + 4
-    return svg(size, size + 34, title, "".join(parts))
+    return svg(size, size, title, "".join(parts))
 
 
-def _heat_scale(x: float, y: float, width: float, top: float) -> str:
-    steps = 24
-    blocks = "".join(
-        f'<rect x="{x + width * i / steps:.1f}" y="{y:.1f}" width="{width / steps + 0.5:.1f}" '
-        f'height="8" fill="{heat_colour(i / (steps - 1))}"/>'
-        for i in range(steps)
+def _cell(place: tuple[float, float, float], value: float, deepest: float, words: str) -> str:
+    """One square; shade over the page's own background, so that it fits dark pages, too."""
+    x, y, cell = place
+    depth = min(1.0, abs(value) / deepest)
+    colour = _MORE if value > 0 and deepest < 1 else _LESS
+    shown = f"{value:.2f}".replace("0.", ".", 1)
+    number = ""
+    if cell >= _NUMBERED and abs(value) >= 0.005:
+        ink = 'fill="#fff"' if depth > 0.6 and colour == _LESS else ""
+        number = text(x + cell / 2, y + 0.62 * cell, shown, anchor="middle",
+                      extra=f'font-size="{min(9.0, 0.36 * cell):.1f}" {ink}')  # fmt: skip
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{cell - 1:.1f}" '
+        f'fill="{colour}" fill-opacity="{0.04 + 0.96 * depth:.2f}"><title>'
+        f"{escape(words)}: {value:.3f}</title></rect>{number}"
     )
-    return blocks + text(x, y + 20, "0") + text(x + width, y + 20, f"{top:.2g}", anchor="end")

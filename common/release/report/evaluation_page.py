@@ -6,19 +6,39 @@ from common.release.evaluation import MEANING, Evaluation
 from common.release.number_comparison import far_off
 from common.release.report.charts import Series, heatmap
 from common.release.report.distributions import distribution
-from common.release.report.page import Section, grid, page, paragraph, table, titled, warning
+from common.release.report.page import (
+    Section,
+    card,
+    cards,
+    grid,
+    page,
+    paragraph,
+    table,
+    titled,
+    warning,
+)
 from common.wording import many
+
+_ORDERS = {1: "Single columns", 2: "Pairs of columns", 3: "Three columns together"}
+# What a statistician would say of an average share of rows that would have to move.
+_VERDICTS = (
+    (0.02, "Very close"),
+    (0.05, "Close"),
+    (0.1, "Fair: good for large groups only"),
+    (1.0, "Poor: good for exploring and testing software only"),
+)
 
 
 def evaluation_page(found: Evaluation) -> str:
     """Real and synthetic side by side: distances, distributions, dependence, classification."""
-    top = max(float(found.dependence_real.max()), 0.01)
+    maps = (
+        ("real", found.dependence_real, False),
+        ("synthetic", found.dependence_synthetic, False),
+        ("synthetic minus real", found.dependence_synthetic - found.dependence_real, True),
+    )
     heat = [
-        titled(heatmap(f"Dependence in the {name} table", found.names, values, top), name)
-        for name, values in (
-            ("real", found.dependence_real),
-            ("synthetic", found.dependence_synthetic),
-        )
+        titled(heatmap(f"Dependence: {name}", found.names, values, signed=signed), name)
+        for name, values, signed in maps
     ]
     bars = [
         distribution(
@@ -66,7 +86,26 @@ def evaluation_page(found: Evaluation) -> str:
     lead = (
         f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
     )
-    return page("How close is the synthetic table?", lead, sections)
+    return page("How close is the synthetic table?", lead, sections, summary=_summary(found))
+
+
+def _summary(found: Evaluation) -> str:
+    """One box for each order of marginals, with a verdict."""
+    return cards(
+        [
+            card(
+                _ORDERS.get(one.order, f"{one.order} columns together"),
+                f"off by {one.average:.1%}",
+                f"{_verdict(one.average)}. Worst: {', '.join(one.worst_attributes)}, "
+                f"{one.worst:.1%}.",
+            )
+            for one in found.distances
+        ]
+    )
+
+
+def _verdict(distance: float) -> str:
+    return next(words for most, words in _VERDICTS if distance <= most)
 
 
 def _numbers(found: Evaluation) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -18,8 +17,8 @@ import numpy as np
 from common.marginals import count
 from common.methods.network_model import NetworkModel
 from common.privacy import sensitivity
-from common.privacy.laplace import DiscreteLaplace
 from common.privacy.noise_law import NoiseLaw
+from common.privacy.promise import Promise
 from common.schema import Codes
 from common.schema.encodings import binarise
 from common.study.steps import Model, Step
@@ -49,15 +48,15 @@ class FloorForecast:
     def words(self) -> str:
         """For the report."""
         return (
-            "At this budget noisy one-way marginals alone (method floor) are expected to be closer "
-            f"to the truth than this release: its noise moves a pair of attributes by "
+            "Below the floor: at this budget noisy one-way marginals alone (method floor) are "
+            "expected to be closer to the truth than this release: its noise moves a pair by "
             f"{self.noise:.2f} on average, theirs by {self.floor_noise:.2f}, and the dependence it "
             f"shows is worth {self.dependence:.2f}. More epsilon, more rows or subn+ would help."
         )
 
 
 def floor_forecast(
-    model: Model, steps: tuple[Step, ...], synthetic: Codes, *, rows: int, epsilon: Fraction
+    model: Model, steps: tuple[Step, ...], synthetic: Codes, *, rows: int, promise: Promise
 ) -> FloorForecast | None:
     """The forecast for a network learnt from noisy tables; None for any other model."""
     last = steps[-1] if steps else None
@@ -68,7 +67,7 @@ def floor_forecast(
     # The first variable of a family's table is the one that is drawn.
     noise = [_margin_noise(own.shape[0], own.cells, law, rows) for own in last.tables]
     moved = sensitivity.histograms(synthetic.width)
-    alone = DiscreteLaplace.costing(epsilon, sensitivity=moved)
+    alone = promise.law(promise.budget, moved)
     floor = [_margin_noise(size, size, alone, rows) for size in synthetic.sizes]
     return FloorForecast(
         noise=2 * float(np.mean(noise)),

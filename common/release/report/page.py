@@ -11,24 +11,35 @@ _STYLE = """
 --link:#0072b2;--paper:#fff;--ink:#111}
 *{box-sizing:border-box}
 body{background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,sans-serif;
-max-width:62rem;margin:0 auto;padding:1.5rem}
-h1{font-size:1.7rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem;
-border-bottom:1px solid var(--line);padding-bottom:.2rem}
-p.lead{opacity:.8;margin:.2rem 0 1rem}.wide{overflow-x:auto}
+max-width:68rem;margin:0 auto;padding:1.5rem}
+h1{font-size:1.8rem;line-height:1.2;margin:.2rem 0}h2{font-size:1.25rem;margin:2.4rem 0 .6rem;
+border-bottom:1px solid var(--line);padding-bottom:.2rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}
+p.lead{opacity:.85;margin:.2rem 0 1rem}p,li{max-width:46rem}a{color:var(--link)}
+nav ol{columns:2 14rem;margin:.3rem 0;padding-left:1.4rem}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,12rem),1fr));gap:.8rem;
+margin:1rem 0}.card{border:1px solid var(--line);border-radius:8px;padding:.7rem .9rem;
+background:var(--soft)}.card h3{margin:0 0 .2rem}.card p{margin:.2rem 0}
+.card strong{font-size:1.25rem;display:block;line-height:1.3}
 table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 .warning{border-left:4px solid var(--warn);background:var(--soft);padding:.6rem 1rem;margin:1rem 0}
-.grid{display:flex;flex-wrap:wrap;gap:1.2rem}figure{margin:0;max-width:100%;overflow-x:auto}
-figcaption{font-size:.85rem;opacity:.8}figcaption.title{font-weight:600;opacity:1;
-margin-bottom:.2rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}svg{max-width:100%;height:auto}
-code{background:var(--soft);padding:.1rem .3rem;border-radius:3px}
+.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,19rem),1fr));gap:1.4rem}
+.grid svg{width:100%}figure{margin:0;max-width:100%}
+.wide{overflow-x:auto;background:
+linear-gradient(to right,var(--paper) 30%,transparent) left/2rem 100% no-repeat local,
+linear-gradient(to left,var(--paper) 30%,transparent) right/2rem 100% no-repeat local,
+linear-gradient(to right,#8886,transparent) left/.8rem 100% no-repeat scroll,
+linear-gradient(to left,#8886,transparent) right/.8rem 100% no-repeat scroll}
+figcaption{font-size:.85rem;opacity:.85;max-width:46rem}
+figcaption.title{font-weight:600;opacity:1;margin-bottom:.2rem}svg{max-width:100%;height:auto}
+.wide>svg{max-width:none}code{background:var(--soft);padding:.1rem .3rem;border-radius:3px}
+summary{cursor:pointer;margin:.4rem 0}
 @media(prefers-color-scheme:dark){:root{--link:#56b4e9;--warn:#e69f00;--paper:#16181c;--ink:#e8e8e8}}
-@media screen and (max-width:40rem){figure svg{max-width:none}}
 @media print{@page{margin:16mm}:root{color-scheme:light;--paper:#fff;--ink:#000}
-body{max-width:none;padding:0;font-size:10.5pt}.screen{display:none}
-figure,tr{break-inside:avoid}h1,h2,h3{break-after:avoid}p{orphans:3;widows:3}
-.grid{display:block}.grid figure{display:inline-block;margin:0 4mm 4mm 0;vertical-align:top}
+body{max-width:none;padding:0;font-size:10.5pt}nav{display:none}
+figure,tr,.card{break-inside:avoid}h1,h2,h3{break-after:avoid}p{orphans:3;widows:3}
+.grid{display:block}.grid figure{display:inline-block;width:48%;vertical-align:top}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 
@@ -41,17 +52,62 @@ class Section:
     html: str
 
 
-def page(title: str, lead: str, sections: Sequence[Section]) -> str:
-    """The whole document: no scripts, no external requests."""
-    body = "".join(f"<section><h2>{escape(s.title)}</h2>{s.html}</section>" for s in sections)
+def page(title: str, lead: str, sections: Sequence[Section], *, summary: str = "") -> str:
+    """The whole document: no scripts, no external requests.
+
+    Args:
+        title: of the document.
+        lead: a line below it.
+        sections: in order; each is in the contents.
+        summary: what stands before the contents, as HTML.
+    """
+    body = "".join(
+        f'<section id="section-{number}"><h2>{escape(s.title)}</h2>{s.html}</section>'
+        for number, s in enumerate(sections, start=1)
+    )
+    contents = "".join(
+        f'<li><a href="#section-{number}">{escape(s.title)}</a></li>'
+        for number, s in enumerate(sections, start=1)
+    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; img-src data:\">"
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>{body}</body></html>\n'
+        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>{summary}</header>'
+        f'<nav aria-label="Contents"><ol>{contents}</ol></nav><main>{body}</main></body></html>\n'
     )
+
+
+def card(title: str, figure: str, *sentences: str) -> str:
+    """One box of a summary: what it is about, the figure to remember, and what it means."""
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    return (
+        f'<div class="card"><h3>{escape(title)}</h3><strong>{escape(figure)}</strong>{words}</div>'
+    )
+
+
+def cards(boxes: Sequence[str]) -> str:
+    """Boxes side by side as far as there is room."""
+    return f'<div class="cards">{"".join(boxes)}</div>'
+
+
+def folded(summary: str, html: str) -> str:
+    """What is shown on a click, on a touch or with the keyboard."""
+    return f"<details><summary>{escape(summary)}</summary>{html}</details>"
+
+
+def readable(value: float) -> str:
+    """A number for people: thousands apart, and an exponent only below one ten-thousandth."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    if size >= 1 or value == 0:
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value:.4f}".rstrip("0") if size >= 0.0001 else f"{value:.2g}"
 
 
 def paragraph(words: str) -> str:
@@ -64,11 +120,6 @@ def bullets(sentences: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
 
 
-def aside(words: str) -> str:
-    """A hint that is of no use on paper."""
-    return f'<p class="screen">{escape(words)}</p>'
-
-
 def warning(words: str) -> str:
     """A paragraph that must not be overlooked."""
     return f'<p class="warning" role="note">{escape(words)}</p>'
@@ -76,7 +127,10 @@ def warning(words: str) -> str:
 
 def figure(picture: str, caption: str) -> str:
     """A picture with the sentence that explains it."""
-    return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+    return (
+        f'<figure><div class="wide" tabindex="0">{picture}</div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
 
 
 def titled(picture: str, title: str) -> str:
@@ -95,7 +149,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     def cell(value: object) -> str:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return f"<td>{escape(str(value))}</td>"
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+        shown = f"{value:,}" if isinstance(value, int) else readable(value)
         return f'<td class="n">{shown}</td>'
 
     def heading(words: str, column: int) -> str:
@@ -122,4 +176,4 @@ def described(lines: Sequence[tuple[str, object]]) -> str:
 
 def _scrolling(rows: str) -> str:
     """On a telephone a wide table is moved by itself: the page stays as wide as the screen."""
-    return f'<div class="wide"><table>{rows}</table></div>'
+    return f'<div class="wide" tabindex="0"><table>{rows}</table></div>'

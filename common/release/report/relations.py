@@ -26,7 +26,6 @@ from common.schema import Codes
 
 _FALSE_ALARMS = 1e-3  # the probability of one among all pairs of independent attributes
 _ROOM = 1.25
-_MOST_NAMED = 8
 _FEW = 3  # with fewer attributes it is nothing unusual that they are independent
 
 
@@ -47,17 +46,15 @@ class Relations:
     alone: tuple[str, ...]
 
     def caution(self) -> str | None:
-        """For whoever uses the rows, if half of the attributes or more are alone."""
+        """For whoever uses the rows: which attributes are related to no other."""
         width = len(self.strength)
-        if width < _FEW or 2 * len(self.alone) < width:
+        if width < _FEW or not self.alone:
             return None
-        names = ", ".join(self.alone[:_MOST_NAMED])
-        named = names + (", ..." if len(self.alone) > _MOST_NAMED else "")
+        names = ", ".join(self.alone)
         return (
-            f"No relations: {len(self.alone)} of {width} attributes ({named}) depend on no other "
-            "in these rows but by chance. Noise hid what relations there are, or there are none. "
-            "Use these rows for one attribute at a time; more rows, a larger epsilon or fewer "
-            "attributes would help."
+            f"No relations: {len(self.alone)} of {width} columns ({names}) depend on no other in "
+            "these rows but by chance. Noise hid what relations there are, or there are none. Use "
+            "them one column at a time; more rows, a larger epsilon or fewer columns would help."
         )
 
 

@@ -17,13 +17,16 @@ from common.marginals import count
 from common.privacy.statement import suspicion
 from common.release.report.charts import Series, heatmap
 from common.release.report.distributions import distribution
+from common.release.report.expected_error import ExpectedError, caution
 from common.release.report.network_picture import draw_network
 from common.release.report.page import (
     Section,
-    aside,
     bullets,
+    card,
+    cards,
     described,
     figure,
+    folded,
     grid,
     page,
     paragraph,
@@ -31,14 +34,14 @@ from common.release.report.page import (
     warning,
 )
 from common.release.report.relations import Relations, relations
-from common.release.report.released import MarginalError, NetworkDrawing, Shares, caution
+from common.release.report.released import NetworkDrawing, Shares
 from common.schema import Codes, Schema
 from common.schema.formulas import formula_warning
 from common.wording import many
 
-_MOST_ERRORS = 60
+_MOST_LINES = 30  # of a table; more are folded away
 _MOST_EDGES = 12
-_LARGE_EPSILON = 10
+_LARGE_EPSILON = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +56,14 @@ class ReleaseFacts:
         privacy: the privacy statement, as in privacy.json.
         network: None for a method without one.
         shares: the noisy distribution of every attribute, None where there is none.
-        errors: the noise in each released table.
+        columns: what noise does to each column, as far as it is known.
+        pairs: what noise does to each pair that was counted.
         made: how the release was made, as pairs of a word and its value.
         method_cautions: what the method itself says must be known first.
         more: further sections, for example the ledger and the traffic of a study.
+        title: the study's name; None for a release of a single owner.
+        date: when the release was made, as 2026-11-17; None if that is not told.
+        below_floor: what is said where independent columns are expected to be closer.
     """
 
     schema: Schema
@@ -65,11 +72,15 @@ class ReleaseFacts:
     privacy: Mapping[str, Any]
     network: NetworkDrawing | None
     shares: Sequence[Shares | None]
-    errors: Sequence[MarginalError]
+    columns: Sequence[ExpectedError]
+    pairs: Sequence[ExpectedError]
     made: Sequence[tuple[str, object]]
     more: Sequence[Section] = field(default_factory=tuple)
     synthetic_rows: int | None = None
     method_cautions: Sequence[str] = ()
+    title: str | None = None
+    date: str | None = None
+    below_floor: str | None = None
 
     @cached_property
     def relations(self) -> Relations:
@@ -77,10 +88,16 @@ class ReleaseFacts:
         return relations(self.schema.names, self.synthetic)
 
     @property
+    def made_up(self) -> int:
+        """How many synthetic rows there are."""
+        return self.synthetic.rows if self.synthetic_rows is None else self.synthetic_rows
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """What whoever uses the release must know first."""
         found = (
-            caution(self.errors),
+            self.below_floor,
+            caution(self.columns, self.schema.names),
             self.relations.caution() if self.synthetic.rows else None,
             formula_warning(self.schema),
             *self.method_cautions,
@@ -90,42 +107,98 @@ class ReleaseFacts:
 
 def release_page(facts: ReleaseFacts) -> str:
     """The whole page."""
-    made_up = facts.synthetic.rows if facts.synthetic_rows is None else facts.synthetic_rows
-    lead = (
-        f"{many(made_up, 'made-up row')} with {many(len(facts.schema.names), 'attribute')}, "
-        f"learnt from {many(facts.rows, 'real row')} with an epsilon of "
-        f"{facts.privacy['epsilon_delivered']:g}"
-    )
     sections = [
-        Section("What this is", _introduction(facts)),
+        Section("What this is", _introduction()),
         Section("Privacy", _privacy(facts.privacy)),
+        Section("One column at a time", _distributions(facts)),
+        Section("Pairs of columns", _dependence(facts)),
+        Section("Expected error", _errors(facts)),
     ]
     if facts.network is not None:
         sections.append(Section("The network", _network(facts.network)))
-    sections += [
-        Section("One attribute at a time", _distributions(facts)),
-        Section("Pairs of attributes", _dependence(facts)),
-        Section("Expected error", _errors(facts.errors)),
-        *facts.more,
-        Section("How it was made", _made(facts)),
-    ]
-    return page("A synthetic table", lead, sections)
+    sections += [*facts.more, Section("How it was made", _made(facts))]
+    title = "A synthetic table" if facts.title is None else f"{facts.title}: a synthetic table"
+    return page(title, _lead(facts), sections, summary=_summary(facts))
 
 
-def _introduction(facts: ReleaseFacts) -> str:
-    return (
-        "".join(warning(words) for words in facts.cautions)
-        + paragraph(
-            "The rows of this release are made up. They were drawn from a model that learnt the "
-            "statistics of a real table through noise, so that counts, distributions and relations "
-            "between attributes are close to the real ones where those stand out of the noise, "
-            "while no row was copied from a real person."
-        )
-        + paragraph(
-            "Use it to explore, to teach, to test software and to prepare analyses. Small groups "
-            "and rare combinations are the least reliable: the section on expected error says how "
-            "large a count must be to stand out of the noise."
-        )
+def _lead(facts: ReleaseFacts) -> str:
+    owners = list(facts.privacy["parties"])
+    whose = f"by {', '.join(owners)}" if facts.title is not None else "by one owner"
+    return f"Published {whose}" + (f", {facts.date}" if facts.date else "")
+
+
+def _summary(facts: ReleaseFacts) -> str:
+    """What a reader in a hurry must know: cautions, what it is, how private, how good."""
+    boxes = [_size_card(facts), _privacy_card(facts.privacy), _columns_card(facts)]
+    boxes += [_pairs_card(facts), _limits_card(facts)]
+    return "".join(warning(words) for words in facts.cautions) + cards(boxes)
+
+
+def _size_card(facts: ReleaseFacts) -> str:
+    owners = many(len(facts.privacy["parties"]), "owner")
+    return card(
+        "What it is",
+        f"{facts.made_up:,} made-up rows",
+        f"{many(len(facts.schema.names), 'column')}, learnt from {facts.rows:,} real rows of "
+        f"{owners} through noise. No row was copied.",
+    )
+
+
+def _privacy_card(privacy: Mapping[str, Any]) -> str:
+    epsilon, delta = privacy["epsilon_delivered"], privacy["delta"]
+    if not privacy["private"]:
+        return card("Privacy", "NOT PRIVATE", "; ".join(privacy["not_private_because"]))
+    sentence = suspicion(epsilon)
+    promise = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
+    return card("Privacy", promise, f"{sentence[0].upper()}{sentence[1:]}.")
+
+
+def _columns_card(facts: ReleaseFacts) -> str:
+    if not facts.columns:
+        return card("Single columns", "not known", "The noise in this method's answers has no law.")
+    average = float(np.mean([error.distance for error in facts.columns]))
+    worst = max(facts.columns, key=lambda error: error.distance)
+    return card(
+        "Single columns",
+        f"off by {average:.1%}",
+        "That share of the rows, on average, has another value than it should. Worst: "
+        f"{worst.named(facts.schema.names)}, {worst.distance:.1%}.",
+    )
+
+
+def _pairs_card(facts: ReleaseFacts) -> str:
+    if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
+        return card("Pairs of columns", "none", "There are no pairs to show.")
+    found = facts.relations
+    alone = f"Related to nothing: {', '.join(found.alone)}." if found.alone else ""
+    return card(
+        "Pairs of columns",
+        f"{found.standing_out:,} of {found.pairs:,} related",
+        "Those pairs depend on each other in the synthetic rows beyond chance.",
+        *([alone] if alone else []),
+    )
+
+
+def _limits_card(facts: ReleaseFacts) -> str:
+    sentences = ["Ordinary standard errors are too small: use `parley estimate`."]
+    if facts.columns:
+        least = 2 * max(error.deviation for error in facts.columns)
+        sentences.insert(0, f"Groups of fewer than {least:,.0f} rows are mostly noise.")
+    if facts.synthetic.rows and facts.relations.alone:
+        sentences.append("Relations of the columns that are related to nothing are not held.")
+    return card("Do not use it for", "small groups", *sentences)
+
+
+def _introduction() -> str:
+    return paragraph(
+        "The rows of this release are made up. They were drawn from a model that learnt the "
+        "statistics of a real table through noise, so that counts, distributions and relations "
+        "between columns are close to the real ones where those stand out of the noise, "
+        "while no row was copied from a real person."
+    ) + paragraph(
+        "Use it to explore, to teach, to test software and to prepare analyses. Small groups "
+        "and rare combinations are the least reliable: the section on expected error says how "
+        "large a count must be to stand out of the noise."
     )
 
 
@@ -180,11 +253,11 @@ def _ledger(privacy: Mapping[str, Any]) -> str:
     lines = []
     for (name, mechanism), group in grouped.items():
         words = group[0]["step"] if len(group) == 1 else f"{name}: {len(group)} releases"
-        lines.append([words, mechanism, float(sum(step["epsilon"] for step in group))])
+        lines.append([words, mechanism, float(sum(step[privacy["currency"]] for step in group))])
     paid = [[party, float(cost)] for party, cost in privacy["parties"].items()]
     return (
         "<h3>What the budget was spent on</h3>"
-        + table(["step", "mechanism", "epsilon"], lines)
+        + table(["step", "mechanism", privacy["currency"]], lines)
         + "<h3>What the rows of each party paid</h3>"
         + table(["party", "epsilon"], paid)
     )
@@ -206,22 +279,26 @@ def _network(drawing: NetworkDrawing) -> str:
 def _distributions(facts: ReleaseFacts) -> str:
     positions = range(facts.synthetic.width)
     counted = count(facts.synthetic, [[position] for position in positions])
+    noise = {error.attributes[0]: error.deviation / facts.rows for error in facts.columns}
     charts = []
-    for attribute, noisy, synthetic in zip(
-        facts.schema.attributes, facts.shares, counted, strict=True
+    for place, (attribute, synthetic) in enumerate(
+        zip(facts.schema.attributes, counted, strict=True)
     ):
-        drawn = synthetic / max(1, facts.synthetic.rows)
-        series = [Series("noisy", noisy.tolist())] if noisy is not None else []
-        series.append(Series("synthetic", drawn.tolist()))
-        charts.append(distribution(attribute, series))
-    return (
-        paragraph(
-            f"“Noisy” is what was released of the real rows; “synthetic” is {_shown(facts)}. "
-            "Where the noisy share of a value is below zero no bar is drawn."
+        drawn = Series("synthetic", (synthetic / max(1, facts.synthetic.rows)).tolist())
+        known = facts.shares[place] is not None and place in noise
+        charts.append(
+            distribution(
+                attribute,
+                [drawn],
+                noisy=facts.shares[place] if known else None,
+                deviation=noise.get(place, 0.0),
+            )
         )
-        + aside("Hover over a bar for its value.")
-        + grid(charts)
-    )  # fmt: skip
+    return paragraph(
+        f"Bars and numbers are the shares in {_shown(facts)}. The line across a bar is where the "
+        "real share is expected, 19 times of 20: the released count, give or take its noise. "
+        "Values that are many are shown in groups."
+    ) + grid(charts)
 
 
 def _shown(facts: ReleaseFacts) -> str:
@@ -235,46 +312,60 @@ def _dependence(facts: ReleaseFacts) -> str:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return paragraph("There are no pairs to show.")
     found = facts.relations
-    words = "Dependence of every pair of attributes"
-    picture = heatmap(words, facts.schema.names, found.strength, 1.0)
+    words = "Dependence of every pair of columns"
+    picture = heatmap(words, facts.schema.names, found.strength)
     return figure(
         picture,
-        "Cramér's V in the synthetic rows: 0 for independent attributes, 1 where one "
+        "Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
         f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs stand out of what "
-        "chance makes of independent attributes; the others are shown as 0. Noise makes "
+        "chance makes of independent columns; the others are shown as 0. Noise makes "
         "dependence, too.",
-    ) + aside("Hover over a cell for its value.")
+    ) + _strongest(facts)
 
 
-def _errors(errors: Sequence[MarginalError]) -> str:
-    if not errors:
-        return paragraph("The noise in the answers of this method is not known exactly.")
-    tables = sorted((e for e in errors if e.distance is not None), key=_noisiest)
-    others = [e for e in errors if e.distance is None]
-    shown = tables[:_MOST_ERRORS]
-    words = (
-        "Noise of this size was added to the released tables. The distance is half the sum of the "
-        "absolute differences of shares that noise alone is expected to cause, before tables are "
-        "made to agree, which reduces it."
+def _strongest(facts: ReleaseFacts) -> str:
+    names, strength = facts.schema.names, facts.relations.strength
+    pairs = [(i, j) for i in range(len(names)) for j in range(i) if strength[i, j] > 0]
+    pairs.sort(key=lambda pair: -float(strength[pair]))
+    lines = [[f"{names[i]} and {names[j]}", float(strength[i, j])] for i, j in pairs]
+    if not lines:
+        return ""
+    return folded(
+        f"{many(len(lines), 'related pair')} as a table", table(["pair", "Cramér's V"], lines)
     )
-    telling = [error.deviation for error in tables if error.telling]
-    if telling:
-        words += (
-            f" A count of one attribute's values well above {2 * max(telling):,.0f} rows stands "
-            "out of the noise."
-        )
-    rows = [[e.attributes, e.cells, e.deviation, e.distance] for e in shown]
-    rows += [[f"{e.attributes} (no table)", e.cells, e.deviation, "-"] for e in others]
-    headings = ["table", "cells", "deviation (rows)", "expected distance"]
-    stars = any("*" in error.attributes for error in shown)
-    note = paragraph("* the attribute is counted in groups of its values") if stars else ""
-    left = len(tables) - len(shown)
-    more = paragraph(f"{left} further tables have a smaller distance.") if left else ""
-    return paragraph(words) + table(headings, rows) + note + more
 
 
-def _noisiest(error: MarginalError) -> float:
-    return -(error.distance or 0.0)
+def _errors(facts: ReleaseFacts) -> str:
+    if not facts.columns:
+        return paragraph("The noise in the answers of this method is not known exactly.")
+    least = 2 * max(error.deviation for error in facts.columns)
+    words = (
+        "This is what noise alone does to what was counted, by the table that tells most about a "
+        "column or a pair. The distance is the share of rows that would have to move. The model "
+        "is fitted to all tables together, which is a little better; what the model cannot hold "
+        f"comes on top. A count well above {least:,.0f} rows stands out of the noise."
+    )
+    parts = [paragraph(words), _error_table("column", facts.columns, facts.schema.names)]
+    if facts.pairs:
+        parts.append(_error_table("pair", facts.pairs, facts.schema.names))
+    return "".join(parts)
+
+
+def _error_table(kind: str, errors: Sequence[ExpectedError], names: Sequence[str]) -> str:
+    """One line for each, worst first; a long table is folded away."""
+    worst = sorted(errors, key=lambda error: -error.distance)
+    lines = [
+        [
+            e.named(names) + (" (in groups of values)" if e.grouped else ""),
+            e.cells,
+            e.deviation,
+            e.distance,
+        ]
+        for e in worst
+    ]
+    headings = [kind, "cells", "deviation of a count (rows)", "expected distance"]
+    made = table(headings, lines)
+    return made if len(lines) <= _MOST_LINES else folded(f"{len(lines):,} {kind}s counted", made)
 
 
 def _made(facts: ReleaseFacts) -> str:

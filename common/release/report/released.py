@@ -14,16 +14,13 @@ from common.bayes.conditionals import Family, contains, sum_out
 from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.privbayes.model import PrivBayesModel
-from common.privacy.noise_law import NoiseLaw
+from common.release.report.expected_error import ExpectedError, NoisyTable
 from common.release.report.network_picture import Edge
 from common.schema import Schema
 from common.schema.encodings import bit_positions
 from common.wavelet.noisy_matrix import RangeRelease
 
 Shares = NDArray[np.float64]
-
-_DROWNED = 1 / 3
-_MOST_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,50 +43,9 @@ class NetworkDrawing:
     caption: str = (
         "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
         "are the mutual information in bits, from the noisy tables: thick arrows are strong "
-        "dependences, if their table has a small expected distance below. Noise makes arrows, too."
+        "dependences. Noise makes arrows, too."
     )
     without_edges: str = "No attribute was drawn given another one."
-
-
-@dataclass(frozen=True, slots=True)
-class MarginalError:
-    """How far noise alone moves one released table.
-
-    Attributes:
-        attributes: what the table counts by.
-        cells: how many counts it holds.
-        deviation: the standard deviation of the noise in a count, in rows.
-        distance: the expected total variation distance to the exact table, at most 1; None for
-            noise in something that is no table.
-        telling: whether no other table tells more about one of its attributes. A view, of which
-            only pairs are read, or margins that are counted once more, may well be mostly noise.
-    """
-
-    attributes: str
-    cells: int
-    deviation: float
-    distance: float | None
-    telling: bool = True
-
-
-def caution(errors: Sequence[MarginalError]) -> str | None:
-    """What whoever uses the release must know first: that some of it is noise. None if all is well.
-
-    Noise that moves a third of the rows of a table leaves little of what the table was to tell.
-    """
-    drowned = [
-        error.attributes
-        for error in errors
-        if error.telling and error.distance is not None and error.distance > _DROWNED
-    ]
-    if not drowned:
-        return None
-    named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")
-    return (
-        f"Mostly noise: in {len(drowned)} of {len(errors)} released tables ({named}) noise alone "
-        "is expected to move more than a third of the rows. More rows, a larger epsilon, or fewer "
-        "bins and values would help."
-    )
 
 
 def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:
@@ -155,14 +111,17 @@ def model_shares(model: PrivBayesModel) -> list[Shares | None]:
     ]
 
 
-def model_errors(model: PrivBayesModel, schema: Schema) -> list[MarginalError]:
-    """The noise in every released table of a model."""
-    names = variable_names(model, schema)
+def model_tables(model: PrivBayesModel) -> list[NoisyTable]:
+    """The released tables of a model that count attributes; none where it counts their bits."""
+    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
+        return []
+    variance = model.law.variance()
     return [
-        noise_error(
-            ", ".join(names[view.attribute] + ("*" if view.level else "") for view in family),
-            table.size,
-            model.law,
+        NoisyTable(
+            tuple(view.attribute for view in family),
+            table.shape,
+            tuple(view.level > 0 for view in family),
+            variance,
             model.plan.rows,
         )
         for family, table in model.tables.items()
@@ -187,12 +146,6 @@ def model_noise(model: PrivBayesModel, schema: Schema) -> dict[str, float]:
     return found
 
 
-def noise_error(attributes: str, cells: int, law: NoiseLaw, rows: int) -> MarginalError:
-    """What noise does to one table of `rows` rows: half the sum of the absolute changes."""
-    distance = min(1.0, cells * law.mean_absolute() / (2 * rows))
-    return MarginalError(attributes, cells, math.sqrt(law.variance()), distance)
-
-
 def range_shares(release: RangeRelease) -> list[Shares | None]:
     """The noisy distribution of every attribute of a range release."""
     matrix = release.matrix()
@@ -200,13 +153,11 @@ def range_shares(release: RangeRelease) -> list[Shares | None]:
     return [matrix.sum(axis=tuple(a for a in axes if a != axis)) / release.rows for axis in axes]
 
 
-def range_errors(release: RangeRelease) -> list[MarginalError]:
-    """The noise in every one-way marginal of a range release; none is known for Privelet*."""
+def range_errors(release: RangeRelease) -> list[ExpectedError]:
+    """The noise in every column of a range release; none is known for Privelet*."""
     full = np.array([[0, size] for size in release.schema.sizes], dtype=np.intp)
     errors = []
-    for position, (name, size) in enumerate(
-        zip(release.schema.names, release.schema.sizes, strict=True)
-    ):
+    for position, size in enumerate(release.schema.sizes):
         boxes = np.repeat(full[None], size, axis=0)
         boxes[:, position, 0] = np.arange(size)
         boxes[:, position, 1] = np.arange(size) + 1
@@ -215,7 +166,6 @@ def range_errors(release: RangeRelease) -> list[MarginalError]:
             return []
         # A sum of many draws is nearly normal, whose mean absolute value is sqrt(2 / pi) of it.
         distance = float(deviations.sum()) * math.sqrt(2 / math.pi) / (2 * release.rows)
-        errors.append(
-            MarginalError(name, size, float(np.sqrt((deviations**2).mean())), min(1.0, distance))
-        )
+        deviation = float(np.sqrt((deviations**2).mean()))
+        errors.append(ExpectedError((position,), size, deviation, min(1.0, distance)))
     return errors

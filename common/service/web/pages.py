@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib import resources
 
+from common import wording
 from common.service.web.exchange import HTML, TEXT, Response
 
 _KINDS = {
@@ -122,8 +123,7 @@ def page(title: str, lead: str, *content: Markup, csrf: str, script: str = "") -
 
 def moment(at: str) -> Markup:
     """A time of a record, as people read it; records are in UTC."""
-    words = at.replace("T", " ").removesuffix("+00:00")
-    return Markup(f'<time datetime="{escape(at, quote=True)}">{escape(words)} UTC</time>')
+    return Markup(f'<time datetime="{escape(at, quote=True)}">{escape(wording.moment(at))}</time>')
 
 
 def _cell(heading: str, value: str | int | Markup) -> str:

@@ -300,7 +300,7 @@ def _new_ring(folder: Path, subject: Subject) -> Keyring:
     key = certificates.new_key()
     request = certificates.make_request(key, subject)  # refuses bad names before any file is made
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         taken = sorted(path.name for path in folder.iterdir())
     except OSError as error:
         raise InputError(f"{folder}: cannot be used: {error.strerror}") from error

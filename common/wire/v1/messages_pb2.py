@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ommon/wire/v1/messages.proto\x12\tparley.v1\"\x8a\x03\n\x07ToParty\x12\x15\n\x08\x65ncoding\x18\x01 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05study\x18\x02 \x01(\x0cH\x02\x88\x01\x01\x12.\n\x0cstudy_opened\x18\x03 \x01(\x0b\x32\x16.parley.v1.StudyOpenedH\x00\x12,\n\x0bstep_opened\x18\x04 \x01(\x0b\x32\x15.parley.v1.StepOpenedH\x00\x12\x36\n\x10\x65nvelope_relayed\x18\x05 \x01(\x0b\x32\x1a.parley.v1.EnvelopeRelayedH\x00\x12\x36\n\x10result_published\x18\x06 \x01(\x0b\x32\x1a.parley.v1.ResultPublishedH\x00\x12\x32\n\x0estudy_finished\x18\x07 \x01(\x0b\x32\x18.parley.v1.StudyFinishedH\x00\x12\x30\n\rstudy_aborted\x18\x08 \x01(\x0b\x32\x17.parley.v1.StudyAbortedH\x00\x42\t\n\x07messageB\x0b\n\t_encodingB\x08\n\x06_study\"\xae\x02\n\tToCurator\x12\x15\n\x08\x65ncoding\x18\x01 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05study\x18\x02 \x01(\x0cH\x02\x88\x01\x01\x12\x34\n\x0f\x65nvelope_posted\x18\x03 \x01(\x0b\x32\x19.parley.v1.EnvelopePostedH\x00\x12\x34\n\x0fshare_submitted\x18\x04 \x01(\x0b\x32\x19.parley.v1.ShareSubmittedH\x00\x12\x36\n\x10\x63hoice_submitted\x18\x05 \x01(\x0b\x32\x1a.parley.v1.ChoiceSubmittedH\x00\x12\x30\n\rparty_refused\x18\x06 \x01(\x0b\x32\x17.parley.v1.PartyRefusedH\x00\x42\t\n\x07messageB\x0b\n\t_encodingB\x08\n\x06_study\"5\n\x0bStudyOpened\x12\x17\n\npublic_key\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\r\n\x0b_public_key\"j\n\nStepOpened\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06\x64igest\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x12\x14\n\x07opening\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x42\x07\n\x05_stepB\t\n\x07_digestB\n\n\x08_opening\"q\n\x0f\x45nvelopeRelayed\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06sender\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x65nvelope\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x42\x07\n\x05_stepB\t\n\x07_senderB\x0b\n\t_envelope\"M\n\x0fResultPublished\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06result\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\t\n\x07_result\"\x0f\n\rStudyFinished\".\n\x0cStudyAborted\x12\x13\n\x06reason\x18\x01 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_reason\"v\n\x0e\x45nvelopePosted\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x16\n\trecipient\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x65nvelope\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x42\x07\n\x05_stepB\x0c\n\n_recipientB\x0b\n\t_envelope\"l\n\x0eShareSubmitted\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x12\n\x05\x63hunk\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x14\n\x07payload\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x42\x07\n\x05_stepB\x08\n\x06_chunkB\n\n\x08_payload\"O\n\x0f\x43hoiceSubmitted\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x14\n\x07payload\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\n\n\x08_payload\"J\n\x0cPartyRefused\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_stepB\t\n\x07_reasonb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ommon/wire/v1/messages.proto\x12\tparley.v1\"\xaa\x04\n\x07ToParty\x12\x15\n\x08\x65ncoding\x18\x01 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05study\x18\x02 \x01(\x0cH\x02\x88\x01\x01\x12.\n\x0cstudy_opened\x18\x03 \x01(\x0b\x32\x16.parley.v1.StudyOpenedH\x00\x12,\n\x0bstep_opened\x18\x04 \x01(\x0b\x32\x15.parley.v1.StepOpenedH\x00\x12\x36\n\x10\x65nvelope_relayed\x18\x05 \x01(\x0b\x32\x1a.parley.v1.EnvelopeRelayedH\x00\x12\x36\n\x10result_published\x18\x06 \x01(\x0b\x32\x1a.parley.v1.ResultPublishedH\x00\x12\x32\n\x0estudy_finished\x18\x07 \x01(\x0b\x32\x18.parley.v1.StudyFinishedH\x00\x12\x30\n\rstudy_aborted\x18\x08 \x01(\x0b\x32\x17.parley.v1.StudyAbortedH\x00\x12.\n\x0ckeys_relayed\x18\t \x01(\x0b\x32\x16.parley.v1.KeysRelayedH\x00\x12\x32\n\x0elist_published\x18\n \x01(\x0b\x32\x18.parley.v1.ListPublishedH\x00\x12:\n\x12signatures_relayed\x18\x0b \x01(\x0b\x32\x1c.parley.v1.SignaturesRelayedH\x00\x42\t\n\x07messageB\x0b\n\t_encodingB\x08\n\x06_study\"\xbc\x03\n\tToCurator\x12\x15\n\x08\x65ncoding\x18\x01 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05study\x18\x02 \x01(\x0cH\x02\x88\x01\x01\x12\x34\n\x0f\x65nvelope_posted\x18\x03 \x01(\x0b\x32\x19.parley.v1.EnvelopePostedH\x00\x12\x34\n\x0fshare_submitted\x18\x04 \x01(\x0b\x32\x19.parley.v1.ShareSubmittedH\x00\x12\x36\n\x10\x63hoice_submitted\x18\x05 \x01(\x0b\x32\x1a.parley.v1.ChoiceSubmittedH\x00\x12\x30\n\rparty_refused\x18\x06 \x01(\x0b\x32\x17.parley.v1.PartyRefusedH\x00\x12*\n\nkeys_dealt\x18\x07 \x01(\x0b\x32\x14.parley.v1.KeysDealtH\x00\x12,\n\x0blist_signed\x18\x08 \x01(\x0b\x32\x15.parley.v1.ListSignedH\x00\x12\x32\n\x0emasks_revealed\x18\t \x01(\x0b\x32\x18.parley.v1.MasksRevealedH\x00\x42\t\n\x07messageB\x0b\n\t_encodingB\x08\n\x06_study\"5\n\x0bStudyOpened\x12\x17\n\npublic_key\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\r\n\x0b_public_key\"{\n\nStepOpened\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06\x64igest\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x12\x14\n\x07opening\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x12\x0f\n\x07missing\x18\x04 \x03(\tB\x07\n\x05_stepB\t\n\x07_digestB\n\n\x08_opening\"q\n\x0f\x45nvelopeRelayed\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06sender\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x65nvelope\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x42\x07\n\x05_stepB\t\n\x07_senderB\x0b\n\t_envelope\"\\\n\x0bKeysRelayed\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07missing\x18\x02 \x03(\t\x12\x14\n\x07payload\x18\x03 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\n\n\x08_payload\"<\n\rListPublished\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07missing\x18\x02 \x03(\tB\x07\n\x05_step\"Q\n\x11SignaturesRelayed\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x14\n\x07payload\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\n\n\x08_payload\"M\n\x0fResultPublished\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06result\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\t\n\x07_result\"\x0f\n\rStudyFinished\".\n\x0cStudyAborted\x12\x13\n\x06reason\x18\x01 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_reason\"v\n\x0e\x45nvelopePosted\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x16\n\trecipient\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x65nvelope\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x42\x07\n\x05_stepB\x0c\n\n_recipientB\x0b\n\t_envelope\"l\n\x0eShareSubmitted\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x12\n\x05\x63hunk\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x14\n\x07payload\x18\x03 \x01(\x0cH\x02\x88\x01\x01\x42\x07\n\x05_stepB\x08\n\x06_chunkB\n\n\x08_payload\"I\n\tKeysDealt\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x14\n\x07payload\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\n\n\x08_payload\"N\n\nListSigned\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x16\n\tsignature\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\x0c\n\n_signature\"M\n\rMasksRevealed\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x14\n\x07payload\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\n\n\x08_payload\"O\n\x0f\x43hoiceSubmitted\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x14\n\x07payload\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\x07\n\x05_stepB\n\n\x08_payload\"J\n\x0cPartyRefused\x12\x11\n\x04step\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_stepB\t\n\x07_reasonb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,27 +32,39 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'common.wire.v1.messages_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TOPARTY']._serialized_start=45
-  _globals['_TOPARTY']._serialized_end=439
-  _globals['_TOCURATOR']._serialized_start=442
-  _globals['_TOCURATOR']._serialized_end=744
-  _globals['_STUDYOPENED']._serialized_start=746
-  _globals['_STUDYOPENED']._serialized_end=799
-  _globals['_STEPOPENED']._serialized_start=801
-  _globals['_STEPOPENED']._serialized_end=907
-  _globals['_ENVELOPERELAYED']._serialized_start=909
-  _globals['_ENVELOPERELAYED']._serialized_end=1022
-  _globals['_RESULTPUBLISHED']._serialized_start=1024
-  _globals['_RESULTPUBLISHED']._serialized_end=1101
-  _globals['_STUDYFINISHED']._serialized_start=1103
-  _globals['_STUDYFINISHED']._serialized_end=1118
-  _globals['_STUDYABORTED']._serialized_start=1120
-  _globals['_STUDYABORTED']._serialized_end=1166
-  _globals['_ENVELOPEPOSTED']._serialized_start=1168
-  _globals['_ENVELOPEPOSTED']._serialized_end=1286
-  _globals['_SHARESUBMITTED']._serialized_start=1288
-  _globals['_SHARESUBMITTED']._serialized_end=1396
-  _globals['_CHOICESUBMITTED']._serialized_start=1398
-  _globals['_CHOICESUBMITTED']._serialized_end=1477
-  _globals['_PARTYREFUSED']._serialized_start=1479
-  _globals['_PARTYREFUSED']._serialized_end=1553
+  _globals['_TOPARTY']._serialized_end=599
+  _globals['_TOCURATOR']._serialized_start=602
+  _globals['_TOCURATOR']._serialized_end=1046
+  _globals['_STUDYOPENED']._serialized_start=1048
+  _globals['_STUDYOPENED']._serialized_end=1101
+  _globals['_STEPOPENED']._serialized_start=1103
+  _globals['_STEPOPENED']._serialized_end=1226
+  _globals['_ENVELOPERELAYED']._serialized_start=1228
+  _globals['_ENVELOPERELAYED']._serialized_end=1341
+  _globals['_KEYSRELAYED']._serialized_start=1343
+  _globals['_KEYSRELAYED']._serialized_end=1435
+  _globals['_LISTPUBLISHED']._serialized_start=1437
+  _globals['_LISTPUBLISHED']._serialized_end=1497
+  _globals['_SIGNATURESRELAYED']._serialized_start=1499
+  _globals['_SIGNATURESRELAYED']._serialized_end=1580
+  _globals['_RESULTPUBLISHED']._serialized_start=1582
+  _globals['_RESULTPUBLISHED']._serialized_end=1659
+  _globals['_STUDYFINISHED']._serialized_start=1661
+  _globals['_STUDYFINISHED']._serialized_end=1676
+  _globals['_STUDYABORTED']._serialized_start=1678
+  _globals['_STUDYABORTED']._serialized_end=1724
+  _globals['_ENVELOPEPOSTED']._serialized_start=1726
+  _globals['_ENVELOPEPOSTED']._serialized_end=1844
+  _globals['_SHARESUBMITTED']._serialized_start=1846
+  _globals['_SHARESUBMITTED']._serialized_end=1954
+  _globals['_KEYSDEALT']._serialized_start=1956
+  _globals['_KEYSDEALT']._serialized_end=2029
+  _globals['_LISTSIGNED']._serialized_start=2031
+  _globals['_LISTSIGNED']._serialized_end=2109
+  _globals['_MASKSREVEALED']._serialized_start=2111
+  _globals['_MASKSREVEALED']._serialized_end=2188
+  _globals['_CHOICESUBMITTED']._serialized_start=2190
+  _globals['_CHOICESUBMITTED']._serialized_end=2269
+  _globals['_PARTYREFUSED']._serialized_start=2271
+  _globals['_PARTYREFUSED']._serialized_end=2345
 # @@protoc_insertion_point(module_scope)

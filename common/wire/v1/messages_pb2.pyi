@@ -1,12 +1,13 @@
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ToParty(_message.Message):
-    __slots__ = ("encoding", "study", "study_opened", "step_opened", "envelope_relayed", "result_published", "study_finished", "study_aborted")
+    __slots__ = ("encoding", "study", "study_opened", "step_opened", "envelope_relayed", "result_published", "study_finished", "study_aborted", "keys_relayed", "list_published", "signatures_relayed")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     STUDY_FIELD_NUMBER: _ClassVar[int]
     STUDY_OPENED_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +16,9 @@ class ToParty(_message.Message):
     RESULT_PUBLISHED_FIELD_NUMBER: _ClassVar[int]
     STUDY_FINISHED_FIELD_NUMBER: _ClassVar[int]
     STUDY_ABORTED_FIELD_NUMBER: _ClassVar[int]
+    KEYS_RELAYED_FIELD_NUMBER: _ClassVar[int]
+    LIST_PUBLISHED_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURES_RELAYED_FIELD_NUMBER: _ClassVar[int]
     encoding: int
     study: bytes
     study_opened: StudyOpened
@@ -23,23 +27,32 @@ class ToParty(_message.Message):
     result_published: ResultPublished
     study_finished: StudyFinished
     study_aborted: StudyAborted
-    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., study_opened: _Optional[_Union[StudyOpened, _Mapping]] = ..., step_opened: _Optional[_Union[StepOpened, _Mapping]] = ..., envelope_relayed: _Optional[_Union[EnvelopeRelayed, _Mapping]] = ..., result_published: _Optional[_Union[ResultPublished, _Mapping]] = ..., study_finished: _Optional[_Union[StudyFinished, _Mapping]] = ..., study_aborted: _Optional[_Union[StudyAborted, _Mapping]] = ...) -> None: ...
+    keys_relayed: KeysRelayed
+    list_published: ListPublished
+    signatures_relayed: SignaturesRelayed
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., study_opened: _Optional[_Union[StudyOpened, _Mapping]] = ..., step_opened: _Optional[_Union[StepOpened, _Mapping]] = ..., envelope_relayed: _Optional[_Union[EnvelopeRelayed, _Mapping]] = ..., result_published: _Optional[_Union[ResultPublished, _Mapping]] = ..., study_finished: _Optional[_Union[StudyFinished, _Mapping]] = ..., study_aborted: _Optional[_Union[StudyAborted, _Mapping]] = ..., keys_relayed: _Optional[_Union[KeysRelayed, _Mapping]] = ..., list_published: _Optional[_Union[ListPublished, _Mapping]] = ..., signatures_relayed: _Optional[_Union[SignaturesRelayed, _Mapping]] = ...) -> None: ...
 
 class ToCurator(_message.Message):
-    __slots__ = ("encoding", "study", "envelope_posted", "share_submitted", "choice_submitted", "party_refused")
+    __slots__ = ("encoding", "study", "envelope_posted", "share_submitted", "choice_submitted", "party_refused", "keys_dealt", "list_signed", "masks_revealed")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     STUDY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_POSTED_FIELD_NUMBER: _ClassVar[int]
     SHARE_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     CHOICE_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     PARTY_REFUSED_FIELD_NUMBER: _ClassVar[int]
+    KEYS_DEALT_FIELD_NUMBER: _ClassVar[int]
+    LIST_SIGNED_FIELD_NUMBER: _ClassVar[int]
+    MASKS_REVEALED_FIELD_NUMBER: _ClassVar[int]
     encoding: int
     study: bytes
     envelope_posted: EnvelopePosted
     share_submitted: ShareSubmitted
     choice_submitted: ChoiceSubmitted
     party_refused: PartyRefused
-    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., envelope_posted: _Optional[_Union[EnvelopePosted, _Mapping]] = ..., share_submitted: _Optional[_Union[ShareSubmitted, _Mapping]] = ..., choice_submitted: _Optional[_Union[ChoiceSubmitted, _Mapping]] = ..., party_refused: _Optional[_Union[PartyRefused, _Mapping]] = ...) -> None: ...
+    keys_dealt: KeysDealt
+    list_signed: ListSigned
+    masks_revealed: MasksRevealed
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., envelope_posted: _Optional[_Union[EnvelopePosted, _Mapping]] = ..., share_submitted: _Optional[_Union[ShareSubmitted, _Mapping]] = ..., choice_submitted: _Optional[_Union[ChoiceSubmitted, _Mapping]] = ..., party_refused: _Optional[_Union[PartyRefused, _Mapping]] = ..., keys_dealt: _Optional[_Union[KeysDealt, _Mapping]] = ..., list_signed: _Optional[_Union[ListSigned, _Mapping]] = ..., masks_revealed: _Optional[_Union[MasksRevealed, _Mapping]] = ...) -> None: ...
 
 class StudyOpened(_message.Message):
     __slots__ = ("public_key",)
@@ -48,14 +61,16 @@ class StudyOpened(_message.Message):
     def __init__(self, public_key: _Optional[bytes] = ...) -> None: ...
 
 class StepOpened(_message.Message):
-    __slots__ = ("step", "digest", "opening")
+    __slots__ = ("step", "digest", "opening", "missing")
     STEP_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     OPENING_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     step: int
     digest: bytes
     opening: bytes
-    def __init__(self, step: _Optional[int] = ..., digest: _Optional[bytes] = ..., opening: _Optional[bytes] = ...) -> None: ...
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, step: _Optional[int] = ..., digest: _Optional[bytes] = ..., opening: _Optional[bytes] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EnvelopeRelayed(_message.Message):
     __slots__ = ("step", "sender", "envelope")
@@ -66,6 +81,32 @@ class EnvelopeRelayed(_message.Message):
     sender: str
     envelope: bytes
     def __init__(self, step: _Optional[int] = ..., sender: _Optional[str] = ..., envelope: _Optional[bytes] = ...) -> None: ...
+
+class KeysRelayed(_message.Message):
+    __slots__ = ("step", "missing", "payload")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    payload: bytes
+    def __init__(self, step: _Optional[int] = ..., missing: _Optional[_Iterable[str]] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class ListPublished(_message.Message):
+    __slots__ = ("step", "missing")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, step: _Optional[int] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SignaturesRelayed(_message.Message):
+    __slots__ = ("step", "payload")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    payload: bytes
+    def __init__(self, step: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class ResultPublished(_message.Message):
     __slots__ = ("step", "result")
@@ -104,6 +145,30 @@ class ShareSubmitted(_message.Message):
     chunk: int
     payload: bytes
     def __init__(self, step: _Optional[int] = ..., chunk: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class KeysDealt(_message.Message):
+    __slots__ = ("step", "payload")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    payload: bytes
+    def __init__(self, step: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class ListSigned(_message.Message):
+    __slots__ = ("step", "signature")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    signature: bytes
+    def __init__(self, step: _Optional[int] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class MasksRevealed(_message.Message):
+    __slots__ = ("step", "payload")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    payload: bytes
+    def __init__(self, step: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class ChoiceSubmitted(_message.Message):
     __slots__ = ("step", "payload")

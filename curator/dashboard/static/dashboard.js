@@ -45,7 +45,7 @@ function bytes(number) {
 
 function when(text) {
   if (!text) return "never";
-  return make("time", { datetime: text, title: text }, new Date(text).toLocaleString());
+  return make("time", { datetime: text, title: text }, `${new Date(text).toISOString().slice(0, 19).replace("T", " ")} UTC`);
 }
 
 function table(caption, headings, rows) {
@@ -82,12 +82,18 @@ function budget(sum) {
   return terms === sum.sum ? sum.sum : [`${terms} = `, make("strong", {}, sum.sum)];
 }
 
+function awaited(party) {
+  const mark = badge(`awaited for ${party.awaited_for}`, party.online ? "busy" : "bad");
+  mark.setAttribute("title", `since ${party.awaited_since}`);
+  return mark;
+}
+
 function partiesOf(study) {
   const rows = study.parties.map((party) => [
     party.name,
     party.approved_at ? badge("approved", "good") : badge("not approved", "quiet"),
-    [party.online ? badge("online", "good") : badge("offline", "quiet"),
-      party.awaited ? " " : "", party.awaited ? badge("awaited", "busy") : ""],
+    [party.online ? badge("online", "good") : badge("offline", party.awaited ? "bad" : "quiet"),
+      party.awaited ? " " : "", party.awaited ? awaited(party) : ""],
     party.rows.toLocaleString("en"),
     `${bytes(party.bytes_in)} / ${bytes(party.bytes_out)}`,
     budget(party.budget),
@@ -157,7 +163,8 @@ function drawStudy(study, actions, first) {
   const before = byId(`study-${study.digest}`);
   const open = before ? before.open : first || !study.over;
   const box = make("details", { class: "study card", id: `study-${study.digest}` },
-    make("summary", {}, `${study.name} `, badge(study.state, study.kind)),
+    make("summary", {}, `${study.name} `, badge(study.state, study.kind),
+      study.overdue ? " " : "", study.overdue ? badge("overdue", "bad") : ""),
     trouble(study),
     phases(study),
     study.release ? make("p", {}, make("a", { class: "button", download: "",

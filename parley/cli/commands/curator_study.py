@@ -11,20 +11,29 @@ from typing import Annotated
 
 import typer
 
-from common.crypto.identities.files import load_identity
-from common.crypto.identities.identity import Identity
-from common.errors import InputError
 from common.files import write_new
 from common.methods.registry import run_of
+from common.release.folder import cautions_of
 from common.study.document import Study
+from common.wording import moment
 from curator import app as curator_app
 from curator.configuration import curator_settings
 from curator.operations import abort as ask_to_abort
-from curator.operations import awaited, find_record, last_calls, member_of, phases_of, records
+from curator.operations import (
+    awaited,
+    declare_missing,
+    find_record,
+    last_calls,
+    member_of,
+    phases_of,
+    records,
+)
 from curator.store.records import Record
-from curator.waiting import in_words, waited
+from curator.waiting import how_long, in_words, waited
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.commands.curator_revision import reform, renew
+from parley.cli.commands.study_signing import SignerFile, Unsigned, signed, tell_offered
 from parley.cli.options import (
     Aggregation,
     AsJson,
@@ -33,6 +42,7 @@ from parley.cli.options import (
     Config,
     Encoding,
     KeyBits,
+    MayMiss,
     MethodSettings,
     Noise,
     OutputRows,
@@ -43,20 +53,13 @@ from parley.cli.options import (
     settings_of,
     tell_decisions,
 )
-from parley.cli.passphrases import passphrase_in
 from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
-Signer = Annotated[
-    Path | None,
-    typer.Option(
-        help="The identity.key to sign with. [default: the curator's]", show_default=False
-    ),
-]
-Unsigned = Annotated[bool, typer.Option("--unsigned", help="Do not sign it.")]
-
 app = new_app("Studies: write one down, offer it, see how it is getting on, end it.")
+app.command()(reform)
+app.command()(renew)
 
 
 @app.command()
@@ -75,13 +78,14 @@ def new(
     noise: Noise = None,
     aggregation: Aggregation = "paillier",
     colluders: Colluders = 1,
+    may_miss: MayMiss = 0,
     cohorts: Cohorts = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
     set_: MethodSettings = None,
     rows: OutputRows = None,
     config: Config = None,
-    signer: Signer = None,
+    signer: SignerFile = None,
     unsigned: Unsigned = False,
     json: AsJson = False,
 ) -> None:
@@ -99,6 +103,7 @@ def new(
         noise=noise,
         aggregation=aggregation,
         colluders=colluders,
+        may_miss=may_miss,
         cohorts=cohorts,
         key_bits=key_bits,
         encoding=encoding,
@@ -109,10 +114,10 @@ def new(
     run_of(study)  # refuses a study that could never be run
     tell_decisions(study)
     if not unsigned:
-        study = study.signed_by(_signing_identity(config, signer))
+        study = signed(study, config, signer)
     write_new(out, study.to_toml().encode())
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
-    _tell_offered(study, out, as_json=json)
+    tell_offered(study, out, as_json=json)
 
 
 @app.command()
@@ -120,7 +125,7 @@ def add(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
     config: Config = None,
-    signer: Signer = None,
+    signer: SignerFile = None,
     unsigned: Unsigned = False,
     json: AsJson = False,
 ) -> None:
@@ -131,10 +136,10 @@ def add(
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)
     if proposed.signature is None and not unsigned:
-        proposed = proposed.signed_by(_signing_identity(config, signer))
+        proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
     curator_app.propose(settings, proposed, clock=_now)
-    _tell_offered(proposed, study, as_json=json)
+    tell_offered(proposed, study, as_json=json)
 
 
 @app.command(name="list")
@@ -174,13 +179,20 @@ def status(
     console.result(f"digest   {record.study.hex()}")
     console.result(f"state    {_standing(record)}")
     if waiting:
-        console.result(f"waits for the approval of {', '.join(waiting)}")
+        console.result(
+            f"waits for the approval of {', '.join(waiting)}, since {record.proposed_at} "
+            f"({how_long(waited(record.proposed_at, _now()))})"
+        )
     if waits:
-        console.result(f"waits for {in_words(waits, step=record.step)}")
+        longest = max(waited(each.since, _now()) for each in waits)
+        console.result(f"waits for {in_words(waits, step=record.step)} ({how_long(longest)})")
     if late:
-        console.result("overdue  ask the owners it waits for whether their nodes run")
+        console.result(
+            "overdue  ask the owners it waits for whether their nodes run; if one does not come "
+            "back, `study abort`, then `study reform --without OWNER`"
+        )
     for party, at in calls.items():  # a node that runs calls every few seconds
-        console.result(f"party    {party}: {f'last called {at}' if at else 'has not called yet'}")
+        console.result(f"party    {party}: {_called(at)}")
     if record.abort_asked and not record.state.over:
         console.result(f"to end   {record.abort_asked} (when the curator runs)")
     if record.cause:
@@ -189,6 +201,8 @@ def status(
         console.result(f"phase    {phase}: {traffic.text()}")
     if record.place:
         console.result(f"release  {record.place}")
+        for caution in cautions_of(Path(record.place)):
+            console.result(f"caution  {caution}")
 
 
 @app.command()
@@ -216,28 +230,30 @@ def abort(
         console.result(f"state    {_standing(record)}")
 
 
-def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
-    """Whoever proposes: the identity that was named, or else the curator's."""
-    passphrase_file = None
-    if signer is None:
-        try:
-            settings = curator_settings(config, os.environ).values
-        except InputError as error:
-            raise InputError(
-                f"who signs the study? Name the curator's settings (--config) or an identity.key "
-                f"(--signer); --unsigned leaves it unsigned ({error})"
-            ) from None
-        signer, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
-    return load_identity(signer, passphrase=passphrase_in(passphrase_file))
+@app.command()
+def missing(
+    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
+    owner: Annotated[str, typer.Argument(help="The owner that does not come back.")],
+    *,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Declare an owner missing, so that the study goes on without it, if the study allows that.
+
+    A study that needs all of its owners is ended and re-formed instead: `study abort`, then `study
+    reform --without OWNER`.
+    """
+    settings = curator_settings(config, os.environ).values
+    record, _ = find_record(settings, study)
+    declare_missing(settings, record, owner)
+    if json:
+        console.result_json(_as_json(record) | {"missing": owner})
+    else:
+        console.result(f"missing  {owner}")
 
 
-def _tell_offered(study: Study, file: Path, *, as_json: bool) -> None:
-    if as_json:
-        told = {"study": study.digest.hex(), "name": study.name, "signer": study.signer}
-        console.result_json(told | {"file": str(file)})
-        return
-    console.result(f"digest {study.digest.hex()}")
-    console.result(f"signer {study.signer or 'nobody'}")
+def _called(at: str | None) -> str:
+    return f"last called {moment(at)}" if at else "has not called yet"
 
 
 def _standing(record: Record) -> str:
@@ -257,6 +273,7 @@ def _as_json(record: Record) -> dict[str, object]:
         "unreadable": record.unreadable,
         "release": record.place,
         "abort_asked": record.abort_asked,
+        "proposed_at": record.proposed_at,
     }
 
 

@@ -20,7 +20,7 @@ from common.schema.tables import read_table
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, StudyMethod
+from parley.cli.options import AsJson, StudyMethod, warned_of_large_epsilon
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
@@ -41,7 +41,9 @@ def demo(
         Path, typer.Option(help="The folder; an earlier release there is replaced.")
     ] = Path("demo-release"),
     rows: Annotated[int, typer.Option(min=30, help="How many people to make up.")] = 30_000,
-    epsilon: Annotated[str, typer.Option(help="The privacy budget.")] = "1",
+    epsilon: Annotated[
+        str, typer.Option(help="The privacy budget.", callback=warned_of_large_epsilon)
+    ] = "1",
     method: StudyMethod = DEFAULT_METHOD,
     aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",
     tables: Annotated[
@@ -76,6 +78,7 @@ def demo(
     comparison = out.parent / EVALUATION.format(out.name)
     release.write_file(comparison, evaluation_page(found))
     privacy = release.read_json(out, release.STATEMENT)
+    console.tell_of_release(out, privacy)
     if json:
         console.result_json({"out": str(out), "privacy": privacy} | found.as_json())
         return

@@ -38,16 +38,25 @@ def doctor(
         typer.Option(help="A study.toml: does it list us, and are our rows of its schema?"),
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="A schema.toml: are our rows of it?")] = None,
+    monitor: Annotated[
+        bool,
+        typer.Option(
+            "--monitor", help="For monitoring: the service must run, and a warning exits with 7."
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Check everything that can stop a study, before it does. A line per check.
 
-    Exit code 0: ready, though lines with `warn` are worth a look. 3: something is wrong, and its
-    line says what to do.
+    Works beside a running service. Exit code 0: ready, though lines with `warn` are worth a look.
+    3: something is wrong, and its line says what to do. 7, with --monitor only: nothing is wrong,
+    and something is worth a look.
     """
     wanted = _wanted(study, schema)
     if role is Role.CURATOR:
-        findings = examine_curator(curator_settings(config, os.environ).values, clock=_now)
+        findings = examine_curator(
+            curator_settings(config, os.environ).values, clock=_now, monitored=monitor
+        )
     else:
         settings = party_settings(config, os.environ)
         findings = examine_party(
@@ -57,6 +66,7 @@ def doctor(
             environment=os.environ,
             clock=_now,
             passphrase=passphrase_in(settings.values.passphrase_file),
+            monitored=monitor,
         )
     found = []
     for finding in findings:  # a line at a time: the last ones may wait for a network
@@ -68,9 +78,12 @@ def doctor(
         checks = [
             {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words} for f in found
         ]
-        console.result_json({"ready": ready, "checks": checks})
+        warnings = sum(finding.warning for finding in found)
+        console.result_json({"ready": ready, "warnings": warnings, "checks": checks})
     if not ready:
         raise typer.Exit(ExitCode.INPUT)
+    if monitor and any(finding.warning for finding in found):
+        raise typer.Exit(ExitCode.WARNED)
 
 
 def _print(finding: Finding) -> None:

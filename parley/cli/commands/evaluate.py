@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Overwrite, SchemaFile, delimiter_of
-from parley.loading import synthetic_table
+from parley.loading import is_release_zip, synthetic_table
 
 app = new_app()
 
@@ -29,7 +30,10 @@ app = new_app()
 def evaluate(
     real: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
     synthetic: Annotated[
-        Path, typer.Argument(help="The synthetic table, CSV or Parquet, or the release folder.")
+        Path,
+        typer.Argument(
+            help="The synthetic table, CSV or Parquet, or the release: a folder or a .zip."
+        ),
     ],
     *,
     schema: SchemaFile,
@@ -69,12 +73,12 @@ def evaluate(
     if loss not in LOSSES:
         raise InputError(f"--loss {loss!r}: choose one of {', '.join(LOSSES)}")
     domains = Schema.load(schema)
-    if synthetic.is_dir():
-        synthetic = synthetic_table(synthetic)
-    with console.progress("evaluating") as report:
+    in_release = synthetic.is_dir() or is_release_zip(synthetic)
+    place = synthetic_table(synthetic) if in_release else nullcontext(synthetic)
+    with console.progress("evaluating") as report, place as made_up_file:
         report(0.0, "reading the tables")
         table = read_table(real, domains, delimiter=delimiter_of(delimiter))
-        made_up = read_table(synthetic, domains)
+        made_up = read_table(made_up_file, domains)
         report(0.3, "comparing marginals and training classifiers")
         found = compare(table, made_up, domains, target, loss=loss, majority_epsilon=noisy_epsilon)
     if html is not None:

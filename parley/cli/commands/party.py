@@ -13,7 +13,6 @@ import typer
 
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
-from common.privacy.randomness import OsRandomSource
 from common.release import folder as releases
 from common.service.process import log_to, stopping_on_signals
 from common.service.version import software
@@ -23,7 +22,8 @@ from common.wording import one_line
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.countersign import countersign
-from parley.cli.commands.party_records import ledger, open_file, transcript
+from parley.cli.commands.party_records import ledger, transcript
+from parley.cli.commands.party_refusals import decline, withdraw
 from parley.cli.commands.party_ui import ui
 from parley.cli.options import AllowOtherVersion, AsJson, Config, StopWithStdin
 from parley.cli.passphrases import passphrase_in
@@ -33,19 +33,19 @@ from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
 from party.configuration import party_settings, source_settings
-from party.journal import Journal, StudyRecord, StudyState
-from party.ledger import Ledger
+from party.journal import StudyRecord, StudyState
 from party.owner import decisions
-from party.owner.approvals import Approvals
 from party.owner.review import Review
-from party.sources.settings import SourceSettings
+from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
 app.command()(countersign)
+app.command()(decline)
 app.command()(ledger)
 app.command()(transcript)
 app.command()(ui)
+app.command()(withdraw)
 
 _MOST_GB = 1_000_000
 StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
@@ -68,8 +68,9 @@ def join(
 ) -> None:
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
 
-    Only dials out. State survives a crash at any moment. One node runs on a folder at a time. Logs
-    are JSON on stderr.
+    When a study is done, the node fetches its release, verifies it, and countersigns it if our own
+    records confirm it (settings `fetch_releases`, `countersign`). Only dials out. State survives a
+    crash at any moment. One node runs on a folder at a time. Logs are JSON on stderr.
     """
     flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
     settings = party_settings(config, os.environ, flags)
@@ -97,7 +98,7 @@ def join(
 def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> None:
     """What a study costs, what it asks, and what would leave the building. Decides nothing."""
     with _house(config) as house:
-        seen = _seen(house, study)
+        seen, _ = _seen(house, study)
     if json:
         console.result_json(seen.as_json())
     else:
@@ -114,61 +115,19 @@ def approve(
 ) -> None:
     """Approve a study, after a review; the node then signs it and takes part."""
     with _house(config) as house:
-        seen = _seen(house, study)
+        seen, rows = _seen(house, study)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
             if not typer.confirm(
                 f"Spend epsilon {seen.cost} of every row of ours on it?", err=True
             ):
                 raise InputError("not confirmed; nothing was decided")
-        decisions.approve(house.approvals, seen, at=house.now())
+        decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
     if json:
         told = {"study": seen.digest, "decision": "approved", "epsilon": str(seen.cost)}
         console.result_json(told)
     else:
         console.result(f"approved {seen.digest}")
-
-
-@app.command()
-def decline(
-    study: StudyFile,
-    *,
-    config: Config = None,
-    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
-    ] = False,
-    json: AsJson = False,
-) -> None:
-    """Decline a study, or withdraw from one that was approved; for good.
-
-    The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
-    charged and nothing more leaves, and the study ends for everybody. What was charged before stays
-    charged. A study that is over cannot be withdrawn from.
-    """
-    digest = Study.load(study).digest
-    with open_file(_settings(config)) as file:
-        approvals, ledger = Approvals(file), Ledger(file)
-        journal = Journal(file, OsRandomSource())
-        earlier = approvals.decision(digest)
-        if not yes and earlier is not None and earlier.approved:
-            console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
-            if not typer.confirm("Withdraw from it?", err=True):
-                raise InputError("not confirmed; the approval stands")
-        at = _now().isoformat(timespec="seconds")
-        decisions.decline(
-            digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
-        )
-        charged = ledger.spent(digest.hex())
-        decided = approvals.decision(digest)
-    word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
-    if json:
-        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
-        console.result_json(told)
-        return
-    console.result(f"{word} {digest.hex()}")
-    if word == "withdrawn":
-        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")
 
 
 @app.command()
@@ -184,6 +143,7 @@ def status(
         own = {record.study: record for record in house.journal.studies()}
         invited = {} if offline else _invited(settings, house)
         notes = house.notes.all()
+        collected = house.collection.all()
         lines: list[dict[str, Any]] = []
         for study in dict.fromkeys([*own, *invited, *notes]):
             decision = house.approvals.decision(study)
@@ -196,6 +156,8 @@ def status(
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
                     "node": notes.get(study, ""),
+                    "rows": decisions.rows_in_words(house.approvals.rows_changed_at(study)),
+                    "release": collected[study].text() if study in collected else "",
                     "epsilon_spent": str(house.ledger.spent(study.hex())),
                     "phases": {
                         phase: traffic.as_json()
@@ -214,6 +176,10 @@ def status(
         )
         if line["reason"]:
             console.result(f"{'':>18}{one_line(line['reason'])}")
+        if line["rows"]:
+            console.result(f"{'':>18}{line['rows']}")
+        if line["release"]:
+            console.result(f"{'':>18}release: {one_line(line['release'])}")
         if line["node"]:
             console.result(f"{'':>18}our node: {one_line(line['node'])}")
     if not lines:
@@ -222,7 +188,7 @@ def status(
 
 @app.command()
 def fetch(
-    study: Annotated[str, typer.Argument(help="The first characters of its digest.")],
+    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
     *,
     out: Annotated[Path, typer.Option(help="The study.toml to write; a .zip with --release.")],
     release: Annotated[
@@ -236,7 +202,7 @@ def fetch(
     """Ask the curator for a study that we are invited to, to review it; or for its release.
 
     A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
-    it with `parley party countersign`.
+    it with `parley party countersign`. `parley party join` does both by itself.
     """
     if not 0 < most_gb <= _MOST_GB:  # which no NaN is
         raise InputError(
@@ -248,7 +214,11 @@ def fetch(
     address = party_app.address_of(settings, environment=os.environ, software=software())
     with _house(config) as house, Dialer(address, _now).dial() as connection:
         invited = connection.enrol(house.name, house.identity.public.encoded)
-        found = [each for each in invited if each.study.hex().startswith(study.lower())]
+        found = [
+            each
+            for each in invited
+            if each.study.hex().startswith(study.lower()) or each.name == study
+        ]
         if len(found) != 1:
             raise InputError(f"{study!r} is not one study; see `parley party status`")
         if release:
@@ -308,9 +278,11 @@ def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summar
     return {each.study: each for each in summaries}
 
 
-def _seen(house: PartyContext, study: Path) -> Review:
+def _seen(house: PartyContext, study: Path) -> tuple[Review, str]:
+    """The review, and the digest of the rows that it is about."""
     proposed = Study.load(study)
-    return house.review(proposed, house.open_source(proposed))
+    source = house.open_source(proposed)
+    return house.review(proposed, source), source.snapshot.digest
 
 
 def _settings(config: Path | None) -> PartySettings:
@@ -325,9 +297,7 @@ def _house(config: Path | None) -> Iterator[PartyContext]:
         yield house
 
 
-def _opened(
-    settings: PartySettings, source: SourceSettings
-) -> AbstractContextManager[PartyContext]:
+def _opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManager[PartyContext]:
     passphrase = passphrase_in(settings.passphrase_file)
     return party_app.party_context(settings, source, clock=_now, passphrase=passphrase)
 

@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
+from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
-from common.wording import many
+from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config
 from party.app import PartySettings
@@ -26,7 +27,7 @@ from party.owner.review import shown
 @contextmanager
 def open_file(settings: PartySettings) -> Iterator[Database]:
     """Ledger, journal and decisions, which need no keys."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(settings.folder)
     database = Database(settings.folder / "party.db")
     try:
         yield database
@@ -79,7 +80,7 @@ def ledger(
     for entry in entries:
         charge = entry.charge
         console.result(
-            f"{entry.number:>5}  {entry.charged_at}  {float(charge.epsilon):<10.4g} "
+            f"{entry.number:>5}  {moment(entry.charged_at)}  {float(charge.epsilon):<10.4g} "
             f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
         )
     console.result(
@@ -115,8 +116,8 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
         return
     for each in departures:
         console.result(
-            f"{each.released_at}  {each.study_name} {each.number:>4}  {each.size:>10,} bytes  "
-            f"{each.kind} for {each.recipient}  {each.digest[:16]}"
+            f"{moment(each.released_at)}  {each.study_name} {each.number:>4}  "
+            f"{each.size:>10,} bytes  {each.kind} for {each.recipient}  {each.digest[:16]}"
         )
     for study, phases in took.items():
         for phase, traffic in phases.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -11,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from common.service.process import log_to, stopping_on_signals
+from common.service.process import log_to, running_in, stopping_on_signals
 from common.service.version import software
 from common.study.document import Study
 from parley.cli import console
@@ -52,7 +53,8 @@ def ui(
     ):
         address = party_app.address_of(settings.values, environment=os.environ, software=software())
         dialer = Dialer(address, _now)
-        inbox = OwnerInbox(house, studies, dial=None if offline else dialer.dial)
+        node = functools.partial(running_in, settings.values.folder)
+        inbox = OwnerInbox(house, studies, dial=None if offline else dialer.dial, node=node)
         with serving_ui(inbox, port=port) as printed:
             asking = threading.Thread(target=inbox.ask, name="ask", daemon=True)
             asking.start()

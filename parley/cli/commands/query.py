@@ -8,52 +8,117 @@ from typing import Annotated
 import typer
 
 from common.errors import InputError
+from common.release.asking import SEED
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.model_count import ModelCount
 from common.release.released_rows import ReleasedRows
+from common.release.replicates import TABLES
+from common.release.statistics import Statistic, count
+from common.schema import query as language
+from common.schema.conditions import Condition, parse
 from parley.cli import console
+from parley.cli.commands import estimate as estimates
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
-from parley.loading import load
+from parley.loading import Loaded, load
 
 app = new_app()
 
 
 @app.command()
 def query(
-    release: Annotated[Path, typer.Argument(help="A release folder, or the file of a model.")],
+    release: Annotated[
+        Path, typer.Argument(help="The release, a folder or a .zip; or the file of a model.")
+    ],
     condition: Annotated[
         str,
-        typer.Argument(help="Like: age in 20..39 and sex = Female and country in Europe"),
-    ],
+        typer.Argument(
+            help="Like: age in 20..39 and (sex = Female or income is missing); empty for all rows."
+        ),
+    ] = "",
     *,
-    confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
+    mean: estimates.Mean = None,
+    median: estimates.Median = None,
+    quantile: estimates.Quantile = None,
+    by: estimates.By = None,
+    confidence: estimates.Confidence = 0.95,
+    tables: estimates.Tables = TABLES,
+    seed: estimates.ReplicateSeed = SEED,
     json: AsJson = False,
 ) -> None:
     """Ask a release how many of the real rows satisfy a condition. It costs no budget.
 
-    A Privelet release answers from its noisy counts, with the exact standard deviation of the noise
-    and an interval. A PrivBayes release answers by its model, with a million rows drawn from it, a
-    study's release by its synthetic rows: with an interval for conditions on one attribute, from
-    the deviations of noise and drawing. How well a model holds several attributes together is not
-    known, and in no deviation.
+    Conditions know = != < <= > >=, `in` with a value, a group, a range or a list, `is missing`,
+    `and`, `or`, `not` and parentheses. With --mean, --median or --quantile the answer is about the
+    rows that satisfy the condition; with --by there is an answer for each value of a column.
+
+    A Privelet release answers conjunctions from its noisy counts, with the exact deviation of the
+    noise. Other releases answer conditions on one attribute from the noise of its released table,
+    and everything else from replicates (see `parley estimate`). An answer that rests on relations
+    which the release does not hold safely is flagged.
     """
     if not 0 < confidence < 1:
         raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
-    fitted = load(release)
-    if isinstance(fitted, FittedPrivelet):
-        words, answer = _from_counts(fitted, condition, confidence)
+    loaded = load(release)
+    parsed = parse(condition, loaded.schema)
+    about = {"query": condition, "rows": loaded.rows, "private": loaded.privacy["private"]}
+    if mean is not None or median is not None or quantile is not None or by is not None:
+        _grouped(
+            loaded, parsed, (mean, median, quantile), by, (tables, seed, confidence), json=json
+        )
+        return
+    if isinstance(loaded, FittedPrivelet) and _is_box(condition):
+        words, answer = _from_counts(loaded, condition, confidence)
+    elif not isinstance(loaded, FittedPrivelet) and len(parsed.attributes) < 2:
+        words, answer = _from_one_attribute(loaded, condition, confidence)
     else:
-        words, answer = _from_model(fitted, condition, confidence)
-    if not fitted.privacy["private"]:
+        words, answer = _from_replicates(loaded, parsed, tables, seed, confidence)
+    if not loaded.privacy["private"] and "replicates" not in str(answer["source"]):
         console.warn("this release is NOT PRIVATE: it was made with a seed")
     if json:
-        console.result_json(
-            {"query": condition, "rows": fitted.rows, "private": fitted.privacy["private"]} | answer
-        )
+        console.result_json(about | answer)
     else:
         console.result(words)
+
+
+def _is_box(condition: str) -> bool:
+    """Whether a condition joins its tests by `and` only."""
+    return _joined(language.parse(condition))
+
+
+def _joined(expression: language.Expression) -> bool:
+    match expression:
+        case language.Predicate():
+            return True
+        case language.Every(parts=parts):
+            return all(map(_joined, parts))
+        case _:
+            return False
+
+
+def _grouped(
+    loaded: Loaded,
+    condition: Condition,
+    asked: tuple[str | None, str | None, str | None],
+    by: str | None,
+    how: tuple[int, int, float],
+    *,
+    json: bool,
+) -> None:
+    """A statistic of the rows that satisfy a condition; counts where none is asked for."""
+    statistic: Statistic
+    if any(asked):
+        names = dict(zip(("mean", "median", "quantile"), asked, strict=True))
+        statistic = estimates.statistic_of(loaded.schema, names, by, condition.text)
+    else:
+        statistic = count(loaded.schema, condition.text, loaded.rows, by)
+    found = estimates.run(loaded, statistic, *how)
+    if json:
+        console.result_json([each.as_json() for each in found])
+    else:
+        estimates.show(found, how[2])
+    estimates.explain(loaded, statistic, found)
 
 
 def _from_counts(
@@ -67,6 +132,7 @@ def _from_counts(
         "high": found.high,
         "confidence": found.confidence,
         "source": "noisy counts",
+        "flagged": False,
     }
     if found.low is None or found.high is None:
         return f"{found.value:,.1f} (the noise of this method is not known exactly)", answer
@@ -74,35 +140,53 @@ def _from_counts(
     return f"{found.value:,.1f} (noise sd {found.standard_deviation:,.1f}; {interval})", answer
 
 
-def _from_model(
-    fitted: FittedPrivBayes | ReleasedRows, condition: str, confidence: float
+def _from_one_attribute(
+    loaded: FittedPrivBayes | ReleasedRows, condition: str, confidence: float
 ) -> tuple[str, dict[str, object]]:
-    rows = "synthetic rows" if isinstance(fitted, ReleasedRows) else "a million rows"
+    rows = "synthetic rows" if isinstance(loaded, ReleasedRows) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
-        estimate = fitted.count(condition)
-    interval = estimate.interval(confidence)
+        found = loaded.count(condition)
+    interval = found.interval(confidence)
     low, high = (None, None) if interval is None else interval
     answer: dict[str, object] = {
-        "count": estimate.value,
-        "standard_deviation": estimate.standard_deviation,
-        "noise_deviation": estimate.noise_deviation,
-        "sampling_deviation": estimate.sampling_deviation,
+        "count": found.value,
+        "standard_deviation": found.standard_deviation,
         "low": low,
         "high": high,
         "confidence": None if interval is None else confidence,
         "source": f"a sample of the model: {rows}",
+        "flagged": False,
     }
-    return f"{estimate.value:,.1f} by the model ({_error_words(estimate, confidence)})", answer
+    return f"{found.value:,.1f} by the model ({_error_words(found, confidence)})", answer
 
 
-def _error_words(estimate: ModelCount, confidence: float) -> str:
-    sampling = f"sampling sd {estimate.sampling_deviation:,.1f}"
-    if estimate.noise_deviation is None:
-        return f"{sampling}; the model's own error is not known"
-    known = f"noise sd about {estimate.noise_deviation:,.1f}, {sampling}"
-    interval = estimate.interval(confidence)
+def _error_words(found: ModelCount, confidence: float) -> str:
+    sampling = f"sampling sd {found.sampling_deviation:,.1f}"
+    interval = found.interval(confidence)
     if interval is None:
-        together = " and ".join(estimate.attributes)
-        return f"{known}; how well the model holds {together} together is not known"
-    return f"{known}; {confidence:.4g} interval {interval[0]:,.1f} .. {interval[1]:,.1f}"
+        return f"{sampling}; the noise in its attribute is not known"
+    noise = f"noise sd about {found.noise_deviation:,.1f}, {sampling}"
+    return f"{noise}; {confidence:.4g} interval {interval[0]:,.1f} .. {interval[1]:,.1f}"
+
+
+def _from_replicates(
+    loaded: Loaded, condition: Condition, tables: int, seed: int, confidence: float
+) -> tuple[str, dict[str, object]]:
+    statistic = count(loaded.schema, condition.text, loaded.rows)
+    (found,) = estimates.run(loaded, statistic, tables, seed, confidence)
+    answer: dict[str, object] = {
+        "count": found.estimate,
+        "standard_deviation": found.standard_error,
+        "low": found.low,
+        "high": found.high,
+        "confidence": confidence,
+        "source": f"{tables} replicates",
+        "flagged": found.flagged,
+    }
+    estimates.explain(loaded, statistic, [found])
+    if found.estimate is None or found.low is None or found.high is None:
+        return "too few rows for an answer", answer
+    interval = f"{confidence:.4g} interval {found.low:,.1f} .. {found.high:,.1f}"
+    words = f"standard error {found.standard_error:,.1f}; {interval}"
+    return f"{found.estimate:,.1f} ({words}){' [flagged]' if found.flagged else ''}", answer

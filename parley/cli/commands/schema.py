@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,10 +31,19 @@ app = new_app("Propose a schema from a table, or check one.")
 
 @app.command()
 def infer(
-    data: Annotated[Path, typer.Argument(help="The table: CSV or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(help="The table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
+    ],
     *,
     out: Annotated[
         Path | None, typer.Option(help="Write the schema here instead of to standard output.")
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODE",
+            help="A code that stands for an empty cell, such as N or -9; repeatable.",
+        ),
     ] = None,
     delimiter: Delimiter = None,
     overwrite: Overwrite = False,
@@ -45,7 +55,8 @@ def infer(
     """
     if out is not None:
         release.check_file(out, overwrite=overwrite)
-    proposal = propose(read_table(data, delimiter=delimiter_of(delimiter)).data)
+    table = read_table(data, delimiter=delimiter_of(delimiter))
+    proposal = propose(table.data, missing=missing or (), labels=table.labels)
     text = proposal.to_toml()
     if out is not None:
         release.write_file(out, text)
@@ -70,24 +81,23 @@ def infer(
 @app.command()
 def check(
     schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
-    data: Annotated[
-        Path | None, typer.Argument(help="A table that should fit it: CSV or Parquet.")
-    ] = None,
+    data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
     delimiter: Delimiter = None,
     json: AsJson = False,
 ) -> None:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     domains = Schema.load(schema)
-    rows = None
+    rows, broken = None, list[int]()
     if data is not None:
         with console.progress("checking") as report:
             report(0.1, f"reading {data.name}")
             table = read_table(data, domains, delimiter=delimiter_of(delimiter))
             report(0.6, "encoding")
-            rows = table.encode(domains).rows
+            codes = table.encode(domains.without_rules())
+            rows, broken = codes.rows, domains.possible.broken(codes)
     if json:
-        console.result_json(_as_json(domains, rows))
+        console.result_json(_as_json(domains, rows, broken))
         return
     for attribute in domains.attributes:
         extras = [
@@ -100,17 +110,25 @@ def check(
             f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, "
             f"{describe(attribute)}{tail}"
         )
+    for number, rule in enumerate(domains.rules, start=1):
+        console.result(f"rule {number}: {rule}")
     console.result(f"digest {domains.digest()}")
     if rows is not None:
         console.result(f"{data}: fits the schema, {many(rows, 'row')}")
+        for number, breaking in enumerate(broken, start=1):
+            if breaking:
+                told = f"{many(breaking, 'row')} broke rule {number}"
+                console.result(f"{data}: {told}, counted as the nearest possible row")
 
 
-def _as_json(domains: Schema, rows: int | None) -> dict[str, object]:
+def _as_json(domains: Schema, rows: int | None, broken: Sequence[int]) -> dict[str, object]:
     return {
         "digest": domains.digest(),
         "attributes": [
             {"name": a.name, "kind": a.kind, "size": a.size, "labels": list(a.labels)}
             for a in domains.attributes
         ],
+        "rules": [str(rule) for rule in domains.rules],
         "rows": rows,
+        "rows_that_break_each_rule": list(broken),
     }

@@ -15,7 +15,6 @@ import pandas as pd
 import typer
 
 from common.errors import InputError
-from common.methods.registry import cautions_of
 from common.privacy.randomness import source_of
 from common.release import folder as release
 from common.release.signatures import Signer, SignerRole
@@ -32,9 +31,11 @@ from parley.cli.options import (
     Cohorts,
     Colluders,
     Delimiter,
+    Drops,
     Encoding,
     Format,
     KeyBits,
+    MayMiss,
     MethodSettings,
     Noise,
     OutputFormat,
@@ -96,6 +97,8 @@ def simulate_study(
     noise: Noise = None,
     aggregation: Aggregation = "paillier",
     colluders: Colluders = 1,
+    may_miss: MayMiss = 0,
+    drop: Drops = None,
     cohorts: Cohorts = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
@@ -125,6 +128,9 @@ def simulate_study(
         raise InputError("--seed is for simulations in one process: services never take a seed")
     if transport is Transport.GRPC and sign_with is not None:
         raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
+    if transport is Transport.GRPC and drop:
+        raise InputError("--drop: owners vanish in simulations in one process only")
+    gone = _drops(drop or [])
     signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
     domains = load_schema(schema)
     with console.progress("reading") as tell:
@@ -140,6 +146,7 @@ def simulate_study(
         noise=noise,
         aggregation=aggregation,
         colluders=colluders,
+        may_miss=may_miss,
         cohorts=cohorts,
         key_bits=key_bits,
         encoding=encoding,
@@ -150,7 +157,7 @@ def simulate_study(
         if transport is Transport.GRPC:
             traffic = _over_grpc(tables, domains, options, folder, format)
         else:
-            traffic = _in_process(tables, domains, options, folder, format, seed, signer)
+            traffic = _in_process(tables, domains, options, folder, format, seed, signer, gone)
         files = sorted(file.name for file in folder.iterdir())
     times = out.parent / TIMES.format(out.name)
     release.write_file(times, dumps(traffic, indent=2) + "\n")
@@ -166,21 +173,28 @@ def _in_process(
     file_format: Format,
     seed: int | None,
     signer: Signer | None,
+    gone: Mapping[str, int],
 ) -> Mapping[str, object]:
     with console.progress("study") as tell:
         fitted = run_in_process(
-            tables, schema, options, seed=seed, tell=tell, announce=tell_decisions
+            tables, schema, options, seed=seed, drop=gone, tell=tell, announce=tell_decisions
         )
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
-        written = write_release(
-            folder, fitted, file_format=file_format.value, signer=signer, tell=tell
-        )
-    told = cautions_of(fitted.study)  # before it ran
-    for caution in (each for each in written.cautions if each not in told):
-        console.warn(caution)
+        write_release(folder, fitted, file_format=file_format.value, signer=signer, tell=tell)
     return fitted.transcript
+
+
+def _drops(written: list[str]) -> dict[str, int]:
+    """Owners that vanish, and the first step without each."""
+    gone: dict[str, int] = {}
+    for each in written:
+        name, _, step = each.rpartition("@")
+        if not name or not step.isdecimal() or name in gone:
+            raise InputError(f"--drop {each}: write OWNER@STEP, each owner once, steps from 0")
+        gone[name] = int(step)
+    return gone
 
 
 def _over_grpc(
@@ -242,10 +256,11 @@ def _report(
     as_json: bool,
 ) -> None:
     privacy = release.read_json(out, release.STATEMENT)
-    if not privacy["private"]:
-        console.warn(f"NOT PRIVATE: {privacy['not_private_because']}. Do not publish this.")
+    console.tell_of_release(out, privacy)
     if as_json:
-        told = ("epsilon_requested", "epsilon_delivered", "parties", "realised", "private")
+        told = (
+            "epsilon_requested", "epsilon_delivered", "parties", "realised", "missing", "private",
+        )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
             {"out": str(out), "files": files, "rows": rows}
@@ -253,6 +268,9 @@ def _report(
             | measured
         )
         return
+    missing = privacy["missing"]
+    for name, step in missing.items() if isinstance(missing, dict) else ():
+        console.warn(f"{name} went missing: it is in no sum from step {step} on (steps from 0)")
     console.result(
         f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, epsilon "
         f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "

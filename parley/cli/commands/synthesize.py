@@ -33,6 +33,7 @@ from parley.cli.options import (
     load_schema,
     one_of,
     signer_of,
+    warned_of_large_epsilon,
 )
 from parley.privbayes import PrivBayes
 from parley.privelet import Privelet
@@ -73,7 +74,11 @@ def synthesize(
     *,
     schema: SchemaFile,
     epsilon: Annotated[
-        str, typer.Option(help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.")
+        str,
+        typer.Option(
+            help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.",
+            callback=warned_of_large_epsilon,
+        ),
     ],
     out: ReleaseFolder,
     method: Annotated[
@@ -201,10 +206,7 @@ def _edge(words: str) -> tuple[str, str]:
 
 def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> None:
     privacy = fitted.privacy
-    if not privacy["private"]:
-        console.warn("NOT PRIVATE: the random numbers came from --seed. Do not publish this.")
-    for caution in written.cautions:
-        console.warn(caution)
+    console.tell_of_release(out, privacy)
     if as_json:
         console.result_json(
             {

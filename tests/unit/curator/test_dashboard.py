@@ -15,6 +15,7 @@ import pytest
 
 from common.errors import InputError, LocalError
 from common.privacy.laplace import DiscreteLaplace
+from common.privacy.sensitivity import Sensitivity
 from common.study.steps import SumStep, TableRequest
 from common.wire.catalogue import ErrorCode
 from common.wire.pki import certificates
@@ -98,6 +99,7 @@ def test_a_study_is_shown_from_its_offer_to_its_release(stage, tables, shown, tm
     assert not study["release"]
     assert [p["detail"] for p in study["phases"]] == ["0 of 2 parties", ""]
     assert all(p["awaited"] and not p["approved_at"] for p in study["parties"])
+    assert {p["awaited_since"] for p in study["parties"]} == {study["proposed_at"]}
     assert page.client.ask("GET", f"/studies/{study['digest']}/release.zip").status == 404
     for name in node.names:
         node.approve(name, stage.signature(name))
@@ -115,7 +117,8 @@ def test_a_study_is_shown_from_its_offer_to_its_release(stage, tables, shown, tm
     assert archive.headers["content-disposition"] == 'attachment; filename="a-release.zip"'
     with zipfile.ZipFile(io.BytesIO(archive.body)) as content:
         assert content.testzip() is None
-        assert content.read("synthetic.csv") == (release / "synthetic.csv").read_bytes()
+        (table,) = [name for name in content.namelist() if name.endswith("/synthetic.csv")]
+        assert content.read(table) == (release / "synthetic.csv").read_bytes()
     assert page.client.ask("GET", f"/studies/{study['digest']}/network.svg").body == b"<svg/>"
     (release / "link").symlink_to(release.parent)
     assert page.client.ask("GET", f"/studies/{study['digest']}/release.zip").status == 409
@@ -143,7 +146,9 @@ def test_a_study_that_waits_too_long_is_shown_as_overdue(stage, shown):
     (study,) = document(page)["studies"]
     assert study["waits_for"].startswith("the answer of east, north in step 1, since 2026-01-01")
     assert "overdue" in study["advice"]
-    assert all(party["awaited"] for party in study["parties"])
+    assert study["overdue"]
+    assert all(party["awaited_since"].startswith("2026-01-01") for party in study["parties"])
+    assert all(party["awaited_for"].endswith(" days") for party in study["parties"])
 
 
 def test_budgets_are_exact_sums_of_the_steps(stage, tables, shown):
@@ -300,7 +305,7 @@ def test_links_are_pairs_of_attributes_that_are_counted_together(stage):
     def record(sets, study=stage.study):
         step = SumStep(
             name="s", phase="p", parties=("north",), request=TableRequest(sets, (2, 3)),
-            sensitivity=Fraction(2), law=DiscreteLaplace(Fraction(4)),
+            sensitivity=Sensitivity.moving(2), law=DiscreteLaplace(Fraction(4)),
         )  # fmt: skip
         return step_record(study, 0, step, at="now")
 

@@ -8,7 +8,7 @@ from common.study.document import Study
 from curator.context import written
 from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES
-from curator.upkeep import WRITE_CALLS_EVERY, Upkeep
+from curator.upkeep import WRITE_CALLS_EVERY, Upkeep, WaitingLimits
 from tests.study.conftest import make_study
 from tests.unit.curator.conftest import NOW, Parties
 from tests.unit.curator.test_curator_node import start
@@ -106,7 +106,7 @@ def test_a_poll_writes_nothing_and_reads_when_something_changed(stage):
 def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
     studies = stage.studies()
     studies.enrol("north", identity=b"", software="parley")
-    upkeep = Upkeep(studies, deadline=dt.timedelta(days=1), end_overdue=False)
+    upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
     upkeep.look()
     for _ in range(3):
         stage.now += WRITE_CALLS_EVERY / 4
@@ -124,7 +124,7 @@ def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
 def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
     studies = end_one(stage, tables)
     acknowledge_all(stage, "north")
-    upkeep = Upkeep(studies, deadline=dt.timedelta(days=1), end_overdue=False)
+    upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
     stage.now += KEEP_QUEUES
     upkeep.look()
     assert stage.database.rows("SELECT COUNT(*) FROM content") != [(0,)]
@@ -141,7 +141,7 @@ def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
     studies = stage.studies()
     node = start(stage, studies)
     stage.now += 10 * KEEP_QUEUES
-    Upkeep(studies, deadline=20 * KEEP_QUEUES, end_overdue=True).look()
+    Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
     assert node.record.state is StudyState.RUNNING
     assert stage.store.next_queued(stage.study.digest, "east", after=0) is not None
 

@@ -6,7 +6,6 @@ HEADER = "age,sex\n"
 ROWS = "20,Female\n30,Male\n40,Female\n"
 
 BAD_TABLES = {
-    "unknown column": ("age,sex,name\n20,Male,Bo\n", ["unknown column", '"name"']),
     "missing column": ("age\n20\n", ["missing column", '"sex"']),
     "value outside the domain": (
         f"{HEADER}{ROWS}50,Femal\n60,Robot\n",

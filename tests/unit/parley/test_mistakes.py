@@ -23,6 +23,7 @@ TABLE_READERS = {
     "schema infer": lambda table: ["schema", "infer", table, "--out", "s.toml"],
     "schema check": lambda table: ["schema", "check", "schema.toml", table],
     "query": lambda table: ["query", table, "age = 3"],
+    "draw": lambda table: ["draw", table, "--where", "age = 3"],
 }
 FILE_READERS = {
     "schema check": lambda file: ["schema", "check", file],

@@ -15,7 +15,7 @@ KEYRING = {"role", "authority", "certificate", "request", "identity", "issued"}
 STUDY = {"study", "name", "signer", "file"}
 RECORD = {
     "study", "name", "state", "steps_done", "phase", "cause", "release", "abort_asked",
-    "unreadable",
+    "unreadable", "proposed_at",
 }  # fmt: skip
 RELEASE = {"out", "files", "rows", "epsilon_requested", "epsilon_delivered", "private"}
 HUB = "--config hub/curator.toml"
@@ -55,6 +55,15 @@ STORY = {
     "add": (f"curator study add study.toml {HUB}", STUDY),
     "approve": (f"party approve study.toml --yes {NORTH}", {"study", "decision", "epsilon"}),
     "decline": (f"party decline other.toml {NORTH}", {"study", "decision", "epsilon_charged"}),
+    "withdraw": (
+        f"party withdraw study.toml --yes {NORTH}",
+        {"study", "decision", "epsilon_charged"},
+    ),
+    "renew": (f"curator study renew study.toml --out next.toml {HUB}", STUDY | {"changes"}),
+    "backup": (
+        f"backup party --out north.backup {NORTH}",
+        {"file", "role", "state", "sha256", "taken_at", "software", "head", "format"},
+    ),
     "abort": (f"curator study abort n --reason why {HUB}", RECORD),
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (

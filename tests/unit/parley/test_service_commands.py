@@ -99,7 +99,10 @@ def test_an_approval_is_remembered_and_withdrawn_when_the_owner_is_sure(
     unsure = parley("party", "decline", "study.toml", *NORTH)
     assert unsure.code == 3
     assert "the approval stands" in unsure.err
-    assert "Nothing was charged. The study ends for everybody" in unsure.err
+    assert (
+        "Nothing was charged: no answer of ours has left. The study ends for everybody"
+        in unsure.err
+    )
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0, "it stands"
     done = parley("party", "decline", "study.toml", "--yes", *NORTH)
     assert (done.code, done.out) == (0, f"withdrawn {written.digest.hex()}\ncharged nothing\n")
@@ -140,6 +143,20 @@ def test_a_study_that_is_over_cannot_be_withdrawn_from(parley, place, written):
     done = parley("party", "decline", "study.toml", "--yes", *NORTH)
     assert done.code == 4
     assert "is over for us (finished), with epsilon 1/3 (about 0.3333) charged" in done.err
+
+
+def test_a_study_is_withdrawn_from_by_file_digest_or_name(parley, place, written):
+    refused = parley("party", "withdraw", "study.toml", "--yes", *NORTH)
+    assert refused.code == 3
+    assert "it was not approved, so there is nothing to withdraw" in refused.err
+    assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
+    assert "no study that we" in parley("party", "withdraw", "other", "--yes", *NORTH).err
+    done = parley("party", "withdraw", written.digest.hex()[:8], "--yes", *NORTH)
+    assert (done.code, done.out) == (0, f"withdrawn {written.digest.hex()}\ncharged nothing\n")
+    assert "our node does not run: the curator learns of it when" in done.err
+    books_of_north(place, written)[0].close()
+    again = parley("party", "withdraw", "regional", "--json", *NORTH)
+    assert again.json["epsilon_charged"] == "1/3"
 
 
 def test_what_the_policy_refuses_cannot_be_approved(parley, place, written):

@@ -108,7 +108,7 @@ def test_the_command_writes_a_release_with_a_transcript(files, capsys):
     assert told["private"] is True
     assert set(told["files"]) == {
         "manifest.json", "model.json", "network.svg", "privacy.json", "report.html", "results.bin",
-        "schema.toml", "study.toml", "synthetic.csv", "transcript.json",
+        "schema.toml", "study.toml", "synthetic.csv", "transcript.json", "usage.json",
     }  # fmt: skip
     transcript = json.loads((files / "out" / "transcript.json").read_text())
     phases = transcript["phases"]

@@ -30,7 +30,7 @@ def privbayes_release(tmp_path_factory, study):
 def test_a_privbayes_release_has_every_file(privbayes_release):
     assert sorted(p.name for p in privbayes_release.iterdir()) == [
         "manifest.json", "model.json", "network.svg", "privacy.json", "report.html", "schema.toml",
-        "synthetic.csv",
+        "synthetic.csv", "usage.json",
     ]  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_a_privelet_release_can_be_asked(parley, small, variant):
     assert done.code == 0
     assert sorted(p.name for p in (folder / "r").iterdir()) == [
         "manifest.json", "model.json", "privacy.json", "ranges.zip", "report.html", "schema.toml",
-        "synthetic.csv",
+        "synthetic.csv", "usage.json",
     ]  # fmt: skip
     assert json.loads((folder / "r/privacy.json").read_text())["epsilon_delivered"] == 1.0
     found = parley("query", "r", "age in 20..39 and sex = Female", "--json").json
@@ -264,8 +264,34 @@ def test_a_release_of_too_few_rows_says_that_it_is_noise(parley, small):
     words = ["synthesize", "data.csv", "--schema", "schema.toml", "--out"]
     done = parley(*words, "few", "--epsilon", "0.1")
     assert done.code == 0
-    assert "Mostly noise: in 2 of 2 released tables (age; sex)" in done.err
+    assert "Mostly noise: in 2 of 2 columns (age; sex)" in done.err
     assert "Mostly noise" in (folder / "few" / "report.html").read_text()
     clear = parley(*words, "clear", "--epsilon", "1000")
-    assert clear.err == ""
+    assert "Mostly noise" not in clear.err
     assert "Mostly noise" not in (folder / "clear" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("epsilon", "warned"), [("8", False), ("9", True), ("1000", True)])
+def test_an_epsilon_that_promises_little_is_warned_about_where_it_is_typed(
+    parley, small, epsilon, warned
+):
+    small()
+    done = parley(
+        "synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", epsilon, "--out", "r"
+    )
+    assert done.code == 0
+    assert ("promises next to nothing" in done.err) is warned
+
+
+def test_what_users_must_know_first_is_in_a_file_and_on_the_terminal(parley, small):
+    folder = small()
+    done = parley(
+        "synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", "0.001", "--out", "r"
+    )
+    usage = json.loads((folder / "r" / "usage.json").read_text())
+    assert usage["cautions"]
+    assert all(words in done.err for words in usage["cautions"])
+    assert parley("verify", "r", "--unsigned").code == 0
+    usage["cautions"] = []
+    (folder / "r" / "usage.json").write_text(json.dumps(usage))
+    assert parley("verify", "r", "--unsigned").code != 0

@@ -82,3 +82,10 @@ def test_an_error_that_names_columns_is_harmless(parley, tmp_path):
     assert done.code != 0
     assert "missing column" in done.err
     assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize("say", [console.note, console.warn, console.fail])
+def test_a_fingerprint_is_printed_as_it_is(capsys, say):
+    """`:CD:` and `:AB:` are codes of emoji, to some."""
+    say("FE:31:CD:84:AB:BE")
+    assert "FE:31:CD:84:AB:BE" in capsys.readouterr().err

@@ -110,7 +110,12 @@ def finish_again(folder):
     shutil.rmtree(folder / "signatures", ignore_errors=True)
     (folder / "manifest.json").unlink()
     study = folder / "study.toml"
-    finish(folder, study=Study.load(study).digest if study.exists() else None, signer=None)
+    finish(
+        folder,
+        study=Study.load(study).digest if study.exists() else None,
+        date="2026-11-17",
+        signer=None,
+    )
 
 
 def edit_json(path, **changes):
@@ -439,7 +444,7 @@ def test_a_bundle_is_not_overwritten_unasked(parley, copies):
     assert parley("bundle", "nowhere", "--out", "two.zip").code == 3
     with zipfile.ZipFile(copies / "one.zip") as archive:
         archive.extractall(copies / "unpacked")
-    assert parley("verify", "unpacked").code == 0
+    assert parley("verify", "unpacked/release").code == 0
 
 
 def test_signing_needs_a_key_before_any_budget_is_spent(parley, small):

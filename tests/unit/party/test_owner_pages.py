@@ -15,6 +15,7 @@ from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
 from parley.simulation.in_process import RowsInMemory
 from party.client.context import PartyContext
+from party.collection import Collection
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.notes import Notes
@@ -56,6 +57,7 @@ def house(tmp_path, identities, tables):  # noqa: F811
         journal=Journal(database, SeededRandomSource("north")),
         ledger=Ledger(database),
         notes=Notes(database),
+        collection=Collection(database),
         check_source=lambda: None,
         open_source=lambda study: Rows(tables["north"]),
         begin=EveryKindOfStep,

@@ -28,9 +28,11 @@ from common.wire.frames import Whole
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
+from party.collection import Collection
 from party.journal import Journal
 from party.ledger import Ledger
 from party.notes import Notes
+from party.owner import decisions
 from party.owner.approvals import Approvals
 from party.owner.dry_run import rehearse
 from party.owner.policy import Policy
@@ -138,6 +140,7 @@ def house_of(folder, database, *, table=TABLE, **changes):
         journal=Journal(database, SeededRandomSource("keys")),
         ledger=Ledger(database),
         notes=Notes(database),
+        collection=Collection(database),
         check_source=source.check_readable,
         open_source=lambda study: source.open(study.schema),
         begin=run_of,
@@ -185,7 +188,13 @@ def test_rows_that_do_not_fit_a_study_look_like_rows_that_do(tmp_path, study, au
     assert seen_of(tmp_path / "other", study, automatic=automatic) == fitting
 
 
-@pytest.mark.parametrize("changes", [{"signers": ("A-B",)}, {"methods": ("subn+",)}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"signers": ("A-B",)}, {"methods": ("subn+",)}, {"columns_never": ("Ward",)},
+        {"columns_allowed": ("age", "ward")},
+    ],
+)  # fmt: skip
 def test_no_row_is_read_for_a_study_that_the_policy_refuses_at_sight(
     tmp_path, monkeypatch, changes
 ):
@@ -235,6 +244,41 @@ def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
     assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip
+
+
+def approved_then(folder, table):
+    """Approve a study of the usual rows, let it begin with those of another table.
+
+    Returns what the curator sees, and when the owner is told that the rows have changed.
+    """
+    folder.mkdir()
+    study = study_about(99)
+    database = Database(folder / "party.db")
+    house = house_of(folder, database)
+    source = house.open_source(study)
+    seen = house.review(study, source)
+    decisions.approve(house.approvals, seen, at="then", data_digest=source.snapshot.digest)
+    curator = Watching(study)
+    session = StudySession(study.digest, house_of(folder, database, table=table))
+    with contextlib.suppress(HungUpError), curator.dial() as connection:
+        (summary,) = connection.enrol("north", b"")
+        session.turn(connection, summary)
+    told = house.approvals.rows_changed_at(study.digest)
+    database.close()
+    return curator.seen, told
+
+
+def test_rows_that_changed_since_the_approval_are_told_to_the_owner_alone(tmp_path):
+    same, nothing = approved_then(tmp_path / "same", TABLE)
+    assert nothing == ""
+    assert any(call.startswith("submit") for call in same)
+    header, first, *rest = TABLE.splitlines()
+    reordered = "\n".join([header, *rest, first, ""])
+    assert approved_then(tmp_path / "reordered", reordered) == (same, "")
+    changed, told = approved_then(tmp_path / "changed", TABLE.replace("93", "17"))
+    assert told == NOW.isoformat(timespec="seconds")
+    assert changed == same, "the curator sees no difference"
+    assert "parley party withdraw" in decisions.rows_in_words(told)
 
 
 def test_the_owner_is_told_of_them_in_a_review(tmp_path):

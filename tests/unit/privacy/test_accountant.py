@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from common.errors import LocalError, PolicyError
 from common.privacy.accountant import (
     Accountant,
-    Release,
-    exponential_release,
-    laplace_release,
+    Charge,
+    exponential_charge,
+    laplace_charge,
 )
 
 HALF = Fraction(1, 2)
 
 
 def release(step="step", **epsilons):
-    return Release(step=step, mechanism="any", epsilons=epsilons)
+    return Charge(step=step, mechanism="any", costs=epsilons)
 
 
 def test_a_party_pays_for_what_covers_it_and_for_nothing_else():
@@ -26,8 +26,8 @@ def test_a_party_pays_for_what_covers_it_and_for_nothing_else():
     assert accountant.spent("a") == Fraction(5, 6)
     assert accountant.spent("b") == HALF
     assert accountant.spent("c") == 0
-    assert accountant.delivered == Fraction(5, 6)
-    assert [len(each.epsilons) for each in accountant.releases] == [2, 1]
+    assert accountant.most_spent == Fraction(5, 6)
+    assert [len(each.costs) for each in accountant.charges] == [2, 1]
 
 
 def test_a_cap_can_be_reached_exactly_but_not_passed():
@@ -44,7 +44,7 @@ def test_a_refused_release_charges_nobody():
     with pytest.raises(PolicyError):
         accountant.charge(release(a=Fraction(1), b=Fraction(1)))
     assert accountant.spent("a") == accountant.spent("b") == 0
-    assert accountant.releases == ()
+    assert accountant.charges == ()
 
 
 def test_an_unknown_party_is_refused_and_nobody_is_charged():
@@ -75,23 +75,23 @@ def test_no_sequence_of_releases_ever_passes_a_cap(charges, cap):
         except PolicyError:
             assert before == {party: accountant.spent(party) for party in "abc"}
     for party in "abc":
-        accepted = sum(each.epsilons.get(party, 0) for each in accountant.releases)
+        accepted = sum(each.costs.get(party, 0) for each in accountant.charges)
         assert accountant.spent(party) == accepted <= cap
 
 
 def test_the_epsilon_of_laplace_noise_is_derived_from_sensitivity_and_scale():
-    made = laplace_release("marginals", scale=Fraction(40), sensitivities={"a": 20, "b": 10})
-    assert made.epsilons == {"a": HALF, "b": Fraction(1, 4)}
+    made = laplace_charge("marginals", scale=Fraction(40), sensitivities={"a": 20, "b": 10})
+    assert made.costs == {"a": HALF, "b": Fraction(1, 4)}
     assert made.scale == 40
     with pytest.raises(LocalError, match="scale"):
-        laplace_release("marginals", scale=Fraction(0), sensitivities={"a": 1})
+        laplace_charge("marginals", scale=Fraction(0), sensitivities={"a": 1})
 
 
 def test_draws_of_the_exponential_mechanism_add_up():
-    made = exponential_release(
+    made = exponential_charge(
         "structure", epsilon=Fraction(1, 30), sensitivities={"a": 3}, draws=15
     )
-    assert made.epsilons == {"a": HALF}
+    assert made.costs == {"a": HALF}
 
 
 def test_noise_replacement_costs_early_parties_more_than_the_paper_says():
@@ -100,7 +100,7 @@ def test_noise_replacement_costs_early_parties_more_than_the_paper_says():
     accountant = Accountant(dict.fromkeys(parties))
     for last in range(1, 4):
         accountant.charge(
-            laplace_release(
+            laplace_charge(
                 "structure update",
                 scale=2 * marginals / epsilon,
                 sensitivities=dict.fromkeys(parties[:last], 2 * marginals),
@@ -113,14 +113,14 @@ def test_noise_replacement_costs_early_parties_more_than_the_paper_says():
 
 def test_a_release_cannot_change_after_it_was_recorded():
     costs = {"a": HALF}
-    made = Release(step="s", mechanism="m", epsilons=costs)
+    made = Charge(step="s", mechanism="m", costs=costs)
     costs["a"] = Fraction(0)
-    assert made.epsilons == {"a": HALF}
+    assert made.costs == {"a": HALF}
     with pytest.raises(TypeError):
-        made.epsilons["a"] = Fraction(0)
+        made.costs["a"] = Fraction(0)
 
 
 @pytest.mark.parametrize("costs", [{}, {"a": Fraction(-1)}, {"a": 0.5}])
 def test_a_cost_that_is_missing_negative_or_inexact_is_refused(costs):
     with pytest.raises(LocalError):
-        Release(step="s", mechanism="m", epsilons=costs)
+        Charge(step="s", mechanism="m", costs=costs)

@@ -1,6 +1,7 @@
 """Every sensitivity against all neighbouring tables of small size, with oracles of its own."""
 
 import math
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -133,18 +134,35 @@ def test_the_brute_force_catches_the_usual_mistakes(score, bound):
     )
 
 
+def norms(changes):
+    """The L1 norm and the square of the L2 norm."""
+    return sum(map(abs, changes)), sum(change**2 for change in changes)
+
+
+def norms_of(moved):
+    return moved.l1, moved.l2_squared
+
+
+def test_the_norms_for_people_are_never_too_small():
+    moved = sensitivity.histograms(8)
+    assert (moved.in_norm(1), moved.in_norm(2)) == (16, 4)
+    root = sensitivity.histograms(1).in_norm(2)
+    assert root**2 > 2 > (root - Fraction(2, 10**6)) ** 2
+    assert sensitivity.histograms(1) + sensitivity.histograms(2) == sensitivity.histograms(3)
+
+
 @pytest.mark.parametrize("sets", [[(0,)], [(0,), (1,)], [(0, 1), (0,), (1,)]])
 def test_histograms_together_move_by_two_each(sets):
     rows = list(product(range(2), range(3)))
-    largest = 0
+    largest = (0, 0)
     for old, new in product(rows, repeat=2):
-        moved = 0
+        changes = []
         for attributes in sets:
-            before = tuple(old[a] for a in attributes)
-            after = tuple(new[a] for a in attributes)
-            moved += 2 * (before != after)
-        largest = max(largest, moved)
-    assert largest == sensitivity.histograms(len(sets))
+            before = Counter([tuple(old[a] for a in attributes)])
+            before.subtract([tuple(new[a] for a in attributes)])
+            changes += before.values()
+        largest = max(largest, norms(changes))
+    assert largest == norms_of(sensitivity.histograms(len(sets)))
 
 
 @pytest.mark.parametrize("attributes", range(9))
@@ -159,8 +177,9 @@ def test_agreements_of_all_pairs_move_by_their_bound_and_no_further(attributes):
         columns = [rows[:, a] == rows[:, b] for a, b in pairs]
         return np.array(columns, dtype=np.int64).T.reshape(len(rows), -1)
 
-    moved = np.abs(agreeing(before)[:, None, :] - agreeing(after)[None, :, :]).sum(axis=2)
-    assert moved.max() == sensitivity.agreements(attributes)
+    moved = agreeing(before)[:, None, :] - agreeing(after)[None, :, :]
+    largest = (np.abs(moved).sum(axis=2).max(), (moved**2).sum(axis=2).max())
+    assert largest == norms_of(sensitivity.agreements(attributes))
 
 
 def test_mutual_information_is_rounded_up_by_almost_nothing():

@@ -4,7 +4,8 @@ from fractions import Fraction
 import pytest
 
 from common.errors import LocalError
-from common.privacy.accountant import Accountant, exponential_release, laplace_release
+from common.privacy.accountant import Accountant, exponential_charge, laplace_charge
+from common.privacy.promise import PureEpsilon
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings, suspicion
 
 PUBLIC = Protection(
@@ -15,10 +16,10 @@ PUBLIC = Protection(
 def statement(not_private_because=(), **changes) -> PrivacyStatement:
     accountant = Accountant({"north": None, "south": None})
     accountant.charge(
-        exponential_release("structure", epsilon=Fraction(1, 10), sensitivities={"north": 3})
+        exponential_charge("structure", epsilon=Fraction(1, 10), sensitivities={"north": 3})
     )
     accountant.charge(
-        laplace_release(
+        laplace_charge(
             "marginals",
             scale=Fraction(100),
             sensitivities={"north": 20, "south": 30},
@@ -26,7 +27,7 @@ def statement(not_private_because=(), **changes) -> PrivacyStatement:
         )
     )
     settings = {
-        "requested": Fraction(3, 10),
+        "promise": PureEpsilon(Fraction(3, 10)),
         "accountant": accountant,
         "protections": [PUBLIC],
         "not_private_because": not_private_because,
@@ -55,8 +56,15 @@ def test_scripts_find_their_keys():
         "epsilon_realised",
         "epsilon_claimed_by_paper",
         "delta",
+        "delta_delivered",
+        "rho",
+        "epsilon_by_delta",
+        "currency",
+        "what_delta_means",
         "parties",
         "realised",
+        "may_miss",
+        "missing",
         "exact",
         "steps",
         "unit_of_privacy",
@@ -71,7 +79,7 @@ def test_scripts_find_their_keys():
 
 
 def test_what_was_delivered_is_the_largest_payment_not_what_was_asked_for():
-    content = statement(requested=Fraction(1, 10)).as_dict()
+    content = statement(promise=PureEpsilon(Fraction(1, 10))).as_dict()
     assert content["epsilon_requested"] == 0.1
     assert content["epsilon_delivered"] == 0.3
 

@@ -39,7 +39,7 @@ def folder(tmp_path):
     (place / "synthetic.csv").write_text("a,b\n1,2\n" * 1000)
     (place / "privacy.json").write_text("{}\n")
     (place / "synthetic.parquet").write_bytes(os.urandom(5000))
-    finish(place, study=STUDY, signer=CURATOR)
+    finish(place, study=STUDY, date="2026-11-17", signer=CURATOR)
     return place
 
 
@@ -281,7 +281,7 @@ def test_no_byte_of_a_zip_can_be_changed_unnoticed_but_in_its_wrapping(
     folder = tmp_path_factory.mktemp("flip") / "release"
     folder.mkdir()
     (folder / "data.csv").write_text("a,b\n1,2\n3,4\n")
-    finish(folder, study=None, signer=CURATOR)
+    finish(folder, study=None, date="2026-11-17", signer=CURATOR)
     path = zipped(folder)
     data = bytearray(path.read_bytes())
     data[place % len(data)] ^= flip
@@ -333,7 +333,7 @@ def test_a_file_that_is_no_manifest_is_refused(folder, text):
     ],
 )
 def test_a_manifest_with_a_bad_entry_is_refused(entry):
-    good = Manifest(files={"a": FileEntry("0" * 64, 1)}, study=None, versions={})
+    good = Manifest(files={"a": FileEntry("0" * 64, 1)}, study=None, date="2026-11-17", versions={})
     document = json.loads(good.to_bytes()) | {"files": entry}
     with pytest.raises(InputError, match=MANIFEST):
         Manifest.from_bytes(json.dumps(document).encode())
@@ -359,3 +359,18 @@ def test_a_signature_file_reads_back():
     signature = NORTH.sign(b"manifest")
     assert Signature.from_bytes(signature.to_bytes(), signature.file) == signature
     assert strict_json(signature.to_bytes(), "x")["role"] == "party"
+
+
+def test_a_zip_has_one_folder_inside_and_one_without_is_read_as_well(folder, tmp_path):
+    """An unpacked .zip must not spill its files; other tools pack without a folder."""
+    bundled, loose = zipped(folder), tmp_path / "loose.zip"
+    with zipfile.ZipFile(loose, "w") as archive:
+        for name in FolderContents(folder).sizes():
+            archive.write(folder / name, name)
+    with zipfile.ZipFile(bundled) as archive:
+        assert {name.split("/")[0] for name in archive.namelist()} == {"release"}
+    with open_release(bundled) as one, open_release(loose) as other:
+        assert one.sizes() == other.sizes()
+        for name in one.sizes():
+            with one.open(name) as here, other.open(name) as there:
+                assert here.read() == there.read()

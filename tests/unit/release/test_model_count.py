@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import parley
-from common.release.conditions import Condition
 from common.release.model_count import model_count
 from common.release.released_rows import ReleasedRows
 from common.release.report.released import model_noise
 from common.release.report.study_figures import study_noise
 from common.schema import Codes
+from common.schema.conditions import parse
 
 SCHEMA = parley.Schema.from_toml(
     """
@@ -72,13 +72,20 @@ def test_noise_of_some_values_of_an_attribute_whose_total_is_known():
     assert 1.96 < (high - found.value - 1) / found.standard_deviation < 2.2
 
 
-def test_several_attributes_pass_their_noise_on_in_proportion_and_have_no_interval():
+def test_several_attributes_have_no_deviation_of_noise_and_no_interval():
     found = ask("letter = a and ill = true", letter=20.0, ill=30.0)
-    of_letter, of_ill = 10 / 50 * 20 * math.sqrt(0.75), 10 / 40 * 30 * math.sqrt(0.5)
-    assert found.noise_deviation == pytest.approx(math.hypot(of_letter, of_ill))
-    assert found.standard_deviation is None
+    assert found.value == 100
+    assert found.noise_deviation is None
     assert found.interval(0.95) is None
     assert found.attributes == ("letter", "ill")
+
+
+def test_a_condition_on_one_attribute_may_have_several_parts():
+    both = ask("letter = a or letter = b", letter=20.0)
+    assert both.noise_deviation == pytest.approx(20 * math.sqrt(2 * 2 / 4))
+    assert ask("not letter = a", letter=20.0).noise_deviation == pytest.approx(
+        20 * math.sqrt(3 * 1 / 4)
+    )
 
 
 def test_noise_that_is_not_known_is_not_guessed():
@@ -112,7 +119,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(release, runs):
     """Seeds are fixed. Intervals from the sampling deviation alone held it half of the time."""
     table = people()
     codes = SCHEMA.encode(table)
-    truths = {query: Condition.parse(query, SCHEMA).matching(codes) for query in QUERIES}
+    truths = {query: parse(query, SCHEMA).matching(codes) for query in QUERIES}
     hits, widths, errors = 0, [], []
     for seed in range(runs):
         count = release(table, seed)

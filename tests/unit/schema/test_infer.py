@@ -49,7 +49,8 @@ def test_every_column_gets_its_kind_and_the_table_fits():
         "born": "date",
         "seen": "datetime",
     }
-    assert proposal.schema.ignore == ("id", "name", "country", "empty")
+    assert not {"id", "name", "country", "empty"} & set(proposal.schema.names)
+    assert proposal.schema.ignore == ()  # a schema is published, and names are an owner's matter
     assert proposal.schema.encode(FRAME).rows == ROWS
     assert [a.name for a in proposal.schema.attributes if a.missing] == ["children", "insured"]
 
@@ -106,7 +107,7 @@ def test_line_breaks_in_names_stay_inside_the_comments():
 def test_columns_that_cannot_be_attributes_are_left_out_with_the_reason(column, reason):
     frame = pd.DataFrame({"x": column})
     proposal = infer(frame.assign(y=[n % 2 for n in range(len(frame))]))
-    assert proposal.schema.ignore == ("x",)
+    assert proposal.schema.names == ("y",)
     assert reason in proposal.notes[0]
 
 
@@ -196,3 +197,75 @@ def test_ordinary_numbers_get_neither():
     notes = "\n".join(infer(frame).notes)
     assert "grow" not in notes
     assert "exactly" not in notes
+
+
+def survey(rows=2_000, seed=4):
+    """Numbers with a code for "not applicable", as surveys are."""
+    source = np.random.default_rng(seed)
+    income = np.exp(source.normal(10, 1, rows)).astype(int)
+    income[source.random(rows) < 0.01] *= -1
+    income[0] = 1_400_000
+    skipped = source.random(rows) < 0.2
+    return pd.DataFrame(
+        {
+            "INCOME": np.where(skipped, "N", income.astype(str)),
+            "RATIO": np.where(skipped, "N", (income % 500).astype(str)),
+            "EDU": np.where(skipped, "N", source.integers(1, 25, rows).astype(str)),
+            "ZIP": [f"{code:05}" for code in source.integers(0, 90, rows)],
+            "ROOM": [f"{'A' if code % 2 else ''}{code}" for code in source.integers(1, 30, rows)],
+            "SCORE": np.where(source.random(rows) < 0.1, 9999, source.integers(0, 50, rows)),
+        }
+    )
+
+
+def test_a_number_column_with_a_few_codes_is_numbers_with_missing_values():
+    table = survey()
+    proposal = infer(table)
+    income, ratio, edu, *_ = proposal.schema.attributes
+    for attribute in (income, ratio, edu):
+        assert attribute.kind == "integer"
+        assert attribute.missing
+        assert attribute.missing_codes == ("N",)
+        assert any(n.startswith(f"{attribute.name}: all cells are") for n in proposal.notes)
+    codes = proposal.schema.encode(table)
+    missing = (table["INCOME"] == "N").to_numpy()
+    assert np.array_equal(codes.columns[0] == income.size - 1, missing)
+    again = Schema.from_toml(proposal.schema.to_toml())
+    assert again == proposal.schema
+
+
+def test_a_negative_number_does_not_switch_growing_bins_off():
+    numbers = survey().query("INCOME != 'N'")["INCOME"].astype(int)
+    proposal = infer(pd.DataFrame({"x": numbers}))
+    binning = proposal.schema.attributes[0].domain
+    assert any("the bins grow" in note for note in proposal.notes)
+    assert binning.low <= numbers.min() < 0 < numbers.max() <= binning.high
+    counts = np.bincount(binning.assign(numbers.to_numpy())[0], minlength=binning.count)
+    assert counts.max() < 0.5 * len(numbers)
+
+
+def test_codes_are_in_the_order_of_their_numbers_and_keep_their_zeros():
+    rooms = pd.DataFrame({"x": ["10", "9", "1a", "2", "B"] * 20})
+    assert infer(rooms).schema.attributes[0].domain.values == ("2", "9", "10", "1a", "B")
+    zips = infer(survey()).schema.attributes[3]
+    assert zips.kind == "categorical"
+    assert zips.domain.values[:2] == ("00000", "00001")
+
+
+@pytest.mark.parametrize(("code", "column"), [("9999", "SCORE"), ("N", "EDU"), ("9999.0", "SCORE")])
+def test_codes_for_missing_values_can_be_named(code, column):
+    attributes = {a.name: a for a in infer(survey(), missing=[code]).schema.attributes}
+    assert attributes[column].missing_codes == (code,)
+    assert attributes["ROOM"].missing_codes == ()
+    assert attributes[column].domain.high < 100
+
+
+def test_a_guess_that_costs_accuracy_has_a_note():
+    notes = infer(survey()).notes
+    assert any(note.startswith("SCORE: 9999 is far from all other") for note in notes)
+    long_tail = np.concatenate([np.arange(5_000) % 1_000, [10**6]])
+    assert any("that noise will fill" in n for n in infer(pd.DataFrame({"x": long_tail})).notes)
+    values = pd.DataFrame({"x": [f"v{n % 300}" for n in range(3_000)]})
+    assert any("noise is added to every one" in note for note in infer(values).notes)
+    two = np.concatenate([np.full(900, 0.123456), np.full(90, 0.123457), [-1.0, -2.5]])
+    assert any("of the rows are in one of" in n for n in infer(pd.DataFrame({"x": -two})).notes)

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
-from common.service.process import LOCK, JsonFormatter, alone_in, check_level, stopping_on_signals
+from common.service.process import (
+    LOCK,
+    JsonFormatter,
+    alone_in,
+    check_level,
+    running_in,
+    stopping_on_signals,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -142,3 +149,12 @@ def test_a_service_may_open_as_many_files_as_its_hard_limit_allows():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert done.stdout.split() == [b"2000", b"2000", b"2000"]
+
+
+def test_the_folder_of_a_service_is_private_and_says_who_runs_there(tmp_path):
+    folder = tmp_path / "made" / "state"
+    assert running_in(folder) is None
+    with alone_in(folder, service="test"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert running_in(folder) == f"process {os.getpid()}"
+    assert running_in(folder) is None, "the file stays and means nothing"

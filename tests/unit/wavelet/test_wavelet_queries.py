@@ -97,6 +97,8 @@ def _box(query):
         ("age = 18..19".replace("=", "in"), {"age": (1, 2)}),
         ("age = '18..19'", {"age": (1, 2)}),  # a bin by its label
         ("age = (missing)", {"age": (5, 6)}),
+        ("age is missing", {"age": (5, 6)}),
+        ("(age in 20..39 and (sex = Male))", {"age": (2, 3), "sex": (1, 2)}),
         ("country = 'New Zealand'", {"country": (4, 5)}),
         ('country = "New Zealand"', {"country": (4, 5)}),
         ("country in America", {"country": (2, 4)}),
@@ -123,11 +125,17 @@ def test_queries_mean_boxes(query, box):
 @pytest.mark.parametrize(
     ("query", "place", "words"),
     [
+        ("sex is missing", 0, "no cell of 'sex' be empty"),
+        ("age in 20..39 or sex = Male", 14, "by 'and' only"),
+        ("sex != Male", 4, "by 'and' only"),
+        ("not sex = Male", 0, "by 'and' only"),
+        ("agee in 20..39", 0, "did you mean 'age'"),
+        ("sex = Femal", 6, "did you mean 'Female'"),
         ("agee in 20..39", 0, "there are age, sex, country"),
         ("age in 20..39 and", 17, "name of an attribute"),
-        ("age in 20..39 sex = Male", 14, "expected 'and'"),
-        ("age", 3, "one of = in"),
-        ("age is 20", 4, "one of = in"),
+        ("age in 20..39 sex = Male", 14, "expected 'and', 'or'"),
+        ("age", 3, "one of = != in"),
+        ("age is 20", 7, "expected 'missing'"),
         ("age =", 5, "value after '='"),
         ("age in", 6, "a value or a range"),
         ("age in ..", 7, "at least one end"),
@@ -136,7 +144,7 @@ def test_queries_mean_boxes(query, box):
         ("sex = female", 6, "there are Female, Male"),
         ("sex in Female..Male", 0, "no order"),
         ("sex < Male", 0, "no order"),
-        ("country = New Zealand", 14, "expected 'and'"),
+        ("country = New Zealand", 14, "expected 'and', 'or'"),
         ("country = Chile", 10, "Europe, America"),
         ("age in 21..39", 7, "18..19, 20..39, 40..64"),
         ("age in 20..41", 11, "20..39, 40..64, 65..99"),
@@ -205,7 +213,7 @@ def test_any_text_is_read_or_refused(text):
 @given(st.text(min_size=1, max_size=12), st.sampled_from("'\""))
 def test_any_value_can_be_quoted(value, quote):
     quoted = quote + value.replace(quote, quote * 2) + quote
-    (predicate,) = parse(f"x = {quoted}")
+    predicate = parse(f"x = {quoted}")
     assert predicate.first.text == value
 
 

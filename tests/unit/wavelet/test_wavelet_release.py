@@ -151,7 +151,7 @@ def test_exactly_epsilon_is_charged(codes, method):
     accountant = _accountant(Fraction(1, 3))
     _privelet(codes, "1/3", SeededRandomSource(0), accountant, method=method)
     assert accountant.spent("owner") == Fraction(1, 3)
-    assert method in accountant.releases[0].mechanism
+    assert method in accountant.charges[0].mechanism
 
 
 class ForbiddenSource:
@@ -176,7 +176,7 @@ def test_nothing_is_charged_for_what_cannot_be_done(codes):
         _privelet(codes, "1e-15", ForbiddenSource(), accountant)
     with pytest.raises(LocalError, match="domain sizes"):
         _privelet(codes.select([0, 1]), 1, ForbiddenSource(), accountant)
-    assert accountant.releases == ()
+    assert accountant.charges == ()
 
 
 def test_a_release_says_whether_its_noise_was_private(codes):

@@ -41,6 +41,8 @@ FIELDS = {
     "sender": TEXT.filter(bool),
     "recipient": TEXT.filter(bool),
     "reason": TEXT,
+    "missing": st.lists(TEXT.filter(bool), max_size=3).map(tuple),
+    "signature": st.binary(min_size=64, max_size=64),
 }
 ANY_MESSAGE = st.one_of(
     *(

@@ -68,7 +68,7 @@ def test_the_ledger_adds_up_to_epsilon_exactly(options, epsilon):
     assert accountant.spent("owner") == Fraction(epsilon)
     assert model.plan.network_epsilon + model.plan.table_epsilon == Fraction(epsilon)
     draws = model.plan.domain.width - 1 if model.plan.network is None else 0
-    assert len(accountant.releases) == draws + 1
+    assert len(accountant.charges) == draws + 1
     assert model.private is False
     assert model.sample(100, SeededRandomSource(1)).sizes == SIZES
 
@@ -113,7 +113,7 @@ def test_public_decisions_do_not_depend_on_the_rows(monkeypatch):
             model, accountant = fit(Codes.from_columns(columns, SIZES), **options)
             document = model.to_json()
             shapes = [(t["family"], len(t["counts"])) for t in document.pop("tables")]
-            seen.append((document, shapes, list(offered), accountant.releases))
+            seen.append((document, shapes, list(offered), accountant.charges))
         assert seen[0] == seen[1]
 
 

@@ -146,8 +146,8 @@ def test_a_refused_charge_releases_nothing(monkeypatch):
 def test_the_charge_names_the_scale():
     domain, network, tables = NETWORKS["general"]
     _, accountant = release(next(opposite_neighbours(domain)), domain, network, Fraction(1, 2))
-    (only,) = accountant.releases
-    assert only.epsilons == {"owner": Fraction(1, 2)}
+    (only,) = accountant.charges
+    assert only.costs == {"owner": Fraction(1, 2)}
     assert only.scale == 2 * tables * 2
     assert only.sensitivities == {"owner": 2 * tables}
 

@@ -175,8 +175,8 @@ def test_steps_state_the_sensitivity_of_what_they_ask():
     _, driven = finished(tables, epsilon=EPSILON)
     for step in driven.steps:
         if isinstance(step, SumStep):
-            assert step.sensitivity == 2 * len(step.request.sets)
-            assert step.law.scale == step.sensitivity / (EPSILON / 4)
+            assert step.sensitivity.l1 == 2 * len(step.request.sets)
+            assert step.law.scale == step.sensitivity.l1 / (EPSILON / 4)
 
 
 def test_cohorts_keep_the_order_and_differ_by_one_at_most():

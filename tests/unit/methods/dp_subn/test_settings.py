@@ -73,7 +73,7 @@ def test_the_budget_is_divided_as_the_study_says():
     study = with_settings(bits_study(), budget="1:2:1:4")
     tables = chain_tables(6, [400, 400, 400])
     accountant = account(study, drive(run_of(study), study, tables).steps)
-    by_step = {release.step: max(release.epsilons.values()) for release in accountant.releases}
+    by_step = {charge.step: max(charge.costs.values()) for charge in accountant.charges}
     assert by_step["correlations"] == EPSILON / 8
     assert by_step["initial structure by p0"] == EPSILON / 4
     assert by_step["parameters"] == EPSILON / 2

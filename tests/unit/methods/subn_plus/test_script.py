@@ -31,6 +31,7 @@ from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
+from common.privacy.promise import PureEpsilon
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Schema
@@ -42,7 +43,9 @@ from tests.harness.run_script import feed
 
 
 def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
-    return PublicFacts(sizes=tuple(sizes), parties=("a", "b"), rows=rows, epsilon=epsilon, **more)
+    return PublicFacts(
+        sizes=tuple(sizes), parties=("a", "b"), rows=rows, promise=PureEpsilon(epsilon), **more
+    )
 
 
 def pair_distance(real: Codes, other: Codes) -> float:
@@ -87,7 +90,7 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
             assert step.sensitivity == sensitivity.agreements(cut)
         else:
             assert step.sensitivity == sensitivity.histograms(len(step.tables))
-        assert dict(step.costs) == dict.fromkeys(("a", "b"), step.sensitivity / step.law.scale)
+        assert dict(step.costs) == dict.fromkeys(("a", "b"), step.sensitivity.l1 / step.law.scale)
         spent += step.costs["a"]
         names.append(step.name)
         noisy = rng.integers(-rows, 2 * rows + 1, step.request.cells)
@@ -153,14 +156,14 @@ def test_where_three_groups_drown_and_two_do_not_pairs_are_looked_at_in_halves()
     given = facts([16] * 15, epsilon=Fraction(1, 5))
     budget = decide_budget(given)
     assert (budget.design, budget.groups) == (None, 2)
-    assert budget.margins + budget.correlations + budget.pairs == given.epsilon
+    assert budget.margins + budget.correlations + budget.pairs == given.budget
     assert halves_noise(given, budget.correlations) <= HALVES_BELOW
     plan = ScriptRun(measure(given))
     plan.advance(np.full(plan.step().request.cells, 2500, dtype=np.int64))
     step = plan.step()
     assert step.name == "correlations"
     assert step.request == Agreements(((0,) * 8 + (1,) * 8,) * 15)
-    assert step.sensitivity == 7 * 8
+    assert step.sensitivity.l1 == 7 * 8
 
 
 def test_the_forecast_noise_of_halves_is_that_of_their_tables():
@@ -295,12 +298,23 @@ def test_what_is_not_the_current_result_is_refused_and_changes_nothing():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"sizes": ()}, {"rows": 0}, {"epsilon": Fraction(0)}, {"noise_shares": Fraction(1, 2)}],
+    [
+        {"sizes": ()},
+        {"rows": 0},
+        {"promise": PureEpsilon(Fraction(0))},
+        {"noise_shares": Fraction(1, 2)},
+    ],
 )
 def test_impossible_facts_are_refused(wrong):
     with pytest.raises(LocalError):
         PublicFacts(
-            **{"sizes": (2,), "parties": ("a",), "rows": 1, "epsilon": Fraction(1), **wrong}
+            **{
+                "sizes": (2,),
+                "parties": ("a",),
+                "rows": 1,
+                "promise": PureEpsilon(Fraction(1)),
+                **wrong,
+            }
         )
 
 

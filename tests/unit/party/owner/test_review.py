@@ -12,6 +12,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sensitivity import Sensitivity
 from common.schema import Schema
 from common.study.document import Member, Study
 from common.study.steps import ChoiceStep, SumStep, TableRequest
@@ -27,7 +28,7 @@ SUM = SumStep(
     phase="structure",
     parties=("a", "b", "c"),
     request=TableRequest(((0,), (0, 1)), (2, 3)),
-    sensitivity=Fraction(4),
+    sensitivity=Sensitivity.moving(4),
     law=DiscreteLaplace(Fraction(16)),
 )
 CHOICE = ChoiceStep(

@@ -39,7 +39,7 @@ def forecast_of(fitted):
         fitted.steps,
         fitted.sample_codes(),
         rows=fitted.rows,
-        epsilon=fitted.study.epsilon,
+        promise=fitted.study.promise,
     )
 
 

@@ -52,12 +52,12 @@ def test_related_attributes_do():
     assert found.strength[0, 1] > 0.2
     assert found.strength[2, 3] > 0.2
     assert found.alone == ("e", "f")
-    assert found.caution() is None
+    assert found.caution().startswith("No relations: 2 of 6 columns (e, f)")
 
 
-def test_attributes_that_are_mostly_alone_are_a_caution():
+def test_all_attributes_alone_are_a_caution():
     words = relations(NAMES, codes(independent(1_200, 1))).caution()
-    assert words.startswith("No relations: 6 of 6 attributes (a, b, c, d, e, f)")
+    assert words.startswith("No relations: 6 of 6 columns (a, b, c, d, e, f)")
 
 
 def test_two_attributes_may_well_be_independent():

@@ -1,0 +1,222 @@
+"""A network times weights: its rows drawn again, exactly, by variable elimination.
+
+A condition on rows is a weight of 0 or 1 for each joint value of a few variables. The product of a
+network's distribution and such weights, normalised, is a network again: eliminate the variables one
+by one, and each depends on the variables it still shared a table with. So what comes out is drawn
+like any other network, and no row is thrown away, however unlikely the condition was.
+
+Only the variables with weights and their ancestors take part; all others keep their distribution
+given their parents. The tables on the way can be large where many variables hang together: more
+than `MOST_CELLS` are refused, and `TooManyCells` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.conditionals import Conditional
+from common.bayes.domain import Domain, View
+from common.bayes.network import Network, Pair
+from common.errors import LocalError
+from common.privacy.randomness import RandomSource, uniforms
+from common.schema.codes import Codes
+
+MOST_CELLS = 1 << 22
+Floats = NDArray[np.float64]
+
+
+class TooManyCells(LocalError):
+    """Elimination would need a table of more than `MOST_CELLS` cells."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Weights:
+    """A non-negative weight for every joint value of some variables, in ascending order."""
+
+    variables: tuple[int, ...]
+    table: Floats
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WeightedNetwork:
+    """A network and its conditionals, and the mass that the weights left of the original one."""
+
+    network: Network
+    domain: Domain
+    conditionals: tuple[Conditional, ...]
+    log_mass: float = 0.0
+
+    def weighted(self, weights: Sequence[Weights]) -> WeightedNetwork:
+        """Return the distribution times the weights; the mass is -inf if nothing is left.
+
+        Raises:
+            TooManyCells: the variables hang together too much.
+        """
+        if math.isinf(self.log_mass):
+            return self
+        taking_part = self._ancestors(a for each in weights for a in each.variables)
+        tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
+        trail, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
+        if math.isinf(log_mass):
+            return WeightedNetwork(self.network, self.domain, self.conditionals, log_mass)
+        first = [(pair, _normalised(table)) for pair, table in reversed(trail)]
+        rest = [
+            (pair, own)
+            for pair, own in zip(self.network.pairs, self.conditionals, strict=True)
+            if pair.child not in taking_part
+        ]
+        pairs, conditionals = zip(*first, *rest, strict=True)
+        return WeightedNetwork(Network(pairs), self.domain, conditionals, log_mass)
+
+    def marginal(self, variables: Sequence[int]) -> Floats:
+        """Return the probabilities of the joint values of some variables, in ascending order."""
+        taking_part = self._ancestors(variables)
+        tables = [self._family(place) for place in self._places(taking_part)]
+        return _summed_onto(tuple(sorted(variables)), tables, taking_part, self.domain.sizes)
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Draw rows, stratified.
+
+        Among the rows that have the same values of a variable's parents, each value of the variable
+        comes its expected number of times, up to rounding; which rows get it is left to chance.
+        Every row has the network's distribution. A value without probability is never drawn.
+        """
+        columns: dict[int, NDArray[np.intp]] = {}
+        for pair, table in zip(self.network.pairs, self.conditionals, strict=True):
+            configuration = np.zeros(rows, dtype=np.intp)
+            for view in pair.parents:
+                groups = self.domain.levels[view.attribute][view.level]
+                configuration *= self.domain.size(view)
+                configuration += groups[columns[view.attribute]]
+            columns[pair.child] = stratified(table, configuration, source)
+        return Codes.from_columns([columns[a] for a in range(len(columns))], self.domain.sizes)
+
+    def _places(self, variables: set[int]) -> list[int]:
+        return [at for at, pair in enumerate(self.network.pairs) if pair.child in variables]
+
+    def _ancestors(self, variables: Iterable[int]) -> set[int]:
+        found = set(variables)
+        for pair in reversed(self.network.pairs):
+            if pair.child in found:
+                found.update(view.attribute for view in pair.parents)
+        return found
+
+    def _family(self, place: int) -> Weights:
+        """Pr[child | parents] as weights of the variables at full detail."""
+        pair, table = self.network.pairs[place], self.conditionals[place]
+        axes = [*(view.attribute for view in pair.parents), pair.child]
+        _check_cells([self.domain.sizes[a] for a in axes])
+        full = table.reshape([*self.domain.shape(pair.parents), -1])
+        for axis, view in enumerate(pair.parents):
+            full = np.take(full, self.domain.levels[view.attribute][view.level], axis=axis)
+        order = np.argsort(axes)
+        return Weights(tuple(sorted(axes)), full.transpose(order))
+
+
+def stratified(
+    table: Conditional, configuration: NDArray[np.intp], source: RandomSource
+) -> NDArray[np.intp]:
+    """Draw a value for each row, given the row of `table` that it has.
+
+    Rows of one configuration are put in random order, and the i-th of n takes the value at the
+    quantile (i + u) / n, with one uniform u for all of them.
+    """
+    rows = len(configuration)
+    order = np.lexsort((source.words(rows), configuration))
+    _, starts, counts = np.unique(configuration[order], return_index=True, return_counts=True)
+    offsets = np.repeat(uniforms(len(starts), source), counts)
+    ranks = np.arange(rows) - np.repeat(starts, counts)
+    quantiles = (ranks + offsets) / np.repeat(counts, counts)
+    drawn = np.empty(rows, dtype=np.intp)
+    drawn[order] = _at(table, configuration[order], quantiles)
+    return drawn
+
+
+def _at(table: Conditional, rows: NDArray[np.intp], quantiles: Floats) -> NDArray[np.intp]:
+    """The values at the quantiles; the steps of all rows of the table lie one after the other."""
+    steps = np.cumsum(table, axis=1)
+    steps /= steps[:, -1:]
+    steps[steps >= steps[:, -1:]] = 1.0
+    edges = (steps + np.arange(len(table))[:, None]).ravel()
+    places = np.minimum(rows + quantiles, np.nextafter(rows + 1.0, 0.0))
+    found = np.searchsorted(edges, places, side="right")
+    return np.asarray(found - rows * table.shape[1], dtype=np.intp)
+
+
+def _eliminate(
+    tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
+) -> tuple[list[tuple[Pair, Floats]], float]:
+    """Sum the variables out, the cheapest next; what each was summed out of, and the log of all."""
+    left, trail, log_mass = list(tables), list[tuple[Pair, Floats]](), 0.0
+    for child in _elimination_order(tables, variables, sizes):
+        own = [each for each in left if child in each.variables]
+        scope = tuple(sorted({a for each in own for a in each.variables} - {child}))
+        joint = _product(own, (*scope, child), sizes)
+        trail.append((Pair(child, tuple(View(a) for a in scope)), joint.reshape(-1, sizes[child])))
+        message = joint.sum(axis=-1)
+        largest = float(message.max())
+        if largest == 0.0:
+            return trail, -math.inf
+        log_mass += math.log(largest)  # messages stay within reach of doubles
+        left = [each for each in left if child not in each.variables]
+        left.append(Weights(scope, message / largest))
+    return trail, log_mass + sum(math.log(float(each.table)) for each in left)
+
+
+def _summed_onto(
+    kept: tuple[int, ...], tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
+) -> Floats:
+    left = list(tables)
+    for child in _elimination_order(tables, variables - set(kept), sizes):
+        own = [each for each in left if child in each.variables]
+        scope = tuple(sorted({a for each in own for a in each.variables} - {child}))
+        left = [each for each in left if child not in each.variables]
+        left.append(Weights(scope, _product(own, (*scope, child), sizes).sum(axis=-1)))
+    return _product(left, kept, sizes)
+
+
+def _elimination_order(
+    tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
+) -> list[int]:
+    """Greedy: always the variable whose elimination makes the smallest table."""
+    around: dict[int, set[int]] = {a: set() for each in tables for a in each.variables}
+    for each in tables:
+        for a in each.variables:
+            around[a].update(each.variables)
+    order, waiting = list[int](), set(variables)
+    while waiting:
+        child = min(waiting, key=lambda a: (prod(sizes[b] for b in around[a] | {a}), a))
+        waiting.remove(child)
+        order.append(child)
+        near = around.pop(child) - {child}
+        for a in near:
+            around[a] = (around[a] | near) - {child}
+    return order
+
+
+def _product(tables: Sequence[Weights], axes: tuple[int, ...], sizes: Sequence[int]) -> Floats:
+    _check_cells([sizes[a] for a in axes])
+    joint = np.ones([sizes[a] for a in axes])
+    for each in tables:
+        inside = [a for a in axes if a in each.variables]
+        own = each.table.transpose([each.variables.index(a) for a in inside])
+        joint *= own.reshape([sizes[a] if a in each.variables else 1 for a in axes])
+    return joint
+
+
+def _check_cells(sizes: Sequence[int]) -> None:
+    if prod(sizes) > MOST_CELLS:
+        raise TooManyCells(f"a table of {prod(sizes):,} cells would be needed")
+
+
+def _normalised(table: Floats) -> Conditional:
+    """Rows that add up to one; one without mass, which is never come to, is uniform."""
+    mass = table.sum(axis=1, keepdims=True)
+    uniform = np.full(table.shape, 1.0 / table.shape[1])
+    return np.asarray(np.divide(table, mass, out=uniform, where=mass > 0), dtype=np.float64)

@@ -1,0 +1,521 @@
+"""Masked sums that do without up to d parties, whenever these go missing [Bonawitz17; Bell20].
+
+A sum takes four rounds. Everything that is kept or revealed belongs to this one sum.
+
+1. Keys. Each party draws the seed of a mask of its own and an X25519 key for this sum. It deals
+   Shamir shares of both to its holders: its partners in the mask graph, and itself. Each partner's
+   two shares travel in a box (AES-256-GCM) under a key that only the two can derive from their
+   pinned identities, for this sum and this direction; the public key is bound to every box.
+2. Words. Who dealt no keys is left out. Each of the others sends counts + share of noise + its own
+   mask +- a mask for each partner that is there.
+3. List. The curator publishes who is missing. A party signs one list for a sum, ever.
+4. Masks. A party that sees its list signed by all but d of its holders reveals one share of each
+   holder: of the own mask of a holder that is in the sum, of the key of one that is missing; never
+   both. The curator takes the own masks and the missing parties' masks off, and has the sum.
+
+Every holder but d is needed to open a secret, and to confirm a list. With n holders that is n - d.
+
+**Claim.** A curator that lies as it likes, with t of the K parties, learns about the others' words
+the total over ONE list with at most d missing, or nothing. So K - d - t honest shares are in it,
+which is the whole noise.
+
+A party's own mask or its key becomes known only if n - d of its holders reveal it. At most t of
+them collude, so at least one of those who revealed is honest, had the list confirmed, and put the
+party where it is. Call a party that did not collude known if its own mask or its key is known.
+
+*Up to 2h + 1 parties: everybody holds shares of everybody,* n = K, and K > t + 2d. Two confirmed
+lists have K - d signers each, so at least K - 2d > t in common, one of them honest; it signed one
+list. So all honest parties reveal for one list. Those in it have their own masks opened, those
+missing their keys, and none both. Masks of pairs that are both in it stay secret, and honest
+parties all share one: their words are uniform among those of the same total (`mask_graph`).
+
+*More parties: a party's holders are the h next on either side and itself,* n = 2h + 1, and
+h > 2 (t + d). Let two honest parties at a distance x have confirmed different lists. Their
+2h + 1 + x holders contain two sets of n - d signers with at most t in common: so
+x >= 2h + 1 - 2d - t. Hence honest parties closer than that, which reveal, have the same list (*).
+(a) All who revealed a share of one party have the same list: at least n - d - t honest ones among n
+places in a row leave gaps of at most d + t + 1 <= h, and (*) goes from one to the next. Call it the
+party's list. (b) Partners that are both known have the same list: of the h + 1 or more holders that
+they have in common, all but d + t revealed a share of the one, and all but d + t of the other; as
+h > 2 (t + d), some honest holder revealed both, and it has one list. (c) In the same way no party
+has both its own mask and its key known: an honest holder would have revealed both.
+Now take honest parties whose keys stay secret, connected by masks: what is known of their words is
+their total if all of their own masks are known, and nothing otherwise. In the first case they have
+one list, by (b), and are in it. A neighbour of theirs that is not among them colludes, or its key
+is known, so that it is missing on the same list: at most t + d neighbours. Without any t + d < 2h
+parties the graph is connected (`mask_graph`), so they are all honest parties on the list.
+
+What a liar can do is to keep the sum from finishing, or to name d parties as missing that are
+there. A party that did not see its words counted has paid for them all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from common.crypto.framing import frame
+from common.crypto.identities.identity import SIGNATURE_BYTES, Member, PublicIdentity
+from common.crypto.sums.mask_graph import partners
+from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
+from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
+from common.crypto.sums.words import WordCollector, WordContributor, as_total
+from common.errors import RemoteProtocolError
+from common.privacy.randomness import RandomSource
+
+KEY_BYTES = 32
+BOX_BYTES = 2 * SHARE_BYTES + 16
+_NONCE = bytes(12)  # a box key seals one box
+_NO_SIGNATURE = bytes(SIGNATURE_BYTES)
+
+
+def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
+    """The parties that hold shares of a party's secrets: its partners and itself, in order."""
+    own = plan.place_of(name)
+    places = partners(own, len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss)
+    return tuple(plan.parties[place] for place in sorted([own, *places]))
+
+
+def threshold_of(plan: SumPlan, name: str) -> int:
+    """How many holders it takes to open a party's secret or to confirm its list: all but d."""
+    return len(holders_of(plan, name)) - plan.may_miss
+
+
+class RecoverableParty:
+    """One party of one sum. Each round once, in order; holds secrets."""
+
+    def __init__(self, plan: SumPlan, member: Member, *, source: RandomSource) -> None:
+        """Draw the secrets of this sum and deal their shares.
+
+        Args:
+            plan: of the sum, which the party derived from the study itself.
+            member: the party's name and keys, and the pinned identities of all parties.
+            source: of the secrets and their shares.
+        """
+        self._plan, self._member, self._name = plan, member, member.name
+        self._holders = holders_of(plan, member.name)
+        self._partners = tuple(name for name in self._holders if name != member.name)
+        self._seed = source.random_bytes(SECRET_BYTES)
+        self._secret = source.random_bytes(SECRET_BYTES)
+        needed = threshold_of(plan, member.name)
+        dealt = [
+            split(each, holders=len(self._holders), threshold=needed, source=source)
+            for each in (self._seed, self._secret)
+        ]
+        self._dealt = {
+            holder: (own, key) for holder, own, key in zip(self._holders, *dealt, strict=True)
+        }
+        self._absent: tuple[str, ...] | None = None  # those who dealt no keys
+        self._held: dict[str, tuple[bytes, bytes]] = {}
+        self._agreed: dict[str, bytes] = {}
+        self._missing: tuple[str, ...] | None = None
+        self._revealed = False
+
+    def offer(self) -> bytes:
+        """Round 1: the public key of this sum, then a box for each partner, in order."""
+        public = self._key.public_key().public_bytes_raw()
+        boxes = [
+            self._box(name, sent=True).encrypt(_NONCE, b"".join(self._dealt[name]), public)
+            for name in self._partners
+        ]
+        return b"".join([public, *boxes])
+
+    def contribute(
+        self,
+        values: NDArray[np.int64],
+        relayed: bytes,
+        absent: Sequence[str],
+        *,
+        source: RandomSource,
+    ) -> list[ContributionSubmitted]:
+        """Round 2: the masked words, chunk after chunk.
+
+        Args:
+            values: shape (cells,), int64, within the party's limit.
+            relayed: of each partner that is there: its public key and its box.
+            absent: the parties that dealt no keys.
+            source: of the noise.
+
+        Raises:
+            RemoteProtocolError: a box was not made by its sender for this party and this sum, or
+                more parties are absent than the plan allows; nothing changed.
+        """
+        if self._absent is not None:
+            raise RemoteProtocolError(f"the keys of round {self._plan.round} came before")
+        check_missing(self._plan, absent, of=self._name)
+        check_values(self._plan, self._name, values)
+        keys, held = self._opened(relayed, absent)
+        own, salt = self._key, _mask_salt(self._plan, absent)
+        masks = _masks(
+            self._plan,
+            [(self._name, name, _pair_key(own, keys[name], salt)) for name in keys],
+            [own_mask_key(self._plan, self._name, self._seed)],
+        )
+        self._absent, self._held = tuple(absent), held
+        contributor = WordContributor(
+            self._plan,
+            name=self._name,
+            values=values,
+            noise=draw_noise(self._plan, source),
+            masks=masks,
+        )
+        return [
+            ContributionSubmitted(
+                sender=self._name, chunk=chunk, payload=contributor.contribute(chunk, None)
+            )
+            for chunk in range(self._plan.chunks)
+        ]
+
+    def sign(self, missing: Sequence[str]) -> bytes:
+        """Round 3: this party's signature under the list of who is missing; one list, ever.
+
+        Raises:
+            RemoteProtocolError: the list cannot be right, or another one was signed before.
+        """
+        if self._absent is None:
+            raise RemoteProtocolError("a list is published before there are words to list")
+        if self._missing is not None:
+            raise RemoteProtocolError(
+                f"a second list for the sum of round {self._plan.round}: this party signed "
+                f"that {_names(self._missing)} is missing and signs no other"
+            )
+        check_missing(self._plan, missing, of=self._name, at_least=self._absent)
+        self._missing = tuple(missing)
+        return self._member.identity.sign(_list_statement(self._plan, self._absent, missing))
+
+    def reveal(self, signatures: bytes) -> bytes:
+        """Round 4: one share of each holder that dealt keys, in order; once.
+
+        Args:
+            signatures: of the partners on the list, in order; zeros where one is missing.
+
+        Raises:
+            RemoteProtocolError: a signature is wrong, or too few holders signed this list.
+        """
+        if self._missing is None or self._absent is None or self._revealed:
+            raise RemoteProtocolError("nothing is revealed before a list is signed, or twice")
+        self._check_signatures(signatures, self._absent, self._missing)
+        self._revealed = True
+        shares = []
+        for name in self._holders:
+            if name in self._absent:
+                continue
+            own_mask, key = self._dealt[name] if name == self._name else self._held[name]
+            shares.append(key if name in self._missing else own_mask)
+        return b"".join(shares)
+
+    @property
+    def _key(self) -> X25519PrivateKey:
+        return X25519PrivateKey.from_private_bytes(self._secret)
+
+    def _opened(
+        self, relayed: bytes, absent: Sequence[str]
+    ) -> tuple[dict[str, bytes], dict[str, tuple[bytes, bytes]]]:
+        there = [name for name in self._partners if name not in absent]
+        parts = _cut(relayed, KEY_BYTES + BOX_BYTES, len(there), "keys of partners")
+        keys, held = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
+        for name, part in zip(there, parts, strict=True):
+            public, box = part[:KEY_BYTES], part[KEY_BYTES:]
+            try:
+                shares = self._box(name, sent=False).decrypt(_NONCE, box, public)
+            except InvalidTag:
+                raise RemoteProtocolError(
+                    f"{self._name!r} cannot open the key shares of {name!r}: they were changed on "
+                    "their way, or made for another sum"
+                ) from None
+            keys[name] = public
+            held[name] = (shares[:SHARE_BYTES], shares[SHARE_BYTES:])
+        return keys, held
+
+    def _box(self, other: str, *, sent: bool) -> AESGCM:
+        """The cipher of the box to, or from, another party."""
+        own, peer = self._member.identity.public, self._member.peer(other)
+        ends = (own, peer) if sent else (peer, own)
+        info = frame(("parley share box 1", *(end.encoded for end in ends)))
+        if other not in self._agreed:
+            self._agreed[other] = self._member.identity.agree(peer)
+        return AESGCM(_derived(self._agreed[other], salt=self._plan.digest, info=info))
+
+    def _check_signatures(
+        self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
+    ) -> None:
+        there = [name for name in self._partners if name not in missing]
+        statement = _list_statement(self._plan, absent, missing)
+        signed = 1  # this party's own
+        for name, value in zip(
+            there, _cut(signatures, SIGNATURE_BYTES, len(there), "signatures"), strict=True
+        ):
+            if value != _NO_SIGNATURE:
+                require_signature(self._member.peer(name), value, statement, name=name)
+                signed += 1
+        needed = threshold_of(self._plan, self._name)
+        if signed < needed:
+            raise RemoteProtocolError(
+                f"the list of round {self._plan.round} is signed by {signed} of "
+                f"{len(self._holders)} holders, at least {needed} are needed: nothing is revealed"
+            )
+
+    def __repr__(self) -> str:
+        return f"RecoverableParty({self._name!r}, secret)"
+
+
+class RecoverableCurator:
+    """The curator of one sum. Learns the total over one list and nothing else."""
+
+    def __init__(self, plan: SumPlan, identities: Mapping[str, PublicIdentity]) -> None:
+        self._plan, self._identities = plan, identities
+        self._holders = {name: holders_of(plan, name) for name in plan.parties}
+        self._keys: dict[str, bytes] = {}
+        self._boxes: dict[tuple[str, str], bytes] = {}
+        self._absent: tuple[str, ...] = ()
+        self._collector = WordCollector(plan)
+        self._chunks: dict[str, dict[int, NDArray[np.uint64]]] = {}
+        self._sum = np.zeros(plan.cells, dtype=np.uint64)
+        self._complete: set[str] = set()
+        self._missing: tuple[str, ...] = ()
+        self._signatures: dict[str, bytes] = {}
+        self._revealed: dict[str, dict[int, bytes]] = {name: {} for name in plan.parties}
+
+    def take_offer(self, sender: str, payload: bytes) -> None:
+        """Take a party's public key and boxes in, or raise and change nothing."""
+        others = [name for name in self._holders[sender] if name != sender]
+        parts = _cut(payload[KEY_BYTES:], BOX_BYTES, len(others), f"boxes of {sender!r}")
+        if sender in self._keys:
+            raise RemoteProtocolError(f"{sender!r} dealt the keys of this sum before")
+        self._keys[sender] = payload[:KEY_BYTES]
+        self._boxes.update({(sender, to): box for to, box in zip(others, parts, strict=True)})
+
+    def relay(self, absent: Collection[str]) -> dict[str, bytes]:
+        """Close the first round: for each party that is there, its partners' keys and boxes."""
+        self._absent = in_order(self._plan, absent)
+        there = [name for name in self._plan.parties if name not in absent]
+        relayed = {
+            name: b"".join(
+                self._keys[other] + self._boxes[other, name]
+                for other in self._holders[name]
+                if other != name and other not in absent
+            )
+            for name in there
+        }
+        self._boxes.clear()
+        return relayed
+
+    def accept(self, message: ContributionSubmitted) -> None:
+        """Take one chunk in, or raise RemoteProtocolError and change nothing."""
+        words = self._collector.read(message)
+        chunks = self._chunks.setdefault(message.sender, {})
+        if message.sender in self._complete or message.chunk in chunks:
+            raise RemoteProtocolError(
+                f"chunk {message.chunk} of {message.sender!r} is not expected here"
+            )
+        chunks[message.chunk] = words
+        if len(chunks) == self._plan.chunks:  # words of a party count together or not at all
+            for chunk, own in self._chunks.pop(message.sender).items():
+                self._sum[self._plan.cells_of(chunk)] += own
+            self._complete.add(message.sender)
+
+    @property
+    def complete(self) -> frozenset[str]:
+        """The parties that sent all of their words."""
+        return frozenset(self._complete)
+
+    def close(self) -> tuple[str, ...]:
+        """Close the second round: the list of who is missing."""
+        self._chunks.clear()
+        self._missing = tuple(name for name in self._plan.parties if name not in self._complete)
+        return self._missing
+
+    def take_signature(self, sender: str, value: bytes) -> None:
+        """Take a party's signature under the list in, or raise and change nothing."""
+        statement = _list_statement(self._plan, self._absent, self._missing)
+        require_signature(self._identities[sender], value, statement, name=sender)
+        self._signatures[sender] = value
+
+    def signatures_for(self, name: str) -> bytes:
+        """What a party needs to see before it reveals anything."""
+        return b"".join(
+            self._signatures.get(other, _NO_SIGNATURE)
+            for other in self._holders[name]
+            if other != name and other not in self._missing
+        )
+
+    def take_revealed(self, sender: str, payload: bytes) -> None:
+        """Take a party's shares in, or raise and change nothing."""
+        held = [name for name in self._holders[sender] if name not in self._absent]
+        shares = _cut(payload, SHARE_BYTES, len(held), f"shares of {sender!r}")
+        for name, share in zip(held, shares, strict=True):
+            self._revealed[name][self._holders[name].index(sender) + 1] = share
+
+    def total(self) -> NDArray[np.int64]:
+        """Shape (cells,): the sum over the list, with its noise.
+
+        Raises:
+            RemoteProtocolError: too few shares were revealed, or they do not open the masks.
+        """
+        pairs, own_masks = list[tuple[str, str, bytes]](), list[bytes]()
+        for name in self._plan.parties:
+            if name in self._absent:
+                continue
+            secret = self._opened(name)
+            if name in self._missing:
+                pairs += self._pairs_of(name, secret)
+            else:
+                own_masks.append(own_mask_key(self._plan, name, secret))
+        masks = _masks(self._plan, pairs, own_masks)
+        return as_total(self._plan, self._sum - masks.word_masks(first=0, count=self._plan.cells))
+
+    def _opened(self, name: str) -> bytes:
+        shares, needed = self._revealed[name], threshold_of(self._plan, name)
+        if len(shares) < needed:
+            raise RemoteProtocolError(
+                f"{len(shares)} shares of {name!r} were revealed, {needed} are needed"
+            )
+        return join(dict(sorted(shares.items())[:needed]))
+
+    def _pairs_of(self, missing: str, secret: bytes) -> list[tuple[str, str, bytes]]:
+        """The keys of the masks that a missing party left in the others' words."""
+        key = X25519PrivateKey.from_private_bytes(secret)
+        if key.public_key().public_bytes_raw() != self._keys[missing]:
+            raise RemoteProtocolError(f"the revealed shares do not open the key of {missing!r}")
+        salt = _mask_salt(self._plan, self._absent)
+        return [
+            (other, missing, _pair_key(key, self._keys[other], salt))
+            for other in self._holders[missing]
+            if other not in self._missing
+        ]
+
+
+def check_missing(
+    plan: SumPlan, missing: Sequence[str], *, of: str, at_least: Collection[str] = ()
+) -> None:
+    """Raise unless a list of missing parties can be right in the eyes of party `of`.
+
+    Raises:
+        RemoteProtocolError: it names strangers, too many, or the party itself; or it leaves one out
+            that was missing before.
+    """
+    if tuple(missing) != in_order(plan, missing):
+        raise RemoteProtocolError("a list of missing parties names each once, in the plan's order")
+    if of in missing:
+        raise RemoteProtocolError(f"the curator lists {of!r} as missing, which is here")
+    if len(missing) > plan.may_miss:
+        raise RemoteProtocolError(
+            f"the curator lists {_names(missing)} as missing; this sum can do without "
+            f"{plan.may_miss} of its parties: with fewer shares there would be too little noise"
+        )
+    if not set(at_least) <= set(missing):
+        raise RemoteProtocolError("a party that dealt no keys is on the list of those in the sum")
+
+
+def in_order(plan: SumPlan, names: Collection[str]) -> tuple[str, ...]:
+    """The parties of the plan that are among these names, in the plan's order."""
+    return tuple(name for name in plan.parties if name in names)
+
+
+def require_signature(
+    identity: PublicIdentity, value: bytes, statement: bytes, *, name: str
+) -> None:
+    """Raise RemoteProtocolError unless the identity signed this list."""
+    try:
+        identity.verify(value, statement)
+    except InvalidSignature:
+        raise RemoteProtocolError(
+            f"the signature of {name!r} is not under this list: the curator may have shown it "
+            "another one"
+        ) from None
+
+
+def own_mask_key(plan: SumPlan, name: str, seed: bytes) -> bytes:
+    """The key of a party's own mask."""
+    return _derived(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
+
+
+def _masks(
+    plan: SumPlan, pairs: Sequence[tuple[str, str, bytes]], own: Sequence[bytes]
+) -> PairwiseMasks:
+    """The masks in the words of the first of each pair, and own masks."""
+    before, after = list[bytes](), list(own)
+    for name, other, key in pairs:
+        (before if plan.place_of(other) < plan.place_of(name) else after).append(key)
+    return PairwiseMasks(before=before, after=after)
+
+
+def _pair_key(own: X25519PrivateKey, peer: bytes, salt: bytes) -> bytes:
+    try:
+        secret = own.exchange(X25519PublicKey.from_public_bytes(peer))
+    except ValueError:  # a point of low order: the secret would be known to all
+        raise RemoteProtocolError("a party offers an X25519 key of low order") from None
+    ends = sorted([own.public_key().public_bytes_raw(), peer])
+    return _derived(secret, salt=salt, info=frame(("parley recoverable mask 1", *ends)))
+
+
+def _mask_salt(plan: SumPlan, absent: Sequence[str]) -> bytes:
+    """Parties that were told of different absent ones share no masks that cancel."""
+    return hashlib.sha256(frame((plan.digest, *absent))).digest()
+
+
+def _list_statement(plan: SumPlan, absent: Sequence[str], missing: Sequence[str]) -> bytes:
+    return frame(("parley list of missing parties 1", plan.digest, frame(absent), frame(missing)))
+
+
+def _derived(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(secret)
+
+
+def _cut(data: bytes, size: int, count: int, what: str) -> list[bytes]:
+    if len(data) != size * count:
+        raise RemoteProtocolError(f"{what}: expected {count} of {size} bytes, got {len(data)}")
+    return [data[size * place : size * (place + 1)] for place in range(count)]
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) or "no party"
+
+
+def run_recoverable_sum(
+    plan: SumPlan,
+    vectors: Mapping[str, NDArray[np.int64]],
+    members: Mapping[str, Member],
+    *,
+    gone: Mapping[str, int],
+    source: RandomSource,
+) -> NDArray[np.int64]:
+    """The whole protocol in one process, for tests and experiments.
+
+    Args:
+        plan: of the sum.
+        vectors: for each party its cells, shape (cells,).
+        members: for each party its keys and all identities.
+        gone: for each party that goes missing, the first round (1 to 4) it does not answer.
+        source: the randomness of all parties; in a deployment each has its own.
+    """
+    identities = {name: member.identity.public for name, member in members.items()}
+    curator = RecoverableCurator(plan, identities)
+    parties = {name: RecoverableParty(plan, members[name], source=source) for name in plan.parties}
+
+    def there(round_: int) -> list[str]:
+        return [name for name in plan.parties if gone.get(name, 5) > round_]
+
+    for name in there(1):
+        curator.take_offer(name, parties[name].offer())
+    absent = in_order(plan, [name for name in plan.parties if name not in there(1)])
+    relayed = curator.relay(absent)
+    for name in there(2):
+        words = parties[name].contribute(vectors[name], relayed[name], absent, source=source)
+        for chunk in words:
+            curator.accept(chunk)
+    missing = curator.close()
+    for name in there(3):
+        curator.take_signature(name, parties[name].sign(missing))
+    for name in there(4):
+        curator.take_revealed(name, parties[name].reveal(curator.signatures_for(name)))
+    return curator.total()

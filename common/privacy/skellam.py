@@ -1,0 +1,119 @@
+"""Skellam noise as a law: (epsilon, delta), calibrated to the L2 sensitivity.
+
+The difference of two independent Poisson variables of mean s / 2 has variance s. It is closed under
+addition, so any m shares of variance s / m ARE the noise of variance s: no approximation, whoever
+colludes. Drawn by `sampling.skellam`.
+
+The cost. Between neighbours whose exact answers, integer vectors, differ by D1 in the L1 norm and
+D2 in the L2 norm, the Renyi divergence of every integer order a >= 2 is at most
+
+    a D2^2 / (2 s) + min( ((2 a - 1) D2^2 + 6 D1) / (4 s^2), 3 D1 / (2 s) )    [Agarwal21, Thm 3.5].
+
+Both are of the form a x + c, and a x + c <= a (x + max(c, 0) / 2) because a >= 2. So the cost, in
+the sense of `common.privacy.concentrated`, is at most the smaller of
+
+    D2^2 / (2 s) + D2^2 / (2 s^2) + max(6 D1 - D2^2, 0) / (8 s^2)   and
+    D2^2 / (2 s) + 3 D1 / (4 s),
+
+a fraction when D1, D2^2 and s are. Both fall when s grows. With D1 and D2 both k times as large
+each is at most k^2 times as large, for a whole k.
+
+[Agarwal21] Agarwal, Kairouz, Liu: The Skellam mechanism for differentially private federated
+learning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import LocalError
+from common.privacy.budget import rounded
+from common.privacy.noise_law import ONE, TAIL_BITS
+from common.privacy.randomness import RandomSource
+from common.privacy.sampling.skellam import check_variance, skellam, tail
+from common.privacy.sensitivity import Sensitivity
+
+_VARIANCE_DIGITS = 12
+_ROOT_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Skellam:
+    """P(k) = exp(-s) I_k(s) with s the variance; see `common.privacy.noise_law.NoiseLaw`."""
+
+    scale: Fraction
+
+    name = "Skellam"
+    norm = 2
+    parameter = "variance"
+
+    def __post_init__(self) -> None:
+        """Refuse a variance that cannot be drawn."""
+        check_variance(self.scale)
+
+    @classmethod
+    def costing(cls, rho: Fraction, *, sensitivity: Sensitivity) -> Skellam:
+        """Return the law of the least variance, to twelve digits, that costs at most `rho`.
+
+        The first bound is at most rho from the larger root of rho s^2 - b s - c on, with
+        b = D2^2 / 2 and c = D2^2 / 2 + max(6 D1 - D2^2, 0) / 8; the second from
+        (b + 3 D1 / 4) / rho on. Roots are rounded up.
+        """
+        l1, squared = sensitivity.l1, sensitivity.l2_squared
+        half, rest = squared / 2, squared / 2 + max(6 * l1 - squared, Fraction(0)) / 8
+        root = _root_from_above(half**2 + 4 * rho * rest)
+        least = min((half + root) / (2 * rho), (half + 3 * l1 / 4) / rho)
+        return cls(rounded(least, _VARIANCE_DIGITS, up=True))
+
+    def cost(self, sensitivity: Sensitivity) -> Fraction:
+        """Return rho; see above."""
+        variance, l1, squared = self.scale, sensitivity.l1, sensitivity.l2_squared
+        small = 4 * squared + max(6 * l1 - squared, Fraction(0))
+        return squared / (2 * variance) + min(small / (8 * variance**2), 3 * l1 / (4 * variance))
+
+    def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
+        """Draw whole noise."""
+        return skellam(self.scale, count, source)
+
+    def draw_share(self, count: int, *, makers: int, source: RandomSource) -> NDArray[np.int64]:
+        """Draw a share, one of `makers`: Skellam noise of a part of the variance."""
+        if makers < 1:
+            raise LocalError(f"cannot draw a share for {makers} parties")
+        return skellam(self.scale / makers, count, source)
+
+    @property
+    def nominal_variance(self) -> Fraction:
+        """The variance itself."""
+        return self.scale
+
+    def variance(self, copies: Fraction = ONE) -> float:
+        """Return the variance, which grows with the copies."""
+        return float(copies * self.scale)
+
+    def mean_absolute(self, copies: Fraction = ONE) -> float:
+        """Return E|X| = s exp(-s) (I_0(s) + I_1(s)) at the variance of all copies."""
+        from scipy.special import ive  # slow to load
+
+        variance = self.variance(copies)
+        return float(variance * (ive(0, variance) + ive(1, variance)))
+
+    def bound(self, draws: int) -> int:
+        """Return what none of `draws` draws or shares passes, but with probability 2^-128."""
+        if draws < 1:
+            raise LocalError(f"a noise bound is about at least one draw, not {draws}")
+        return tail(self.scale, TAIL_BITS + (draws - 1).bit_length())
+
+    def times(self, factor: Fraction) -> Skellam:
+        """Return the law of `factor` times the standard deviation."""
+        return Skellam(self.scale * factor**2)
+
+
+def _root_from_above(value: Fraction) -> Fraction:
+    """A fraction at least the square root, by a relative 2^-127 at most where the root is >= 1."""
+    scaled = -(-(value.numerator << 2 * _ROOT_BITS) // value.denominator)
+    return Fraction(isqrt(scaled) + 1, 1 << _ROOT_BITS)

@@ -1,0 +1,208 @@
+"""What a release measured, and how well its rows follow: all of it public.
+
+A replicate cannot show what the model leaves out. These facts can:
+
+* every pair of attributes: in which released table both are counted, and how far noise alone moves
+  that pair's table;
+* every released sum: how far the synthetic rows are from it, in units of its noise.
+
+A pair is *safe to use* if a released table counts it value by value, noise moves less than a tenth
+of its rows, and the synthetic rows follow the table. It is to be *used with care* if it is only
+counted in groups, in bits or through something that is no table, if noise moves more, or if the
+rows do not follow. Other pairs are *not in this release*: what the rows show of them comes from
+other pairs, or from nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import combinations
+from math import comb, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+_CARE = 0.1  # noise moves more than this part of the rows of a pair's table
+_MEAN_ABSOLUTE = math.sqrt(2 / math.pi)  # of a normal draw of deviation 1
+_DOUBT = 4.0  # deviations of the mean square of residuals beyond which rows do not follow
+
+Pair = tuple[int, int]
+
+
+class Verdict(StrEnum):
+    """What an analyst may do with a pair of attributes."""
+
+    SAFE = "safe to use"
+    CARE = "use with care"
+    ABSENT = "not in this release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A released table, or a sum that is no table.
+
+    Attributes:
+        name: of the step it belongs to.
+        attributes: those that are counted together.
+        shape: values or groups of each attribute; empty for a sum that is no table.
+        deviation: of the noise in one cell.
+        rows: how many rows it counts.
+        exact: whether every attribute is counted value by value.
+        residuals: of each cell, in units of noise: released less synthetic; None if not compared.
+    """
+
+    name: str
+    attributes: tuple[int, ...]
+    shape: tuple[int, ...]
+    deviation: float
+    rows: int
+    exact: bool
+    residuals: NDArray[np.float64] | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many cells the table has."""
+        return prod(self.shape)
+
+    @property
+    def spread(self) -> float | None:
+        """The root mean square of the residuals: near 1 or below if the rows follow."""
+        if self.residuals is None or not self.residuals.size:
+            return None
+        return float(np.sqrt(np.mean(self.residuals**2)))
+
+    @property
+    def follows(self) -> bool:
+        """Whether the synthetic rows follow the table up to its noise."""
+        spread = self.spread
+        if spread is None or self.residuals is None:
+            return True
+        return spread**2 <= 1 + _DOUBT * math.sqrt(2 / self.residuals.size)
+
+    def moved(self, own: Sequence[int]) -> float:
+        """The part of the rows that noise moves in the table of some of its attributes."""
+        cells = prod(size for a, size in zip(self.attributes, self.shape, strict=True) if a in own)
+        deviation = self.deviation * math.sqrt(self.cells / cells)
+        return min(1.0, cells * _MEAN_ABSOLUTE * deviation / (2 * max(1, self.rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class PairFacts:
+    """What is known of one pair.
+
+    Attributes:
+        names: of the two attributes.
+        verdict: what an analyst may do with it.
+        reason: why, in a few words.
+    """
+
+    names: tuple[str, str]
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What a release measured.
+
+    Attributes:
+        names: of the attributes.
+        measured: its tables and sums.
+    """
+
+    names: tuple[str, ...]
+    measured: tuple[Measured, ...]
+
+    @cached_property
+    def pairs(self) -> Mapping[Pair, PairFacts]:
+        """Every pair of attributes, by position."""
+        holders: dict[Pair, list[Measured]] = {}
+        for each in self.measured:
+            for pair in combinations(sorted(set(each.attributes)), 2):
+                holders.setdefault(pair, []).append(each)
+        return {
+            pair: self._facts(pair, holders.get(pair, ()))
+            for pair in combinations(range(len(self.names)), 2)
+        }
+
+    def _facts(self, pair: Pair, holders: Iterable[Measured]) -> PairFacts:
+        names = (self.names[pair[0]], self.names[pair[1]])
+        tables = [each for each in holders if each.shape]
+        exact = [each for each in tables if each.exact]
+        if not tables:
+            verdict = Verdict.CARE if list(holders) else Verdict.ABSENT
+            words = "counted, but in no table" if list(holders) else "never counted together"
+            return PairFacts(names, verdict, words)
+        best = min(exact or tables, key=lambda each: each.moved(pair))
+        moved = best.moved(pair)
+        words = f"noise moves {moved:.1%} of the rows of its table"
+        if not exact:
+            return PairFacts(names, Verdict.CARE, f"counted in groups only; {words}")
+        if not best.follows:
+            return PairFacts(names, Verdict.CARE, f"the rows do not follow its table; {words}")
+        return PairFacts(names, Verdict.CARE if moved > _CARE else Verdict.SAFE, words)
+
+    def listed(self, verdict: Verdict) -> list[PairFacts]:
+        """The pairs of one verdict."""
+        return [facts for facts in self.pairs.values() if facts.verdict is verdict]
+
+    @cached_property
+    def triples(self) -> int:
+        """How many triples of attributes are counted together in some table."""
+        return len(
+            {
+                triple
+                for each in self.measured
+                if each.shape
+                for triple in combinations(sorted(set(each.attributes)), 3)
+            }
+        )
+
+    @property
+    def all_triples(self) -> int:
+        """How many triples there are."""
+        return comb(len(self.names), 3)
+
+    def concerns(self, attributes: Iterable[str], *, pairwise: bool = False) -> list[str]:
+        """Why a statistic of these attributes is flagged; nothing if it is not.
+
+        Args:
+            attributes: those whose relations the statistic rests on.
+            pairwise: whether it rests on pairs only, as a linear regression does.
+        """
+        asked = sorted(self.names.index(name) for name in set(attributes))
+        found = [
+            f"{' and '.join(facts.names)}: {facts.verdict} ({facts.reason})"
+            for facts in (self.pairs[pair] for pair in combinations(asked, 2))
+            if facts.verdict is not Verdict.SAFE
+        ]
+        together = any(set(asked) <= set(each.attributes) and each.shape for each in self.measured)
+        if len(asked) > 2 and not pairwise and not together:
+            names = ", ".join(self.names[a] for a in asked)
+            found.append(f"{names}: never counted together, only by fewer at a time")
+        return found
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, as plain values."""
+        return {
+            "pairs": [
+                {"attributes": list(f.names), "verdict": str(f.verdict), "reason": f.reason}
+                for f in self.pairs.values()
+            ],
+            "triples": {"counted_together": self.triples, "all": self.all_triples},
+            "sums": [
+                {
+                    "step": each.name,
+                    "attributes": [self.names[a] for a in each.attributes],
+                    "cells": each.cells if each.shape else None,
+                    "noise_deviation": each.deviation,
+                    "residual_spread": each.spread,
+                    "follows": each.follows,
+                }
+                for each in self.measured
+            ],
+        }

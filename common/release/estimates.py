@@ -1,0 +1,209 @@
+"""Estimates with honest intervals, from a release and its replicates.
+
+A replicate is to the released model what the release is to the population, so an estimate is off by
+what the replicates' estimates are off: their mean less the released model's value is its bias, and
+their spread is its standard error. Both hold the sampling of the real rows, the noise, and the
+sampling of synthetic rows. Neither can see what the model leaves out; the diagnostics say that.
+
+With B replicates the interval is
+
+    (estimate - bias) +- t(B - 1) * s * sqrt(1 + 1 / B)
+
+where the 1 / B is for the bias, which is a mean of B values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import special
+
+from common.errors import InputError
+from common.release.replicates import Replicates
+from common.release.statistics import CodedTable, Group, Statistic, Values, named
+
+CONFIDENCE = 0.95
+_LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no interval
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate of a statistic of the population.
+
+    Attributes:
+        statistic: what was estimated.
+        group: the value of the attribute that was grouped by; None for all rows.
+        estimate: the value in the release, corrected by its bias.
+        standard_error: of the estimate; None if the replicates do not tell.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        flagged: whether it rests on relations that the release does not hold safely.
+    """
+
+    statistic: str
+    group: Group
+    estimate: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    flagged: bool
+
+    def as_json(self) -> dict[str, object]:
+        """The estimate as plain values."""
+        return asdict(self)
+
+
+def estimate(
+    statistic: Statistic,
+    replicates: Replicates,
+    *,
+    flagged: bool = False,
+    confidence: float = CONFIDENCE,
+) -> list[Estimate]:
+    """Compute a statistic with its interval: one estimate for each of its values.
+
+    Args:
+        statistic: what to compute.
+        replicates: of the release.
+        flagged: whether it rests on relations that the release does not hold safely.
+        confidence: of the intervals.
+
+    Raises:
+        InputError: a confidence that is not between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence: {confidence:g} is not between 0 and 1. Write 0.95")
+    released, reference, *others = (
+        statistic.of(CodedTable(replicates.schema, codes, str(number)))
+        for number, codes in enumerate(
+            (replicates.released, replicates.reference, *replicates.tables)
+        )
+    )
+    return [
+        _one(key, released, reference, others, statistic.bounds, confidence, flagged=flagged)
+        for key in released
+    ]
+
+
+def _one(
+    key: tuple[str, Group],
+    released: Values,
+    reference: Values,
+    others: Sequence[Values],
+    bounds: tuple[float, float],
+    confidence: float,
+    *,
+    flagged: bool,
+) -> Estimate:
+    values = np.array([each.get(key, np.nan) for each in others])
+    valid = values[np.isfinite(values)]
+    value, centre = released[key], reference.get(key, np.nan)
+    if not math.isfinite(value) or len(valid) < _LEAST_VALID * len(values):
+        known = value if math.isfinite(value) else None
+        return Estimate(*key, known, None, None, None, flagged=True)
+    bias = float(valid.mean()) - centre if math.isfinite(centre) else 0.0
+    error = float(valid.std(ddof=1)) * math.sqrt(1 + 1 / len(valid))
+    half = t_quantile(len(valid) - 1, confidence) * error
+    corrected = min(max(value - bias, bounds[0]), bounds[1])
+    low, high = max(corrected - half, bounds[0]), min(corrected + half, bounds[1])
+    return Estimate(*key, corrected, error, low, high, flagged)
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """One estimate from several tables.
+
+    Attributes:
+        estimate: the mean of the tables' estimates.
+        standard_error: of the mean, about the population's value.
+        degrees_of_freedom: of Student's t for the interval.
+        low: lower end of the interval.
+        high: upper end of the interval.
+    """
+
+    estimate: float
+    standard_error: float
+    degrees_of_freedom: float
+    low: float
+    high: float
+
+
+def pool(
+    estimates: Iterable[float],
+    variances: Iterable[float] | None = None,
+    *,
+    confidence: float = CONFIDENCE,
+) -> Pooled:
+    """Combine the estimates of m replicate tables by the rules for synthetic data.
+
+    With b the variance between the tables' estimates and u the mean of their ordinary variances,
+    the variance is (1 + 1/m) b - u [Raghunathan, Reiter, Rubin 2003]: b holds what tells a
+    replicate's model from the released one, which is what tells that one from the population, and
+    the sampling of synthetic rows, u, which the mean over tables does not have. It is never less
+    than u, the sampling of as many real rows. Without variances nothing is subtracted, and the
+    interval is a little wide.
+
+    Args:
+        estimates: one for each table.
+        variances: for each table the square of the ordinary standard error, as any software has it.
+        confidence: of the interval.
+
+    Raises:
+        InputError: fewer than two tables, or as many variances as there are not tables.
+    """
+    values = np.array(list(estimates), dtype=np.float64)
+    tables = len(values)
+    if tables < 2 or not np.isfinite(values).all():
+        raise InputError("pool: give the estimates of at least two tables, each a finite number")
+    between = float(values.var(ddof=1)) * (1 + 1 / tables)
+    within = 0.0 if variances is None else _mean_variance(list(variances), tables)
+    variance = max(between - within, within)
+    kept = (between - within) / between if between > within else 1.0
+    freedom = (tables - 1) * (kept**2 if variance > within else 1.0)
+    freedom = max(freedom, 1.0)
+    error, centre = math.sqrt(variance), float(values.mean())
+    half = t_quantile(freedom, confidence) * error
+    return Pooled(centre, error, freedom, centre - half, centre + half)
+
+
+def _mean_variance(variances: list[float], tables: int) -> float:
+    if len(variances) != tables or not all(math.isfinite(v) and v >= 0 for v in variances):
+        raise InputError(f"pool: give one variance, 0 or more, for each of the {tables} tables")
+    return float(np.mean(variances))
+
+
+def t_quantile(freedom: float, confidence: float) -> float:
+    """What Student's t does not pass in absolute value, with this probability."""
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))
+
+
+def related(compute: Callable[[pd.DataFrame], object], table: pd.DataFrame) -> frozenset[str]:
+    """The columns whose relations a function rests on: shuffling one changes what it returns.
+
+    A function of one column does not change when the column is shuffled: it rests on no relation.
+    """
+    before, order = named(compute(table)), np.random.default_rng(1).permutation(len(table))
+    return frozenset(
+        str(name)
+        for name in table.columns
+        if not _alike(before, named(compute(table.assign(**{name: _shuffled(table[name], order)}))))
+    )
+
+
+def _shuffled(column: pd.Series[Any], order: NDArray[np.int64]) -> pd.Series[Any]:
+    return column.iloc[order].reset_index(drop=True).set_axis(column.index)
+
+
+def _alike(one: Values, other: Values) -> bool:
+    return one.keys() == other.keys() and all(
+        math.isclose(one[key], other[key], rel_tol=_SAME, abs_tol=_SAME)
+        or (math.isnan(one[key]) and math.isnan(other[key]))
+        for key in one
+    )

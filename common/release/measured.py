@@ -1,0 +1,181 @@
+"""What each kind of release measured, for the diagnostics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.privbayes.model import PrivBayesModel
+from common.release.diagnostics import Diagnostics, Measured
+from common.release.refit import RowsInMemory
+from common.schema import Codes, Schema
+from common.schema.encodings import binarise, bit_positions
+from common.study.document import Study
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
+from common.wavelet.noisy_matrix import RangeRelease
+
+_LEAST_VARIANCE = 1e-6
+
+
+def study_diagnostics(
+    study: Study, steps: Sequence[Step], results: Sequence[bytes], synthetic: Codes
+) -> Diagnostics:
+    """Of a study: every published sum, compared with the synthetic rows."""
+    found: list[Measured] = []
+    for step, result in zip(steps, results, strict=True):
+        match step:
+            case SumStep():
+                found += _of_sum(study, step, result, synthetic)
+            case ReplaceStep():
+                found += _of_replacement(study, step)
+            case ChoiceStep():
+                continue  # what a party chose to look at is measured by other steps
+    return Diagnostics(study.schema.names, tuple(found))
+
+
+def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Iterator[Measured]:
+    rows = sum(member.rows for member in study.members if member.name in step.parties)
+    variance = step.law.variance(study.noise_shares(len(step.parties)))
+    published = np.frombuffer(result, dtype="<i8").astype(np.int64)
+    residuals = None
+    if synthetic.rows:
+        expected = step.request.answer(RowsInMemory(synthetic))
+        residuals = _residuals(published, expected, rows, synthetic.rows, variance)
+    own = _attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in step.tables) else None
+    if not step.tables:
+        for link in step.links:
+            yield _no_table(step.name, link, math.sqrt(variance), rows, residuals)
+        return
+    places = np.cumsum([0, *(shape.cells for shape in step.tables)])
+    for number, shape in enumerate(step.tables):
+        part = slice(places[number], places[number + 1])
+        variables = tuple(own[v] for v in shape.variables) if own else shape.variables
+        yield Measured(
+            name=step.name,
+            attributes=variables,
+            shape=shape.shape,
+            deviation=math.sqrt(variance),
+            rows=rows,
+            exact=not any(shape.grouped) and not shape.in_bits,
+            residuals=None if residuals is None else residuals[part],
+        )
+
+
+def _residuals(
+    published: NDArray[np.int64],
+    expected: NDArray[np.int64],
+    rows: int,
+    drawn: int,
+    variance: float,
+) -> NDArray[np.float64]:
+    """Released less synthetic, in units of the noise and of the drawing of synthetic rows."""
+    scaled = expected * (rows / drawn)
+    drawing = np.maximum(np.abs(scaled) * (1 - np.minimum(np.abs(scaled) / rows, 1)), 1.0)
+    drawing *= rows / drawn
+    found: NDArray[np.float64] = (published - scaled) / np.sqrt(
+        max(variance, _LEAST_VARIANCE) + drawing
+    )
+    return found
+
+
+def _no_table(
+    name: str,
+    link: Sequence[int],
+    deviation: float,
+    rows: int,
+    residuals: NDArray[np.float64] | None = None,
+) -> Measured:
+    return Measured(
+        name=name,
+        attributes=tuple(link),
+        shape=(),
+        deviation=deviation,
+        rows=rows,
+        exact=False,
+        residuals=residuals,
+    )
+
+
+def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
+    """Running sums: the last of them counts the rows of all parties that had a turn."""
+    coverage = step.release.books.coverage
+    rows = {member.name: member.rows for member in study.members}
+    own = _attributes_of_bits(study.schema.sizes) if step.in_bits else None
+    for shape in step.tables:
+        covered = coverage[tuple(shape.variables)].parties
+        yield Measured(
+            name=step.name,
+            attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
+            shape=shape.shape,
+            deviation=math.sqrt(step.law.variance()),
+            rows=sum(rows[party] for party in covered),
+            exact=not step.in_bits,
+        )
+
+
+def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Codes) -> Diagnostics:
+    """Of PrivBayes: every released table, compared with the synthetic rows."""
+    plan = model.plan
+    in_bits = plan.encoding.in_bits
+    own = _attributes_of_bits(plan.sizes) if in_bits else range(len(plan.sizes))
+    single = in_bits and max(plan.sizes) > 2
+    gray = plan.encoding == "gray"
+    rows = binarise(synthetic, gray) if in_bits else synthetic
+    expanded = plan.domain.expand(rows)
+    variance = model.law.variance()
+    found = []
+    for family, table in model.tables.items():
+        residuals = None
+        if synthetic.rows:
+            expected = _counted(expanded, [plan.domain.views.index(view) for view in family])
+            residuals = _residuals(
+                table.ravel(), expected.ravel(), plan.rows, synthetic.rows, variance
+            )
+        found.append(
+            Measured(
+                name="tables",
+                attributes=tuple(own[view.attribute] for view in family),
+                shape=table.shape,
+                deviation=math.sqrt(variance),
+                rows=plan.rows,
+                exact=not single and not any(view.level for view in family),
+                residuals=residuals,
+            )
+        )
+    return Diagnostics(schema.names, tuple(found))
+
+
+def _counted(codes: Codes, places: Sequence[int]) -> NDArray[np.int64]:
+    (table,) = RowsInMemory(codes).count([tuple(places)])
+    return table
+
+
+def range_diagnostics(release: RangeRelease) -> Diagnostics:
+    """Of Privelet: all cells were counted, so every pair was; noise as its worst pair has it."""
+    deviation = _cell_deviation(release)
+    everything = Measured(
+        name="range counts",
+        attributes=tuple(range(len(release.schema.names))),
+        shape=release.schema.sizes,
+        deviation=deviation,
+        rows=release.rows,
+        exact=True,
+    )
+    return Diagnostics(release.schema.names, (everything,))
+
+
+def _cell_deviation(release: RangeRelease) -> float:
+    """Of one cell: exact where the method knows it, else that of noise on every cell."""
+    first = np.array([[[0, 1]] * len(release.schema.sizes)], dtype=np.intp)
+    deviations = release.box_counts(first).standard_deviations
+    if deviations is None:
+        return 2 * math.sqrt(2) / float(release.plan.epsilon)
+    return float(deviations[0])
+
+
+def _attributes_of_bits(sizes: Iterable[int]) -> list[int]:
+    """The attribute of every bit."""
+    return [a for a, span in enumerate(bit_positions(tuple(sizes))) for _ in span]

@@ -1,0 +1,120 @@
+"""The steps of a study answered from one table, as if its rows were the owners'.
+
+A release is repeated to see how far it scatters: rows drawn from the released model are dealt out
+to the parties, every sum is counted and gets fresh noise of its law, and the study's own script
+goes on to its model. The script, the requests, the mechanisms and the noise are those of the study;
+only the cryptography, which changes no sum, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.sums.plan import Aggregation, Noise, draw_noise
+from common.crypto.sums.replacement import ShareKeeper
+from common.errors import LocalError
+from common.marginals import count
+from common.methods.registry import run_of
+from common.privacy.randomness import RandomSource
+from common.schema import Codes
+from common.schema.codes import concatenate
+from common.study.document import Study
+from common.study.script import Result, drive
+from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
+from common.study.sums import sum_plan_of
+
+
+@dataclass(frozen=True, slots=True)
+class RowsInMemory:
+    """Rows as a step may see them."""
+
+    table: Codes
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.table.rows
+
+    def count(self, sets: Sequence[tuple[int, ...]]) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set."""
+        return count(self.table, sets)
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return self.table
+
+
+def refit_study(study: Study, rows: Codes, source: RandomSource) -> Model:
+    """Take the study's script to its model on these rows.
+
+    Args:
+        study: as it was agreed.
+        rows: as many as the parties have together, in an order that means nothing.
+        source: of the noise and of the parties' choices.
+    """
+    if rows.rows != study.rows:
+        raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")
+    return drive(run_of(study), _Answers(study, rows, source))
+
+
+class _Answers:
+    """Answers steps one after the other."""
+
+    def __init__(self, study: Study, rows: Codes, source: RandomSource) -> None:
+        # How a sum is added up changes neither its counts nor its noise; in the clear it needs no
+        # key. The signature is of the study as it was agreed.
+        self._study = replace(study, aggregation=Aggregation.CLEAR, signature=None)
+        self._source = source
+        ends = np.cumsum([0, *(member.rows for member in study.members)]).tolist()
+        self._tables = {
+            member.name: rows.take(slice(ends[i], ends[i + 1]))
+            for i, member in enumerate(study.members)
+        }
+        self._replacement = _Replacement(source)
+        self._number = 0
+
+    def __call__(self, step: Step) -> Result:
+        number, self._number = self._number, self._number + 1
+        match step:
+            case SumStep():
+                return self._sum(step, number)
+            case ReplaceStep():
+                return self._replacement.answer(step, self._rows(step.release.party))
+            case ChoiceStep():
+                return step.choice.run(self._rows(step.party), self._source)
+
+    def _rows(self, *parties: str) -> RowsInMemory:
+        return RowsInMemory(concatenate([self._tables[party] for party in parties]))
+
+    def _sum(self, step: SumStep, number: int) -> NDArray[np.int64]:
+        total = step.request.answer(self._rows(*step.parties))
+        plan = sum_plan_of(self._study, number, step, None, history=b"")
+        shares = 1 if plan.noise is Noise.ONE_SHARE else len(plan.parties)
+        for _ in range(shares):
+            total = total + draw_noise(plan, self._source)
+        return total
+
+
+@dataclass(slots=True)
+class _Replacement:
+    """The parties' shares in running statistics [Su16, section VI-A]."""
+
+    source: RandomSource
+    keepers: dict[str, ShareKeeper] = field(default_factory=dict)
+    turns: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)
+
+    def answer(self, step: ReplaceStep, rows: RowsInMemory) -> NDArray[np.int64]:
+        """The sum of one group: the party's counts and share, less the older share."""
+        release, group = step.release, step.group
+        place = release.groups.index(group)
+        if place == 0:
+            keeper = self.keepers.setdefault(release.party, ShareKeeper(release.party))
+            self.turns[release.party] = keeper.answer(release, step.counts(rows), self.source)
+        total = self.turns[release.party][place]
+        return (
+            total if group.holder is None else total + self.keepers[group.holder].hand_over(group)
+        )

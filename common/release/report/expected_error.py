@@ -1,0 +1,104 @@
+"""How far noise alone moves the columns and the pairs of columns of a release: one line for each.
+
+A method may count a column several times, in tables of its own and in tables with others. What is
+reported is the table that tells most: the one out of which the column, or the pair, can be summed
+with the least noise. A model that is fitted to all tables together is at least as close.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x
+_DROWNED = 1 / 3
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyTable:
+    """A released table.
+
+    Attributes:
+        variables: what it counts by, as positions in the schema.
+        shape: how many values or groups each of them has.
+        grouped: for each of them, whether its values are seen in groups only.
+        variance: of the noise in a cell.
+        rows: how many real rows it counts.
+    """
+
+    variables: tuple[int, ...]
+    shape: tuple[int, ...]
+    grouped: tuple[bool, ...]
+    variance: float
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """What noise does to the distribution of a column, or of a pair of columns.
+
+    Attributes:
+        attributes: one position in the schema, or two.
+        cells: of their table.
+        deviation: the standard deviation of the noise in a count, in rows.
+        distance: the expected total variation distance to the exact distribution, at most 1.
+        grouped: whether values were counted in groups.
+    """
+
+    attributes: tuple[int, ...]
+    cells: int
+    deviation: float
+    distance: float
+    grouped: bool = False
+
+    def named(self, names: Sequence[str]) -> str:
+        """The columns, for people."""
+        return " and ".join(names[attribute] for attribute in self.attributes)
+
+
+def expected_errors(tables: Iterable[NoisyTable], order: int) -> list[ExpectedError]:
+    """The least error of every column (order 1) or pair of columns (order 2) that was counted.
+
+    A column that was only counted in groups of its values is left out: how its rows fall to the
+    values of a group is no question of noise.
+    """
+    best: dict[tuple[int, ...], ExpectedError] = {}
+    for table in tables:
+        for error in _within(table, order):
+            known = best.get(error.attributes)
+            if known is None or (error.grouped, error.distance) < (known.grouped, known.distance):
+                best[error.attributes] = error
+    found = (best[key] for key in sorted(best))
+    return [error for error in found if order > 1 or not error.grouped]
+
+
+def _within(table: NoisyTable, order: int) -> Iterator[ExpectedError]:
+    """The errors of all sets of so many variables that can be summed out of a table."""
+    for axes in combinations(range(len(table.variables)), order):
+        cells = prod(table.shape[axis] for axis in axes)
+        deviation = math.sqrt(table.variance * prod(table.shape) / cells)
+        # A sum of many draws is nearly normal.
+        distance = min(1.0, cells * _MEAN_OF_NORMAL * deviation / (2 * table.rows))
+        grouped = any(table.grouped[axis] for axis in axes)
+        attributes = tuple(sorted(table.variables[axis] for axis in axes))
+        yield ExpectedError(attributes, cells, deviation, distance, grouped)
+
+
+def caution(errors: Sequence[ExpectedError], names: Sequence[str]) -> str | None:
+    """What users of the release must know first: that some columns are noise. None if all is well.
+
+    Noise that moves a third of the rows of a column leaves little of what it was to tell.
+    """
+    drowned = [error.named(names) for error in errors if error.distance > _DROWNED]
+    if not drowned:
+        return None
+    named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")
+    return (
+        f"Mostly noise: in {len(drowned)} of {len(errors)} columns ({named}) noise alone is "
+        "expected to move more than a third of the rows. More rows, a larger epsilon, or fewer "
+        "bins and values would help."
+    )

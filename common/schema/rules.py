@@ -1,0 +1,408 @@
+"""Rules: what cannot occur together in a row, agreed with the schema before any row is read.
+
+    [[rule]]                        # a skip pattern
+    when = "age < 15"
+    then = "occupation = none"
+
+    [[rule]]                        # values that cannot occur together
+    impossible = "age < 15 and married = true"
+
+    [[rule]]                        # an order, on bins: both attributes have the same bins
+    order = "admitted <= discharged"
+
+    [[rule]]                        # a column that another one determines
+    determined = "region"
+    by = "town"                     # by the groups of its hierarchy, or as listed:
+    values = { North = ["Ayton", "Beeford"], South = ["Corfe"] }
+
+Conditions are in the language of `common.schema.query`. A rule is public and part of the schema's
+digest; it comes from knowledge of the subject, never from rows.
+
+A row that breaks a rule is counted as the nearest possible one: the attribute that has to give way
+(that of `then`, the last one of `impossible` and of `order`, the determined one) takes the nearest
+value that is possible. Which row that is follows from the row and the schema alone, so one replaced
+row is still one replaced row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from common.schema.attribute import Attribute, Listed
+from common.schema.cell_weights import CellWeights, cells_of
+from common.schema.codes import Codes
+from common.schema.conditions import parse
+from common.schema.hierarchy import Node
+from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
+
+if TYPE_CHECKING:
+    from common.schema.schema import Schema
+
+Cells = NDArray[np.bool_]
+_FORMS = (("when", "then"), ("impossible",), ("order",), ("determined", "by"))
+_MOST_TRIED = 100_000  # rows that are looked at for one that every rule allows
+_BY_ONE = 1e6  # a changed attribute weighs more than any distance inside one
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule as it is declared.
+
+    Attributes:
+        texts: its keys and their texts, in the order of `_FORMS`.
+        values: of a determined attribute: the values of the other one, by its own.
+    """
+
+    texts: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, tuple[str | int, ...]], ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{key} {text}" for key, text in self.texts)
+
+
+def read_rules(tables: object) -> tuple[Rule, ...]:
+    """The rules of a parsed schema.
+
+    Raises:
+        InputError: naming the rule and what is wrong with it.
+    """
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError("rules are written as [[rule]] tables, with double brackets")
+    check_most("rules of a schema", len(tables), MOST_RULES)
+    return tuple(_rule(table, number) for number, table in enumerate(tables, start=1))
+
+
+def _rule(table: Mapping[str, Any], number: int) -> Rule:
+    keys = set(table) - {"values"}
+    form = next((form for form in _FORMS if set(form) == keys), None)
+    if form is None or ("values" in table and "determined" not in table):
+        raise InputError(
+            f"rule {number}: expected when and then, or impossible, or order, or determined and by "
+            f"(and values), not {', '.join(table) or 'nothing'}"
+        )
+    for key in form:
+        if not isinstance(table[key], str) or not table[key].strip():
+            raise InputError(f"rule {number}: {key}: expected a text, not {table[key]!r:.100}")
+    listed = table.get("values", {})
+    if not isinstance(listed, dict) or not all(
+        isinstance(own, list) and all(type(each) in (str, int) for each in own)
+        for own in listed.values()
+    ):
+        raise InputError(f"rule {number}: values: expected lists, such as {{ North = ['a', 'b'] }}")
+    values = tuple((name, tuple(own)) for name, own in listed.items())
+    return Rule(tuple((key, table[key]) for key in form), values)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PossibleCells:
+    """One rule as a table.
+
+    Attributes:
+        rule: as declared.
+        attributes: the positions of those that it is about; those that give way come last.
+        giving_way: how many give way.
+        table: whether each of their cells is possible.
+        ordered: of each, whether its values have an order.
+    """
+
+    rule: Rule
+    attributes: tuple[int, ...]
+    giving_way: int
+    table: Cells
+    ordered: tuple[bool, ...]
+
+    def holds(self, columns: Sequence[NDArray[Any]]) -> Cells:
+        """Whether each row is possible, by all columns of the table."""
+        found: Cells = self.table[tuple(columns[a] for a in self.attributes)]
+        return found
+
+    def nearest(self, cell: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the nearest possible cell: what gives way changes, else any attribute."""
+        fixed = cell[: len(cell) - self.giving_way]
+        near = np.argwhere(self.table[fixed])
+        if len(near):
+            near = np.hstack([np.tile(np.array(fixed, dtype=np.intp), (len(near), 1)), near])
+        else:
+            near = np.argwhere(self.table)
+        steps = np.abs(near - np.array(cell))
+        shown = np.where(self.ordered, steps, 0)
+        cost = (steps > 0).sum(axis=1) * _BY_ONE + shown.sum(axis=1)
+        return tuple(near[int(cost.argmin())].tolist())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Possible:
+    """All rules of a schema: which rows are possible.
+
+    Attributes:
+        rules: each as a table.
+        example: a possible row: a code for each attribute that a rule is about.
+    """
+
+    rules: tuple[PossibleCells, ...]
+    example: Mapping[int, int]
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], schema: Schema) -> Possible:
+        """Look the rules up in the attributes of a schema.
+
+        Raises:
+            InputError: a rule is not about these attributes, or no row satisfies all of them.
+        """
+        tables = []
+        for number, rule in enumerate(rules, start=1):
+            try:
+                tables.append(_table(rule, schema))
+            except InputError as error:
+                raise InputError(f"rule {number}: {error}") from None
+            if not tables[-1].table.any():
+                raise InputError(f"rule {number}: no row can satisfy it")
+        cells = sum(each.table.size for each in tables)
+        check_most("cells of the tables of all rules together", cells, 8 * MOST_RULE_CELLS)
+        return cls(tuple(tables), _example(tables, schema.attributes))
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """Those that any rule is about."""
+        return tuple(sorted(self.example))
+
+    def weights(self) -> list[CellWeights]:
+        """The rules as weights of cells: 0 for those that are impossible."""
+        return [CellWeights(each.attributes, each.table.astype(np.float64)) for each in self.rules]
+
+    def holds(self, codes: Codes) -> Cells:
+        """Whether each row is possible."""
+        inside = np.ones(codes.rows, dtype=np.bool_)
+        for each in self.rules:
+            inside &= each.holds(codes.columns)
+        return inside
+
+    def broken(self, codes: Codes) -> list[int]:
+        """How many rows break each rule. It tells about rows: for their owner only."""
+        return [int(codes.rows - each.holds(codes.columns).sum()) for each in self.rules]
+
+    def repaired(self, codes: Codes) -> Codes:
+        """Return the rows, each that breaks a rule replaced by the nearest possible one.
+
+        Rules are gone through in turn until all hold. A row for which that does not end, because
+        one rule undoes what another did, takes the values of `example`.
+        """
+        bad = np.flatnonzero(~self.holds(codes))
+        if not len(bad):
+            return codes
+        columns = [np.array(column[bad], dtype=np.intp) for column in codes.columns]
+        for _ in range(len(self.rules) + 1):
+            for each in self.rules:
+                _mend(each, columns)
+        stuck = ~np.logical_and.reduce([each.holds(columns) for each in self.rules])
+        for attribute, code in self.example.items():
+            columns[attribute][stuck] = code
+        whole = [np.array(column) for column in codes.columns]
+        for attribute in self.example:
+            whole[attribute][bad] = columns[attribute]
+        return Codes(tuple(whole), codes.sizes)
+
+    def swaps(self, codes: Codes) -> Iterator[tuple[int, int, Cells]]:
+        """Pairs of attributes in order, and the rows in which both are in the same bin.
+
+        Numbers inside a bin are drawn apart, and are exchanged where they come out the wrong way
+        round. As often as there are pairs, so that longer chains come into order as well.
+        """
+        pairs = [each.attributes for each in self.rules if each.rule.texts[0][0] == "order"]
+        for first, second in pairs * len(pairs):
+            yield first, second, codes.columns[first] == codes.columns[second]
+
+    def mask(self, variables: Sequence[int], grouped: Sequence[bool]) -> Cells | None:
+        """Which cells of a table of attributes are possible; None if all may be."""
+        own = {a: axis for axis, a in enumerate(variables) if not grouped[axis]}
+        about = [each for each in self.rules if set(each.attributes) <= own.keys()]
+        possible: Cells | None = None
+        for each in about:
+            axes = [own[a] for a in each.attributes]
+            order = np.argsort(axes)
+            shape = [1] * len(variables)
+            for place, axis in enumerate(axes):
+                shape[axis] = each.table.shape[place]
+            table = each.table.transpose(order).reshape(shape)
+            possible = table if possible is None else possible & table
+        return possible
+
+
+def _mend(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
+    """Replace what breaks one rule, in place."""
+    bad = np.flatnonzero(~rule.holds(columns))
+    if not len(bad):
+        return
+    cells = np.stack([columns[a][bad] for a in rule.attributes], axis=1)
+    kinds, which = np.unique(cells, axis=0, return_inverse=True)
+    nearest = np.array([rule.nearest(tuple(kind.tolist())) for kind in kinds], dtype=np.intp)
+    for place, attribute in enumerate(rule.attributes):
+        columns[attribute][bad] = nearest[which.reshape(-1), place]
+
+
+def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -> dict[int, int]:
+    """A row that every rule allows, by depth-first search in the order of the schema."""
+    about = sorted({a for each in tables for a in each.attributes})
+    ends = {a: [t for t in tables if max(t.attributes) == a] for a in about}
+    chosen: list[int] = []
+    tried, code = 0, 0
+    while len(chosen) < len(about):
+        a = about[len(chosen)]
+        row = dict(zip(about, chosen, strict=False))
+        for value in range(code, attributes[a].size):
+            tried += 1
+            row[a] = value
+            if all(t.table[tuple(row[b] for b in t.attributes)] for t in ends[a]):
+                chosen.append(value)
+                code = 0
+                break
+        else:
+            if not chosen or tried > _MOST_TRIED:
+                raise InputError(
+                    "rules: no row was found that satisfies all of them; leave one out"
+                )
+            code = chosen.pop() + 1
+    return dict(zip(about, chosen, strict=True))
+
+
+def _table(rule: Rule, schema: Schema) -> PossibleCells:
+    texts, attributes = dict(rule.texts), schema.attributes
+    if "when" in texts:
+        (seen, when), (last, then) = (_condition(texts[key], schema) for key in ("when", "then"))
+        return _made(
+            rule,
+            attributes,
+            last,
+            lambda cells: (
+                ~when[tuple(cells[a] for a in seen)] | then[tuple(cells[a] for a in last)]
+            ),
+            seen,
+        )
+    if "impossible" in texts:
+        text = texts["impossible"]
+        own, table = _condition(text, schema)
+        giving_way = max(own, key=lambda a: text.rfind(attributes[a].name))
+        return _made(rule, attributes, [giving_way], lambda cells: ~_at(table, own, cells), own)
+    if "order" in texts:
+        return _order(rule, texts["order"], attributes)
+    return _determined(rule, texts["determined"], texts["by"], attributes)
+
+
+def _at(table: Cells, attributes: Sequence[int], cells: Mapping[int, NDArray[np.intp]]) -> Cells:
+    found: Cells = table[tuple(cells[a] for a in attributes)]
+    return found
+
+
+def _made(
+    rule: Rule,
+    attributes: Sequence[Attribute],
+    giving_way: Iterable[int],
+    holds: Callable[[Mapping[int, NDArray[np.intp]]], Cells],
+    others: Iterable[int],
+) -> PossibleCells:
+    """The table of a rule over the attributes that give way and the others."""
+    last = tuple(giving_way)
+    axes = (*(a for a in others if a not in last), *last)
+    sizes = [attributes[a].size for a in axes]
+    check_most("cells of the table of its attributes", prod(sizes), MOST_RULE_CELLS)
+    grid = dict(zip(axes, np.ogrid[tuple(slice(size) for size in sizes)], strict=True))
+    table = np.broadcast_to(holds(grid), sizes)
+    ordered = tuple(attributes[a].ordered for a in axes)
+    return PossibleCells(rule, axes, len(last), np.array(table, dtype=np.bool_), ordered)
+
+
+def _condition(text: str, schema: Schema) -> tuple[tuple[int, ...], Cells]:
+    """The attributes that a condition is about, and in which of their cells it holds."""
+    attributes, holds = cells_of(parse(text, schema).root, schema.sizes)
+    if holds.all():
+        raise InputError(f"{text!r}: every row satisfies it")
+    return attributes, holds > 0
+
+
+def _order(rule: Rule, text: str, attributes: Sequence[Attribute]) -> PossibleCells:
+    names = [part.strip().strip("'\"") for part in text.split("<=")]
+    if len(names) != 2:
+        raise InputError(f'order: expected two attributes, such as "start <= end", not {text!r}')
+    first, second = (_position(name, attributes) for name in names)
+    one, other = attributes[first], attributes[second]
+    if first == second or not one.ordered or one.kind != other.kind or one.domain != other.domain:
+        raise InputError(
+            f"order: {one.name!r} and {other.name!r} are compared by their bins or listed values: "
+            "give both attributes the same ones, in order"
+        )
+    top = one.value_count  # empty cells and other values are in no order
+    return _made(
+        rule,
+        attributes,
+        [second],
+        lambda cells: (
+            (cells[first] <= cells[second]) | (cells[first] >= top) | (cells[second] >= top)
+        ),
+        [first],
+    )
+
+
+def _determined(rule: Rule, name: str, by: str, attributes: Sequence[Attribute]) -> PossibleCells:
+    child, parent = _position(name, attributes), _position(by, attributes)
+    own, other = attributes[child], attributes[parent]
+    if (
+        child == parent
+        or not isinstance(own.domain, Listed)
+        or not isinstance(other.domain, Listed)
+    ):
+        raise InputError(f"determined: {name!r} and {by!r} are two attributes with listed values")
+    wanted = np.full(other.size, -1)
+    labels = {label: code for code, label in enumerate(own.labels)}
+    codes = {value: code for code, value in enumerate(other.labels)}
+    groups = _groups(other.tree) if not rule.values else dict(rule.values)
+    for label, members in groups.items():
+        if label not in labels:
+            if rule.values:
+                raise InputError(f"values: {name!r} has no value {label!r}")
+            continue
+        for member in members:
+            if str(member) not in codes:
+                raise InputError(f"values: {by!r} has no value {member!r}")
+            wanted[codes[str(member)]] = labels[label]
+    if (wanted[: other.value_count] < 0).any():
+        at = int(np.flatnonzero(wanted < 0)[0])
+        raise InputError(f"determined: nothing says what {name!r} is for {other.labels[at]!r}")
+    return _made(
+        rule,
+        attributes,
+        [child],
+        lambda cells: (wanted[cells[parent]] == cells[child]) | (wanted[cells[parent]] < 0),
+        [parent],
+    )
+
+
+def _groups(tree: Node | None) -> dict[str, tuple[str, ...]]:
+    """The groups of a hierarchy and the labels of their values."""
+    if tree is None:
+        raise InputError("determined: give the other attribute a hierarchy, or list the values")
+    found: dict[str, tuple[str, ...]] = {}
+    for child in tree.children:
+        if not child.is_leaf:
+            found |= _groups(child)
+            found[child.label] = _labels(child)
+    return found
+
+
+def _labels(node: Node) -> tuple[str, ...]:
+    if node.is_leaf:
+        return (node.label,)
+    return tuple(label for child in node.children for label in _labels(child))
+
+
+def _position(name: str, attributes: Sequence[Attribute]) -> int:
+    for position, attribute in enumerate(attributes):
+        if attribute.name == name:
+            return position
+    raise InputError(f"no attribute is called {name!r}")

@@ -1,0 +1,206 @@
+"""A copy of a service's state in one file: taken beside a running service, restored into none.
+
+The file is an uncompressed tar of the state file, as SQLite's backup gives it at one moment, and of
+`backup.json`, which says what it is. It holds keys of running studies: its mode is 0600.
+
+A state never goes backwards: a copy is restored only where there is no state that can be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from common.errors import InputError, LocalError
+from common.files import flush, make_private_folder
+from common.service.database import Database
+
+_ABOUT = "backup.json"
+_MOST_ABOUT = 1 << 16
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a backup is.
+
+    Attributes:
+        role: curator or party.
+        state: the name of the state file in it.
+        sha256: of the state file.
+        taken_at: when.
+        software: that took it.
+        head: of a party's ledger; empty at a curator.
+        format: of the backup.
+    """
+
+    role: str
+    state: str
+    sha256: str
+    taken_at: str
+    software: str
+    head: str
+    format: int = _FORMAT
+
+
+@contextmanager
+def snapshot(state: Path) -> Iterator[Path]:
+    """A copy of a state file at one moment, for the length of a block; services may be writing.
+
+    Raises:
+        InputError: it cannot be read.
+        LocalError: it is damaged.
+    """
+    if not state.is_file():
+        raise InputError(f"{state}: there is no state to back up. Is this the service's folder?")
+    with tempfile.TemporaryDirectory(prefix=".backup.", dir=state.parent) as scratch:
+        copy = Path(scratch) / state.name
+        os.close(os.open(copy, os.O_CREAT | os.O_RDWR, 0o600))
+        try:
+            with (
+                closing(sqlite3.connect(f"{state.absolute().as_uri()}?mode=rw", uri=True)) as live,
+                closing(sqlite3.connect(copy)) as target,
+            ):
+                live.backup(target)
+        except sqlite3.Error as error:
+            raise LocalError(f"{state}: cannot be copied: {error}") from error
+        database = Database(copy)
+        try:
+            database.check()
+        finally:
+            database.close()
+        yield copy
+
+
+def write(copy: Path, out: Path, about: About) -> None:
+    """Write a snapshot into a new file, whole or not at all, for its owner's eyes only.
+
+    Raises:
+        InputError: the file exists, or cannot be written.
+    """
+    told = json.dumps(asdict(about), indent=2).encode()
+    scratch: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)  # of mode 0600
+        scratch = Path(name)
+        with os.fdopen(handle, "wb") as stream, tarfile.open(fileobj=stream, mode="w") as tar:
+            entry = tarfile.TarInfo(_ABOUT)
+            entry.size, entry.mode = len(told), 0o600
+            tar.addfile(entry, io.BytesIO(told))
+            tar.add(copy, arcname=about.state)
+        flush(scratch)
+        os.link(scratch, out)
+        flush(out.parent)
+    except FileExistsError:
+        raise InputError(f"{out} exists; nothing is overwritten") from None
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror}") from error
+    finally:
+        if scratch is not None:
+            scratch.unlink(missing_ok=True)
+
+
+def read_about(file: Path) -> About:
+    """What a backup is.
+
+    Raises:
+        InputError: it is no backup, or of another format.
+    """
+    try:
+        with tarfile.open(file, "r:") as tar:
+            entry = tar.getmember(_ABOUT)
+            stream = tar.extractfile(entry)
+            if stream is None or entry.size > _MOST_ABOUT:
+                raise InputError(f"{file}: not a backup of parley")
+            told: Mapping[str, object] = json.loads(stream.read())
+            about = About(**told)  # type: ignore[arg-type]  # what is wrong is caught
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
+    except (tarfile.TarError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{file}: not a backup of parley, or damaged") from error
+    if about.format != _FORMAT or about.state not in ("curator.db", "party.db"):
+        raise InputError(f"{file}: a backup of another version of parley. Restore it with that")
+    return about
+
+
+@contextmanager
+def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
+    """Put the state of a backup into a folder when the block ends well; yields it before.
+
+    The caller is alone in the folder. A state that cannot be read is kept beside it.
+
+    Raises:
+        InputError: the folder has a state that can be read, or the backup is damaged.
+    """
+    make_private_folder(folder)
+    place = folder / about.state
+    _refuse_readable(place)
+    with tempfile.TemporaryDirectory(prefix=".restore.", dir=folder) as scratch:
+        copy = Path(scratch) / about.state
+        os.close(os.open(copy, os.O_CREAT | os.O_RDWR, 0o600))
+        _unpack(file, about, copy)
+        yield copy
+        flush(copy)
+        if place.exists():
+            place.rename(_aside(place))
+        copy.rename(place)
+        flush(folder)
+
+
+def _refuse_readable(place: Path) -> None:
+    if not place.exists():
+        return
+    try:
+        database = Database(place)
+        try:
+            database.check()
+        finally:
+            database.close()
+    except (InputError, LocalError):
+        return  # damaged: it is kept aside
+    raise InputError(
+        f"{place}: there is a state that can be read, and every backup is older than it. A state "
+        "never goes backwards; restore into another folder, or only if this file is lost or damaged"
+    )
+
+
+def _aside(place: Path) -> Path:
+    for number in range(1, 1000):
+        aside = place.with_name(f"{place.name}.damaged-{number}")
+        if not aside.exists():
+            return aside
+    raise InputError(f"{place}: too many damaged copies beside it. Remove some")
+
+
+def _unpack(file: Path, about: About, copy: Path) -> None:
+    digest = hashlib.sha256()
+    try:
+        with tarfile.open(file, "r:") as tar:
+            stream = tar.extractfile(about.state)
+            if stream is None:
+                raise InputError(f"{file}: not a backup of parley, or damaged")
+            with copy.open("wb") as target:
+                while piece := stream.read(1 << 20):
+                    digest.update(piece)
+                    target.write(piece)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be restored: {error.strerror}") from error
+    except (tarfile.TarError, KeyError) as error:
+        raise InputError(f"{file}: not a backup of parley, or damaged") from error
+    if digest.hexdigest() != about.sha256:
+        raise InputError(f"{file}: damaged: its state has another digest. Use another backup")
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

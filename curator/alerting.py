@@ -1,0 +1,73 @@
+"""Has the operator's webhook or command take the events in the store, in order, one at a time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from common.service.alerts import Event, Hook
+from curator.store.alerts import Alert, AlertLog
+from curator.waiting import Pause, waited
+
+logger = logging.getLogger(__name__)
+
+_GIVE_UP_AFTER = dt.timedelta(days=1)
+
+
+class Alerting:
+    """Looked at every second, from one thread; an event that is not taken is tried again.
+
+    An event may be delivered twice, after a crash; it is not lost but for a hook that fails for a
+    day.
+
+    Args:
+        log: the events.
+        hook: where they go.
+        workers: where they are handed over, beside the service.
+    """
+
+    def __init__(self, log: AlertLog, hook: Hook, workers: ThreadPoolExecutor) -> None:
+        self._log, self._hook, self._workers = log, hook, workers
+        self._pause = Pause()
+        self._telling: tuple[Alert, Future[None]] | None = None
+
+    def look(self, now: dt.datetime) -> None:
+        """Take note of what was handed over, and hand over the next event."""
+        if self._telling is not None:
+            if not self._telling[1].done():
+                return
+            self._settle(*self._telling, now=now)
+            self._telling = None
+        pending = self._log.pending()
+        if not pending:
+            return
+        if not self._hook:
+            self._log.drop(pending[-1].number)
+        elif self._pause.is_over():
+            alert = pending[0]
+            self._telling = alert, self._workers.submit(self._hook.tell, as_event(alert))
+
+    def _settle(self, alert: Alert, told: Future[None], *, now: dt.datetime) -> None:
+        error = told.exception()
+        if error is None:
+            self._pause.end()
+        else:
+            self._pause.lengthen()
+            logger.warning("%s", error)
+            if waited(alert.at, now) < _GIVE_UP_AFTER:
+                return
+            logger.error("the operator was never told: study %s: %s", alert.name, alert.event)
+        self._log.drop(alert.number)
+
+
+def as_event(alert: Alert) -> Event:
+    """The event as a webhook has it."""
+    return {
+        "service": "curator",
+        "event": alert.event,
+        "study": alert.study.hex(),
+        "name": alert.name,
+        "words": alert.words,
+        "at": alert.at,
+    }

@@ -1,0 +1,118 @@
+"""A study made from an earlier one: next year's, or the same without an owner that is gone.
+
+A revision is another document with another digest, so every owner reviews and approves it anew; no
+approval of the earlier study counts for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from fractions import Fraction
+
+from common.errors import InputError
+from common.schema import Schema
+from common.study.document import Member, Study
+
+_YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
+
+
+def revised(
+    earlier: Study,
+    *,
+    name: str,
+    without: Collection[str] = (),
+    rows: Mapping[str, int] | None = None,
+    joining: Sequence[Member] = (),
+    schema: Schema | None = None,
+    epsilon: Fraction | None = None,
+) -> Study:
+    """An unsigned study that differs from an earlier one in what is given.
+
+    Args:
+        earlier: where all else is taken from.
+        name: of the new study.
+        without: owners that take no part any more.
+        rows: the row counts that have changed.
+        joining: owners that are new.
+        schema: if that is another.
+        epsilon: if that is another.
+
+    Raises:
+        InputError: an owner is not in the earlier study, or what is left is no study.
+    """
+    rows = rows or {}
+    known = {member.name for member in earlier.members}
+    for owner in [*without, *rows]:
+        if owner not in known:
+            raise InputError(
+                f"study {earlier.name!r}: it has no party {owner!r}. Its parties: "
+                f"{', '.join(sorted(known))}"
+            )
+    staying = [
+        replace(member, rows=rows.get(member.name, member.rows))
+        for member in earlier.members
+        if member.name not in without
+    ]
+    return replace(
+        earlier,
+        name=name,
+        members=(*staying, *joining),
+        schema=schema or earlier.schema,
+        epsilon=epsilon or earlier.epsilon,
+        signature=None,
+    )
+
+
+def next_name(earlier: str, year: int) -> str:
+    """The name of next year's study: the year in it is the next one, or it gets this year's."""
+    found = _YEAR.search(earlier)
+    if found is None:
+        return f"{earlier} {year}"
+    return f"{earlier[: found.start()]}{int(found[1]) + 1}{earlier[found.end() :]}"
+
+
+def changes(earlier: Study, later: Study) -> list[str]:
+    """What is different, a line each."""
+    plain = [
+        f"{field.name}: {_shown(before)} -> {_shown(after)}"
+        for field in fields(Study)
+        if field.name not in ("members", "schema", "signature")
+        and (before := getattr(earlier, field.name)) != (after := getattr(later, field.name))
+    ]
+    return [*plain, *_members(earlier, later), *_attributes(earlier.schema, later.schema)]
+
+
+def _shown(value: object) -> str:
+    return str(getattr(value, "value", value))
+
+
+def _members(earlier: Study, later: Study) -> Iterator[str]:
+    before = {member.name: member for member in earlier.members}
+    after = {member.name: member for member in later.members}
+    for name in before.keys() - after.keys():
+        yield f"party {name}: takes no part any more"
+    for name, member in after.items():
+        old = before.get(name)
+        if old is None:
+            yield f"party {name}: new, {member.rows:,} rows"
+            continue
+        if old.rows != member.rows:
+            yield f"party {name}: {old.rows:,} -> {member.rows:,} rows"
+        if old.identity.encoded != member.identity.encoded:
+            yield f"party {name}: another identity, {member.identity.fingerprint}"
+
+
+def _attributes(earlier: Schema, later: Schema) -> Iterator[str]:
+    before = {attribute.name: attribute for attribute in earlier.attributes}
+    after = {attribute.name: attribute for attribute in later.attributes}
+    yield from (f"column {name}: removed" for name in before if name not in after)
+    yield from (f"column {name}: new" for name in after if name not in before)
+    yield from (
+        f"column {name}: other values or bins"
+        for name, attribute in after.items()
+        if name in before and before[name] != attribute
+    )
+    if list(before) != list(after) and before.keys() == after.keys():
+        yield "columns: in another order"

@@ -1,0 +1,74 @@
+"""`parley describe`: what a release is, and which of its relations may be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.release.diagnostics import Diagnostics, Verdict
+from common.wording import many
+from parley.cli import console
+from parley.cli.commands import new_app
+from parley.cli.options import AsJson
+from parley.loading import load
+
+app = new_app()
+
+
+@app.command()
+def describe(
+    release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
+    *,
+    json: AsJson = False,
+) -> None:
+    """Say what a release holds: rows, epsilon, and which pairs of columns may be used together.
+
+    A pair is safe to use, to be used with care, or not in this release. Every released sum is
+    compared with the synthetic rows, in units of its noise. Nothing but the release is read.
+    """
+    with console.progress("describing") as tell:
+        tell(0.0, "reading the release")
+        loaded = load(release)
+        tell(0.3, "comparing the rows with the released sums")
+        found = loaded.diagnostics
+    privacy = loaded.privacy
+    if json:
+        console.result_json(
+            {
+                "rows": loaded.rows,
+                "synthetic_rows": loaded.released.rows,
+                "attributes": list(loaded.schema.names),
+                "epsilon": privacy["epsilon_delivered"],
+                "private": privacy["private"],
+                **found.as_json(),
+            }
+        )
+        return
+    console.result(
+        f"{many(loaded.released.rows, 'synthetic row')}, {many(len(found.names), 'attribute')}, "
+        f"learnt from {many(loaded.rows, 'real row')} with epsilon {privacy['epsilon_delivered']:g}"
+    )
+    _print(found)
+    if not privacy["private"]:
+        console.warn("this release is NOT PRIVATE")
+
+
+def _print(found: Diagnostics) -> None:
+    for verdict in Verdict:
+        pairs = found.listed(verdict)
+        console.result(f"{verdict}: {many(len(pairs), 'pair')}")
+        for facts in pairs:
+            console.result(f"  {' and '.join(facts.names)}: {facts.reason}")
+    console.result(
+        f"triples counted together: {found.triples:,} of {found.all_triples:,}; others follow "
+        "from the model"
+    )
+    for each in found.measured:
+        if each.spread is not None:
+            names = ", ".join(found.names[a] for a in each.attributes)
+            doubt = "" if each.follows else ": the rows do not follow"
+            console.result(
+                f"residual of {each.name} ({names}): {each.spread:.2f} times its noise{doubt}"
+            )

@@ -1,0 +1,130 @@
+"""`parley party decline` and `withdraw`: an owner's no, before a study was approved or after."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.errors import InputError
+from common.privacy.randomness import OsRandomSource
+from common.service.process import running_in
+from common.study.document import Study
+from parley.cli import console
+from parley.cli.commands.party_records import open_file
+from parley.cli.options import AsJson, Config
+from party.app import PartySettings
+from party.configuration import party_settings
+from party.journal import Journal
+from party.ledger import Ledger
+from party.owner import decisions
+from party.owner.approvals import Approvals
+
+
+def decline(
+    study: Annotated[Path, typer.Argument(help="The study.toml.")],
+    *,
+    config: Config = None,
+    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Decline a study, or withdraw from one that was approved; for good.
+
+    The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
+    charged and nothing more leaves, and the study ends for everybody. What was charged before stays
+    charged. A study that is over cannot be withdrawn from.
+    """
+    _say_no(
+        Study.load(study).digest,
+        party_settings(config, os.environ).values,
+        reason=reason,
+        yes=yes,
+        as_json=json,
+    )
+
+
+def withdraw(
+    study: Annotated[
+        str, typer.Argument(help="The study.toml, the first characters of its digest, or its name.")
+    ],
+    *,
+    config: Config = None,
+    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Withdraw from a study that was approved; for good.
+
+    Before our first answer this costs nothing; later, what was charged stays charged. The node
+    tells the curator, within seconds if it runs, and not why. The study ends for everybody; its
+    operator may offer a new one without us.
+    """
+    settings = party_settings(config, os.environ).values
+    with open_file(settings) as file:
+        digest = _known_study(study, Approvals(file), Journal(file, OsRandomSource()))
+        earlier = Approvals(file).decision(digest)
+    if earlier is None or not (earlier.approved or earlier.withdrawn_at):
+        raise InputError(
+            f"study {digest.hex()[:16]}: it was not approved, so there is nothing to withdraw. To "
+            "refuse it, run `parley party decline`"
+        )
+    _say_no(digest, settings, reason=reason, yes=yes, as_json=json)
+
+
+def _known_study(written: str, approvals: Approvals, journal: Journal) -> bytes:
+    """The digest of the one study of ours that was meant."""
+    path = Path(written)
+    if path.is_file():
+        return Study.load(path).digest
+    names = {record.study: record.name for record in journal.studies()}
+    known = dict.fromkeys([*approvals.studies(), *names])
+    found = [
+        study
+        for study in known
+        if study.hex().startswith(written.lower()) or names.get(study) == written
+    ]
+    if len(found) != 1:
+        many = "more than one study" if found else "no study"
+        raise InputError(
+            f"{many} that we decided about is {written!r}; `parley party status` lists digests"
+        )
+    return found[0]
+
+
+def _say_no(
+    digest: bytes, settings: PartySettings, *, reason: str, yes: bool, as_json: bool
+) -> None:
+    """Decline a study, or withdraw from it; what it means is shown first."""
+    with open_file(settings) as file:
+        approvals, ledger = Approvals(file), Ledger(file)
+        journal = Journal(file, OsRandomSource())
+        earlier = approvals.decision(digest)
+        if not yes and earlier is not None and earlier.approved:
+            console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
+            if not typer.confirm("Withdraw from it?", err=True):
+                raise InputError("not confirmed; the approval stands")
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        decisions.decline(
+            digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
+        )
+        charged = ledger.spent(digest.hex())
+        decided = approvals.decision(digest)
+    if running_in(settings.folder) is None:
+        console.warn(
+            "our node does not run: the curator learns of it when you start it, with `parley party "
+            "join`"
+        )
+    word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
+    if as_json:
+        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
+        console.result_json(told)
+        return
+    console.result(f"{word} {digest.hex()}")
+    if word == "withdrawn":
+        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")

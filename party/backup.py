@@ -1,0 +1,111 @@
+"""Backups of a party's state, and what becomes of a ledger that was restored.
+
+A restored ledger has forgotten what was charged since the backup. Three things follow.
+
+- A study that was running when the backup was taken is over: its answers were drawn already,
+  perhaps sent, and must not be drawn again. All that was approved for it is charged.
+- A study that was approved and had not begun is withdrawn from, for the same reason.
+- A study that was approved later is not known here. The node compares itself with the curator at
+  every call, and answers nothing until the owner has written such studies off.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from common.privacy.randomness import OsRandomSource
+from common.service import backup
+from common.service.backup import About
+from common.service.database import Database
+from common.service.process import alone_in
+from party.app import PartySettings
+from party.journal import Journal, StudyRecord, StudyState
+from party.ledger import Caps, Charge, Ledger
+from party.owner.approvals import Approvals, Decision
+
+STATE = "party.db"
+_STEP = "restored from a backup"
+
+
+def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> About:
+    """Copy the state of a node, which may be running; what the copy is.
+
+    Raises:
+        LocalError: the ledger was tampered with, or the file is damaged.
+    """
+    with backup.snapshot(settings.folder / STATE) as copy:
+        database = Database(copy)
+        try:
+            ledger = Ledger(database)
+            ledger.verify()
+            head = ledger.head()
+        finally:
+            database.close()
+        about = About(
+            role="party", state=STATE, sha256=backup.sha256_of(copy), taken_at=at,
+            software=software, head=head,
+        )  # fmt: skip
+        backup.write(copy, out, about)
+    return about
+
+
+def restore(settings: PartySettings, file: Path, about: About, *, at: str) -> list[StudyRecord]:
+    """Put a copy into the folder of a node that does not run; the studies that ended by it.
+
+    Raises:
+        InputError: the node runs, the folder has a state that can be read, or the copy is damaged.
+        LocalError: the ledger in the copy was tampered with.
+    """
+    with (
+        alone_in(settings.folder, service="node of this party"),
+        backup.restored(file, about, settings.folder) as copy,
+    ):
+        database = Database(copy)
+        try:
+            Ledger(database).verify()
+            return _end_running(database, about, at=at)
+        finally:
+            database.close()
+
+
+def _end_running(database: Database, about: About, *, at: str) -> list[StudyRecord]:
+    approvals, ledger = Approvals(database), Ledger(database)
+    journal = Journal(database, OsRandomSource())
+    running = [each for each in journal.studies() if each.state is StudyState.RUNNING]
+    over = {each.study for each in journal.studies()} - {each.study for each in running}
+    reason = f"restored from the backup of {about.taken_at}"
+    with database.transaction():
+        for record in running:
+            decision = approvals.decision(record.study)
+            approved = Fraction(0) if decision is None else decision.epsilon
+            _charge_rest(ledger, record, approved, about, at=at)
+            journal.end(record.study, StudyState.REFUSED, reason=reason, at=at)
+        for study in set(approvals.studies()) - over:
+            _withdraw(approvals, study, reason, at)
+    return running
+
+
+def _withdraw(approvals: Approvals, study: bytes, reason: str, at: str) -> None:
+    decision = approvals.decision(study)
+    if decision is not None and decision.approved:
+        no = Decision(
+            approved=False, epsilon=Fraction(0), reason=reason, decided_by="owner", decided_at=at
+        )
+        approvals.decide(study, no)
+
+
+def _charge_rest(
+    ledger: Ledger, record: StudyRecord, approved: Fraction, about: About, *, at: str
+) -> None:
+    """Charge all that a study was approved for: what left since the backup is not known."""
+    study = record.study.hex()
+    rest = approved - ledger.spent(study)
+    if rest <= 0:
+        return
+    unlimited = Caps(per_study=approved, in_total=ledger.spent() + rest)
+    charge = Charge(
+        study=study, study_name=record.name, step=f"{_STEP} of {about.taken_at}",
+        mechanism="what may have left since the backup", epsilon=rest,
+    )  # fmt: skip
+    ledger.charge(charge, unlimited, at)

@@ -1,0 +1,83 @@
+"""The releases that this party has fetched: which, where, and whether it countersigned them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.service.database import Database
+from party.journal import Journal, StudyState
+
+_FETCHED_FOR = dt.timedelta(days=30)  # after the end of a study; later, by hand
+_TABLES = """
+CREATE TABLE IF NOT EXISTS collected (
+    study BLOB PRIMARY KEY,
+    place TEXT NOT NULL,
+    countersigned INTEGER NOT NULL,
+    problem TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """A release that was fetched, or why it was not kept or not countersigned.
+
+    Attributes:
+        place: the .zip; None if none was kept.
+        countersigned: whether our signature is in it.
+        problem: for the owner's eyes; empty if there is none.
+    """
+
+    place: Path | None
+    countersigned: bool
+    problem: str
+
+    def text(self) -> str:
+        """For people."""
+        if self.place is None:
+            return f"not kept: {self.problem}"
+        signed = "countersigned" if self.countersigned else f"NOT countersigned: {self.problem}"
+        return f"{self.place}, {signed}"
+
+
+class Collection:
+    """The table of them, in the party's file."""
+
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_TABLES)
+
+    def note(self, study: bytes, collected: Collected, *, at: str) -> None:
+        """Remember what came of a release."""
+        place = "" if collected.place is None else str(collected.place)
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR REPLACE INTO collected VALUES (?, ?, ?, ?, ?)",
+                (study, place, int(collected.countersigned), collected.problem, at),
+            )
+
+    def all(self) -> Mapping[bytes, Collected]:
+        """What came of every release."""
+        rows = self._file.rows("SELECT study, place, countersigned, problem FROM collected")
+        return {
+            bytes(study): Collected(
+                place=Path(place) if place else None, countersigned=bool(signed), problem=problem
+            )
+            for study, place, signed, problem in rows
+        }
+
+    def due(self, journal: Journal, *, now: dt.datetime) -> list[bytes]:
+        """The studies that ended in a release lately and were not asked about yet, oldest first."""
+        known = self.all()
+        return [
+            record.study
+            for record in journal.studies()
+            if record.state is StudyState.FINISHED
+            and record.study not in known
+            and record.ended_at is not None
+            and now - dt.datetime.fromisoformat(record.ended_at) < _FETCHED_FOR
+        ]

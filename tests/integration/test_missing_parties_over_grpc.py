@@ -1,0 +1,175 @@
+"""Owners that are gone for good, over real gRPC: the others finish, and nobody pays too much."""
+
+import datetime as dt
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.crypto.sums.plan import Aggregation
+from curator.app import open_store, propose
+from curator.store.records import StudyState as CuratorState
+from curator.upkeep import Upkeep
+from party.client.connection import HungUpError
+from party.journal import StudyState
+from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
+from tests.harness.process_consortium import Processes, clock
+from tests.study.conftest import Sums
+
+NAMES = ("north", "east", "south", "west")
+LEFT = ("north", "east", "west")
+
+
+@pytest.fixture
+def consortium(tmp_path):
+    made = Consortium(tmp_path, NAMES, aggregation=Aggregation.MASKED, may_miss=1, colluders=1)
+    made.curator.begin = Sums
+    for party in made.parties.values():
+        party.begin = Sums
+    made.curator.start()
+    made.curator.studies.propose(made.study)
+    yield made
+    made.curator.stop()
+
+
+def vanishing(party, after, gone):
+    """Hangs up for good once so many messages of the party are with the curator."""
+
+    class Vanishing(Wrapped):
+        def submit(self, study, messages):
+            first = [one for one in messages if one.number <= after]
+            newest = self.connection.submit(study, first)
+            if messages[-1].number >= after:
+                gone.set()
+                raise HungUpError
+            return newest
+
+    return wrapping(party, Vanishing)
+
+
+def run_without_south(consortium, after):
+    """South vanishes; the operator's deadline passes; how the study ended for the others."""
+    gone, parties = threading.Event(), consortium.parties
+    south = parties["south"]
+    upkeep = Upkeep(
+        consortium.curator.studies, deadline=dt.timedelta(seconds=0.5), end_overdue=False
+    )
+    with ThreadPoolExecutor(4) as threads:
+        lost = threads.submit(south.attend, consortium.study, dial=vanishing(south, after, gone))
+        others = {name: threads.submit(parties[name].attend, consortium.study) for name in LEFT}
+        assert gone.wait(30)
+        lost.result(timeout=30)
+        for _ in range(600):
+            if all(each.done() for each in others.values()):
+                break
+            if set(consortium.curator.studies.known(consortium.study.digest).waiting_for) == {
+                "south"
+            }:
+                upkeep.look()
+            threading.Event().wait(0.05)
+        for party in parties.values():
+            party.stopping.set()
+        return {name: each.result(timeout=30) for name, each in others.items()}
+
+
+def spent(party):
+    with party.house() as house:
+        house.ledger.verify()
+        return [entry.charge.step for entry in house.ledger.entries()]
+
+
+# In a step a party sends keys, words, a signature and shares.
+@pytest.mark.parametrize(
+    ("after", "in_sums", "paid"),
+    [
+        pytest.param(1, 0, 0, marks=pytest.mark.slow, id="dealt keys"),
+        pytest.param(2, 1, 1, marks=pytest.mark.slow, id="sent words"),
+        pytest.param(3, 1, 1, marks=pytest.mark.slow, id="signed"),
+        pytest.param(5, 1, 2, id="dealt keys of the second step"),
+    ],
+)
+def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_sums, paid):
+    ended = run_without_south(consortium, after)
+    assert set(ended.values()) == {StudyState.FINISHED}
+    outcome = consortium.curator.outcomes[-1]
+    assert [("south" in step.parties) for step in outcome.steps] == [
+        number < in_sums for number in range(3)
+    ]
+    expected = replayed(
+        consortium.study,
+        Sums,
+        {name: party.identity for name, party in consortium.parties.items()},
+        {name: party.table for name, party in consortium.parties.items()},
+        drop={"south": in_sums},
+    )
+    # South vanishes before its words there. If it is gone before its keys, other secrets are drawn.
+    alike = 3 if after in (1, 5) else 1
+    both = zip(outcome.model.results, expected.model.results, strict=True)
+    assert all(np.array_equal(ours, theirs) for ours, theirs in list(both)[:alike])
+    for name in LEFT:
+        assert spent(consortium.parties[name]) == ["tables 0", "tables 1", "tables 2"]
+    # Journalled and charged before it was lost on its way: it stays charged.
+    assert len(spent(consortium.parties["south"])) in (in_sums, paid)
+    south = consortium.parties["south"]
+    south.stopping.clear()
+    assert south.attend(consortium.study) is StudyState.ABORTED
+    with south.house() as house:
+        record = house.journal.record(consortium.study.digest)
+        assert "declared missing" in record.reason
+        assert house.journal.outbox(consortium.study.digest) == []
+
+
+def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
+    parties = consortium.parties
+    gone = threading.Event()
+    south = parties["south"]
+    with ThreadPoolExecutor(4) as threads:
+        lost = threads.submit(south.attend, consortium.study, dial=vanishing(south, 2, gone))
+        others = {name: threads.submit(parties[name].attend, consortium.study) for name in LEFT}
+        assert gone.wait(30)
+        lost.result(timeout=30)
+        node = consortium.curator.studies.known(consortium.study.digest)
+        while not node.declare_missing("south"):
+            threading.Event().wait(0.02)
+        consortium.curator.restart()
+        node = consortium.curator.studies.known(consortium.study.digest)
+        assert not node.can_miss(1)
+        assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
+    assert consortium.curator.outcomes[-1].steps[2].parties == LEFT
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_for_good_does_not_end_the_study(tmp_path):
+    world = Processes(tmp_path, NAMES)
+    settings = tmp_path / "curator.toml"
+    settings.write_text(settings.read_text() + "step_deadline_s = 3.0\n")
+    study = world.new_study(
+        "killed", epsilon=8, method="floor", aggregation=Aggregation.MASKED, may_miss=1
+    )
+    world.write_policy(per_study=8, in_total=9)
+    propose(world.settings, study, clock=clock)
+
+    def record():
+        database, store = open_store(world.settings)
+        try:
+            return store.record(study.digest)
+        finally:
+            database.close()
+
+    try:
+        for who in ("curator", *NAMES):
+            world.start(who)
+        world.wait_for(lambda: "is approved" in (tmp_path / "south.log").read_text())
+        world.kill("south")
+        world.wait_for(lambda: record().state.over)
+        assert record().state is CuratorState.DONE, record().cause
+        released = json.loads(Path(record().place).read_text())
+        assert [set(costs) for _, costs in released["steps"]] in (
+            [set(LEFT)],
+            [set(NAMES)],  # its words had left before it was killed
+        )
+    finally:
+        world.stop()

@@ -1,0 +1,400 @@
+"""Studies in which parties go missing: all of them, everywhere, and curators that lie about it."""
+
+import dataclasses
+import itertools
+from collections import deque
+from fractions import Fraction
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Aggregation
+from common.errors import InputError, RemoteProtocolError
+from common.marginals import count
+from common.privacy.randomness import SeededRandomSource
+from common.schema.codes import Codes, concatenate
+from common.study.messages import (
+    KeysDealt,
+    KeysRelayed,
+    ListPublished,
+    ListSigned,
+    MasksRevealed,
+    PartyRefused,
+    ResultPublished,
+    ShareSubmitted,
+    SignaturesRelayed,
+    StepOpened,
+    StudyAborted,
+    StudyFinished,
+    StudyOpened,
+    ToParty,
+)
+from curator.effects import Fail, Send
+from curator.role import CuratorRole
+from curator.role import State as CuratorState
+from parley.simulation.in_process import RowsInMemory
+from party.effects import ChargeBudget
+from party.role import ALLOWED, PartyRole, State
+from tests.study.conftest import SIZES, Sums, make_study
+
+NAMES = ("north", "east", "south", "west")
+MOMENTS = (StepOpened, KeysRelayed, ListPublished, SignaturesRelayed, ResultPublished)
+LARGE = Fraction(10**6)  # next to no noise: sums must come out right
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(3)
+    tables, identities = {}, {}
+    for place, name in enumerate((*NAMES, "far")):
+        rows = 20 + 7 * place
+        tables[name] = Codes.from_columns([rng.integers(0, size, rows) for size in SIZES], SIZES)
+        identities[name] = Identity.generate(SeededRandomSource(name))
+    return tables, identities
+
+
+class World:
+    """A study in one process. Each party vanishes when it would receive a certain message."""
+
+    def __init__(self, people, names=NAMES, *, gone=None, epsilon=LARGE, **options):
+        self.tables = {name: people[0][name] for name in names}
+        identities = {name: people[1][name] for name in names}
+        rows = {name: table.rows for name, table in self.tables.items()}
+        fields = {"aggregation": Aggregation.MASKED, "may_miss": 1, "colluders": 1}
+        self.study = make_study(identities, rows, epsilon=epsilon, **{**fields, **options})
+        self.gone = gone or {}
+        self.curator = CuratorRole(
+            study=self.study,
+            run=Sums(self.study),
+            private_key=None,
+            source_of=lambda _: SeededRandomSource("curator"),
+        )
+        sources = {name: SeededRandomSource(name) for name in names}
+        self.parties = {
+            name: PartyRole(
+                study=self.study,
+                run=Sums(self.study),
+                name=name,
+                identity=identities[name],
+                data=RowsInMemory(self.tables[name]),
+                source_of=lambda _, source=source: source,
+            )
+            for name, source in sources.items()
+        }
+        self.vanished, self.failed = set(), None
+        self.charges = {name: [] for name in names}
+        self.sent = {name: [] for name in names}
+        self.told = {name: [] for name in names}
+        self.waiting = deque()
+
+    def deliver(self, name, message):
+        """Give a message to a party, and what it says to the curator."""
+        self.told[name].append(message)
+        for effect in self.parties[name].receive(message):
+            if isinstance(effect, ChargeBudget):
+                self.charges[name].append(effect)
+            else:
+                self.sent[name].append(effect.message)
+                self.take(self.curator.receive(name, effect.message))
+
+    def take(self, effects):
+        for effect in effects:
+            if isinstance(effect, Fail):
+                self.failed = effect.reason
+            elif isinstance(effect, Send):
+                self.waiting.append((effect.to, effect.message))
+
+    def vanishes(self, name, message):
+        step, moment = self.gone.get(name, (None, None))
+        return type(message) is moment and message.step == step
+
+    def run(self, until=lambda name, message: False):
+        """Until nothing moves; the curator gives up whoever it waits for in vain."""
+        if self.curator.state is CuratorState.AWAITING_START:
+            self.take(self.curator.start())
+        while self.waiting or set(self.curator.waiting_for) & self.vanished:
+            if not self.waiting:
+                name = min(set(self.curator.waiting_for) & self.vanished)
+                self.take(self.curator.declare_missing(name))
+                continue
+            name, message = self.waiting[0]
+            if until(name, message):
+                return self
+            self.waiting.popleft()
+            if self.vanishes(name, message):
+                self.vanished.add(name)
+            if name not in self.vanished:
+                self.deliver(name, message)
+        return self
+
+    def truth(self, names):
+        tables = count(concatenate([self.tables[name] for name in names]), [(0,), (0, 1)])
+        return np.concatenate([table.reshape(-1) for table in tables])
+
+
+def in_sum(gone, names, step):
+    """Who is in the sum of a step: all whose words left before they vanished."""
+    inside = []
+    for name in names:
+        when, moment = gone.get(name, (99, None))
+        late = moment in (ListPublished, SignaturesRelayed, ResultPublished)
+        if step < when or (step == when and late):
+            inside.append(name)
+    return tuple(inside)
+
+
+def check(world, gone, names):
+    assert world.failed is None, gone
+    assert world.curator.state is CuratorState.FINISHED, gone
+    made = world.curator.steps
+    assert [step.parties for step in made] == [in_sum(gone, names, n) for n in range(3)], gone
+    for number, result in enumerate(world.curator.results):
+        inside = in_sum(gone, names, number)
+        assert np.array_equal(np.frombuffer(result, dtype="<i8"), world.truth(inside)), gone
+    for name in names:
+        words = {m.step for m in world.sent[name] if isinstance(m, ShareSubmitted)}
+        assert [f"tables {n}" for n in sorted(words)] == [c.step for c in world.charges[name]]
+        assert words == {n for n in range(3) if name in in_sum(gone, names, n)}, gone
+        if name not in gone:
+            assert world.parties[name].state is State.FINISHED
+
+
+def test_every_party_at_every_moment_can_go_missing(people):
+    for name, step, moment in itertools.product(NAMES, range(3), MOMENTS):
+        gone = {name: (step, moment)}
+        check(World(people, gone=gone).run(), gone, NAMES)
+
+
+@pytest.mark.parametrize("stride", [61, pytest.param(2, marks=pytest.mark.slow)])
+def test_two_parties_at_any_two_moments_can_go_missing(people, stride):
+    names = (*NAMES, "far")
+    when = list(itertools.product(range(2), MOMENTS))
+    pairs = itertools.product(itertools.combinations(names, 2), when, when)
+    for (one, other), first, second in list(pairs)[::stride]:
+        gone = {one: first, other: second}
+        world = World(people, names, gone=gone, may_miss=2, colluders=0)
+        check(world.run(), gone, names)
+
+
+def test_a_study_without_missing_parties_sums_all_of_them(people):
+    check(World(people).run(), {}, NAMES)
+
+
+def test_one_more_ends_the_study_and_says_who(people):
+    gone = {"north": (0, KeysRelayed), "west": (1, StepOpened)}
+    world = World(people, gone=gone).run()
+    assert world.failed == (
+        "party 'west' is missing in step 1; north went missing before. "
+        "The study can do without 1 (may_miss)"
+    )
+    assert world.curator.state is CuratorState.FAILED
+
+
+def test_a_study_that_can_do_without_no_party_ends(people):
+    world = World(people, may_miss=0, gone={"east": (1, StepOpened)}).run()
+    assert "party 'east' is missing in step 1. The study can do without 0" in world.failed
+
+
+def test_a_refusal_is_a_dropout_where_one_is_allowed(people):
+    world = World(people).run(lambda name, m: isinstance(m, KeysRelayed))
+    refusal = PartyRefused(study=world.study.digest, step=0, reason="no")
+    world.take(world.curator.receive("east", refusal))
+    world.vanished.add("east")
+    world.run()
+    assert world.curator.steps[0].parties == ("north", "south", "west")
+
+
+def test_who_was_declared_missing_is_told_and_stays_out(people):
+    world = World(people).run(lambda name, m: isinstance(m, ListPublished))
+    late = next(m for m in world.sent["east"] if isinstance(m, KeysDealt))
+    world.take(world.curator.declare_missing("east"))
+    assert world.curator.declare_missing("east") == []
+    told = [m for name, m in world.waiting if name == "east" and isinstance(m, StudyAborted)]
+    assert "declared missing in step 0" in told[0].reason
+    with pytest.raises(RemoteProtocolError, match="'east' was declared missing and is out"):
+        world.curator.receive("east", late)
+    world.parties["east"].receive(told[0])
+    assert world.parties["east"].state is State.ABORTED
+    world.vanished.add("east")
+    world.run()
+    # Its words were in before, and count; it paid for them and for nothing else.
+    assert [step.parties for step in world.curator.steps] == [
+        NAMES, ("north", "south", "west"), ("north", "south", "west"),
+    ]  # fmt: skip
+    assert [charge.step for charge in world.charges["east"]] == ["tables 0"]
+
+
+def test_late_words_are_refused_and_stay_charged(people):
+    world = World(people).run(lambda name, m: isinstance(m, KeysRelayed))
+    keys = dict(world.waiting)
+    world.take(world.curator.declare_missing("east"))
+    (charge, words) = world.parties["east"].receive(keys["east"])
+    assert isinstance(charge, ChargeBudget)
+    with pytest.raises(RemoteProtocolError, match="its ShareSubmitted is refused"):
+        world.curator.receive("east", words.message)
+    world.vanished.add("east")
+    world.run()
+    assert world.curator.steps[0].parties == ("north", "south", "west")
+    result = np.frombuffer(world.curator.results[0], dtype="<i8")
+    assert np.array_equal(result, world.truth(("north", "south", "west")))
+
+
+def at(world, kind, name="north"):
+    """The moment before a party receives its first message of a kind; the message."""
+    world.run(lambda to, m: to == name and isinstance(m, kind))
+    return next(m for to, m in world.waiting if to == name and isinstance(m, kind))
+
+
+def test_a_second_list_is_refused(people):
+    world = World(people)
+    honest = at(world, ListPublished)
+    party = world.parties["north"]
+    party.receive(honest)
+    assert party.receive(honest) == []  # a duplicate changes nothing
+    with pytest.raises(RemoteProtocolError, match="ListPublished is not expected"):
+        party.receive(dataclasses.replace(honest, missing=("east",)))
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        (("north",), "lists 'north' as missing, which is here"),
+        (("east", "south"), "can do without 1"),
+        (("nobody",), "names each once"),
+    ],
+)
+def test_a_list_that_cannot_be_right_is_refused(people, missing, words):
+    world = World(people)
+    honest = at(world, ListPublished)
+    with pytest.raises(RemoteProtocolError, match=words):
+        world.parties["north"].receive(dataclasses.replace(honest, missing=missing))
+    assert world.parties["north"].state is State.AWAITING_LIST
+
+
+def test_two_lists_for_two_halves_reveal_nothing(people):
+    world = World(people)
+    at(world, ListPublished)
+    lists = {"north": (), "east": (), "south": ("west",), "west": ()}
+    world.curator._recoverable.take_signature = lambda sender, value: signed.update({sender: value})
+    signed = {}
+    for name in NAMES:
+        message = ListPublished(study=world.study.digest, step=0, missing=lists[name])
+        (effect,) = world.parties[name].receive(message)
+        signed[name] = effect.message.signature
+    for name in NAMES:
+        others = [other for other in NAMES if other != name and other not in lists[name]]
+        shown = b"".join(
+            signed[other] if lists[other] == lists[name] else bytes(64) for other in others
+        )
+        message = SignaturesRelayed(study=world.study.digest, step=0, payload=shown)
+        if name == "south":  # alone with its list
+            with pytest.raises(RemoteProtocolError, match="signed by 1 of 4 holders"):
+                world.parties[name].receive(message)
+        else:
+            world.parties[name].receive(message)
+    forged = b"".join(signed[other] for other in NAMES if other not in ("south", "west"))
+    with pytest.raises(RemoteProtocolError, match="is not under this list"):
+        world.parties["south"].receive(
+            SignaturesRelayed(study=world.study.digest, step=0, payload=forged)
+        )
+
+
+def test_keys_lists_and_signatures_of_an_earlier_step_are_refused(people):
+    world = World(people)
+    world.run(lambda to, m: to == "north" and isinstance(m, KeysRelayed) and m.step == 1)
+    party = world.parties["north"]
+    for earlier in world.told["north"]:
+        if isinstance(earlier, KeysRelayed | ListPublished | SignaturesRelayed):
+            assert party.receive(earlier) == []  # seen before: no effect
+            moved = dataclasses.replace(earlier, step=1)
+            with pytest.raises(RemoteProtocolError):
+                party.receive(moved)
+    assert party.state is State.AWAITING_KEYS
+    assert [charge.step for charge in world.charges["north"]] == ["tables 0"]
+
+
+def test_a_party_that_came_back_by_the_curators_word_is_refused(people):
+    world = World(people, gone={"west": (0, KeysRelayed)})
+    world.run(lambda to, m: to == "north" and isinstance(m, StepOpened) and m.step == 1)
+    honest = next(m for to, m in world.waiting if to == "north")
+    assert honest.missing == ("west",)
+    for missing in ((), ("east",), ("west", "east"), ("north",)):
+        with pytest.raises(RemoteProtocolError):
+            world.parties["north"].receive(dataclasses.replace(honest, missing=missing))
+    world.parties["north"].receive(honest)
+
+
+def test_every_message_in_every_state_of_a_sum_that_may_miss_parties(people):
+    kinds = {
+        State.AWAITING_KEYS: KeysRelayed,
+        State.AWAITING_LIST: ListPublished,
+        State.AWAITING_SIGNATURES: SignaturesRelayed,
+    }
+    for state, awaited in kinds.items():
+        world = World(people)
+        honest = at(world, awaited)
+        assert world.parties["north"].state is state
+        for kind in get_args(ToParty):
+            if kind in ALLOWED[state]:
+                continue
+            message = some(kind, world.study.digest)
+            with pytest.raises(RemoteProtocolError, match="is not expected"):
+                world.parties["north"].receive(message)
+            assert world.parties["north"].state is state
+        world.parties["north"].receive(honest)
+        assert world.parties["north"].state is not state
+    for state in kinds:
+        world = World(people)
+        at(world, kinds[state])
+        world.parties["north"].receive(StudyAborted(study=world.study.digest, reason="x"))
+        assert world.parties["north"].state is State.ABORTED
+
+
+def some(kind, study):
+    """A message that was never sent before."""
+    fields = {
+        StudyOpened: {"public_key": b"new"},
+        StepOpened: {"step": 7, "digest": bytes(32), "opening": b""},
+        KeysRelayed: {"step": 7, "missing": (), "payload": b""},
+        ListPublished: {"step": 7, "missing": ()},
+        SignaturesRelayed: {"step": 7, "payload": b""},
+        ResultPublished: {"step": 7, "result": b""},
+        StudyFinished: {},
+    }.get(kind, {"step": 7, "sender": "east", "envelope": b""})
+    return kind(study=study, **fields)
+
+
+def test_words_of_the_wrong_round_or_party_are_refused_by_the_curator(people):
+    world = World(people)
+    at(world, ListPublished)
+    study = world.study.digest
+    with pytest.raises(RemoteProtocolError, match="is not expected: the curator is waiting for"):
+        world.curator.receive("north", MasksRevealed(study=study, step=0, payload=b""))
+    with pytest.raises(RemoteProtocolError, match="signature of 'north' is not under this list"):
+        world.curator.receive("north", ListSigned(study=study, step=0, signature=bytes(64)))
+    world.run()
+    assert world.curator.state is CuratorState.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"aggregation": Aggregation.PAILLIER}, 'use aggregation = "masked"'),
+        ({"aggregation": Aggregation.CLEAR}, 'use aggregation = "masked"'),
+        ({"may_miss": -1}, "at least 0"),
+        ({"may_miss": 2}, "at least 6 parties are needed"),
+        ({"cohorts": 2}, "cohorts = 1"),
+        ({"profile": "paper"}, 'profile = "sound"'),
+    ],
+)
+def test_what_cannot_do_without_a_party_is_refused_by_name(people, options, words):
+    with pytest.raises(InputError, match=words):
+        World(people, **options)
+
+
+def test_noise_is_made_for_the_shares_that_are_left_in_every_step(people):
+    world = World(people)
+    assert world.study.noise_shares(4) == Fraction(4, 2)
+    assert world.study.noise_shares(3) == Fraction(3, 2)

@@ -1,0 +1,136 @@
+"""Conditions mean what a reader takes them to mean: compared with a plain reading of every row."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InputError
+from common.schema import Codes, Schema
+from common.schema.conditions import parse
+
+SCHEMA = Schema.from_toml(
+    """
+[[attribute]]
+name = "age"
+kind = "integer"
+edges = [0, 18, 40, 65, 99]
+missing = true
+
+[[attribute]]
+name = "sex"
+kind = "categorical"
+values = ["Female", "Male"]
+
+[[attribute]]
+name = "country"
+kind = "categorical"
+values = ["France", "New Zealand", "Spain", "USA"]
+other = true
+[attribute.hierarchy]
+Europe = ["France", "Spain"]
+Elsewhere = ["New Zealand", "USA"]
+"""
+)
+EVERY_ROW = Codes.from_columns(
+    [axis.ravel() for axis in np.indices(SCHEMA.sizes)], SCHEMA.sizes
+)  # each combination of codes once
+
+# A text, and what it says of a row: age 0..3, 4 missing; sex 0, 1; country 0..3, 4 other.
+TESTS = [
+    ("age >= 40", lambda age, sex, country: age in (2, 3)),
+    ("age < 18", lambda age, sex, country: age == 0),
+    ("age in 18..64", lambda age, sex, country: age in (1, 2)),
+    ("age not in 18..64", lambda age, sex, country: age not in (1, 2)),
+    ("age in (0..17, 65..)", lambda age, sex, country: age in (0, 3)),
+    ("age is missing", lambda age, sex, country: age == 4),
+    ("age is not missing", lambda age, sex, country: age != 4),
+    ("age != (missing)", lambda age, sex, country: age != 4),
+    ("sex = Female", lambda age, sex, country: sex == 0),
+    ("sex != 'Female'", lambda age, sex, country: sex != 0),
+    ("sex!=Female", lambda age, sex, country: sex != 0),
+    ("country in Europe", lambda age, sex, country: country in (0, 2)),
+    ("country in (USA, 'New Zealand', Spain)", lambda age, sex, country: country in (1, 2, 3)),
+    ("country NOT IN (Europe, USA)", lambda age, sex, country: country in (1, 4)),
+    ("country = (other)", lambda age, sex, country: country == 4),
+]
+
+
+def expressions():
+    """A text and a function of a row, made together."""
+    one = st.sampled_from(TESTS)
+
+    def larger(inner):
+        def negated(part):
+            return f"not ({part[0]})", lambda *row: not part[1](*row)
+
+        def joined(parts, word, join):
+            texts = f" {word} ".join(f"({text})" for text, _ in parts)
+            return texts, lambda *row: join(holds(*row) for _, holds in parts)
+
+        several = st.lists(inner, min_size=2, max_size=3)
+        return (
+            inner.map(negated)
+            | several.map(lambda parts: joined(parts, "and", all))
+            | several.map(lambda parts: joined(parts, "or", any))
+        )
+
+    return st.recursive(one, larger, max_leaves=6)
+
+
+@given(expressions())
+def test_a_condition_holds_for_the_rows_that_a_plain_reading_picks(expression):
+    text, holds = expression
+    expected = [holds(*map(int, row)) for row in zip(*EVERY_ROW.columns, strict=True)]
+    assert parse(text, SCHEMA).mask(EVERY_ROW).tolist() == expected
+
+
+def test_not_binds_before_and_which_binds_before_or():
+    loose = "not sex = Male and age < 18 or country = USA"
+    strict = "((not (sex = Male)) and age < 18) or country = USA"
+    other = "not (sex = Male and (age < 18 or country = USA))"
+    mask = parse(loose, SCHEMA).mask(EVERY_ROW).tolist()
+    assert mask == parse(strict, SCHEMA).mask(EVERY_ROW).tolist()
+    assert mask != parse(other, SCHEMA).mask(EVERY_ROW).tolist()
+
+
+def test_a_condition_names_its_attributes_in_the_order_of_the_schema():
+    assert parse("country = USA or not age < 18", SCHEMA).attributes == ("age", "country")
+    assert parse("", SCHEMA).attributes == ()
+    assert parse("", SCHEMA).mask(EVERY_ROW).all()
+
+
+def test_words_of_the_language_are_values_when_quoted():
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "in"\nkind = "categorical"\nvalues = ["and", "or", "a,b", "(x)"]\n'
+    )
+    every = Codes.from_columns([np.arange(4)], schema.sizes)
+    condition = parse("'in' in ('and', 'a,b') or \"in\" = '(x)'", schema)
+    assert condition.mask(every).tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("(sex = Male", 11, "expected ')'"),
+        ("sex = Male)", 10, "the end of the condition"),
+        ("sex = Male or", 13, "the name of an attribute"),
+        ("not", 3, "the name of an attribute"),
+        ("sex in (Male, ", 13, "a value or a range"),
+        ("sex in (Male Female)", 13, "expected ',' or ')'"),
+        ("sex is Male", 7, "for a value write ="),
+        ("sex is missing", 0, "no cell of 'sex' be empty"),
+        ("sex = Mle", 6, "did you mean 'Male'?"),
+        ("sex = male", 6, "did you mean 'Male'?"),
+        ("country in europe", 11, "did you mean 'Europe'?"),
+        ("contry = USA", 0, "did you mean 'country'?"),
+        ("age in 20..39", 7, "cuts through a bin"),
+        ("not " * 80 + "sex = Male", 256, "inside of each other"),
+    ],
+)
+def test_refusals_point_at_the_place(text, place, words):
+    with pytest.raises(InputError) as refusal:
+        parse(text, SCHEMA)
+    message, _, mark = str(refusal.value).split("\n")
+    assert words in message
+    assert mark == "  " + " " * place + "^"

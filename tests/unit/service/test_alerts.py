@@ -1,0 +1,66 @@
+"""Events reach a webhook and a command as one JSON object; what does not take them is said."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from common.errors import InputError, LocalError
+from common.service.alerts import Hook, check_webhook
+
+EVENT = {"event": "done", "name": "Zürich"}
+
+
+class Receiver(BaseHTTPRequestHandler):
+    status = 204
+    taken: list
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.taken.append((self.headers["Content-Type"], json.loads(body)))
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+@pytest.fixture
+def receiver(request):
+    kind = type("OneReceiver", (Receiver,), {"status": request.param, "taken": []})
+    server = HTTPServer(("127.0.0.1", 0), kind)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield kind, f"http://127.0.0.1:{server.server_port}/events"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("receiver", [204], indirect=True)
+def test_a_webhook_and_a_command_are_given_the_event(receiver, tmp_path):
+    kind, url = receiver
+    script = tmp_path / "hook"
+    script.write_text(f'#!/bin/sh\ncat > "{tmp_path}/taken"\n')
+    script.chmod(0o700)
+    Hook(webhook=url, command=script).tell(EVENT)
+    assert kind.taken == [("application/json; charset=utf-8", EVENT)]
+    assert json.loads((tmp_path / "taken").read_text()) == EVENT
+
+
+@pytest.mark.parametrize("receiver", [500], indirect=True)
+def test_a_webhook_that_fails_is_an_error(receiver):
+    with pytest.raises(LocalError, match="500"):
+        Hook(webhook=receiver[1]).tell(EVENT)
+
+
+def test_a_command_that_fails_is_an_error(tmp_path):
+    with pytest.raises(LocalError, match="did not take an event"):
+        Hook(command=tmp_path / "missing").tell(EVENT)
+
+
+def test_an_address_that_is_none_is_refused():
+    check_webhook("webhook", "")
+    with pytest.raises(InputError, match="webhook: 'ftp://x' is not an address"):
+        check_webhook("webhook", "ftp://x")
