@@ -104,7 +104,7 @@ def attend(folder: Path, ring: Keyring, study: Study, name: str, table: Codes, p
         check_source=lambda: None,
         open_source=lambda _: Rows(table),
         begin=run_of,
-        forecast=lambda study, _: [PlannedStep(phase="all", epsilon=study.epsilon)],
+        forecast=lambda study, _: [PlannedStep(phase="all", cost=study.epsilon)],
         clock=clock,
     )
     address = Address(

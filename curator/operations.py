@@ -123,24 +123,46 @@ def study_of(settings: CuratorSettings, record: Record) -> Study:
         database.close()
 
 
-def declare_missing(settings: CuratorSettings, record: Record, owner: str) -> None:
-    """Have a study go on without an owner.
+def declare_missing(
+    settings: CuratorSettings,
+    record: Record,
+    owner: str,
+    *,
+    at: str,
+    wait_s: float,
+    sleep: Callable[[float], None],
+) -> bool:
+    """Ask the curator to go on without an owner, and wait a while for it; whether it has by then.
 
     Raises:
-        InputError: the owner is not in it, it is over, or it needs all of its owners.
+        InputError: the owner is not in the study, or the study does not run or needs all owners.
     """
-    names = [member.name for member in study_of(settings, record).members]
+    study = study_of(settings, record)
+    names = [member.name for member in study.members]
     if owner not in names:
         raise InputError(
             f"study {record.name!r}: it has no party {owner!r}. Its parties: {', '.join(names)}"
         )
-    if record.state.over:
-        raise InputError(f"study {record.name!r} is over: {record.state.value}")
-    raise InputError(
-        f"study {record.name!r}: it needs all of its owners, so none can be declared missing. End "
-        f"it with `parley curator study abort`, then write it again with `parley curator study "
-        f"reform --without {owner}`"
-    )
+    if not study.may_miss:
+        raise InputError(
+            f"study {record.name!r}: it needs all of its owners, so none can be declared missing. "
+            "End it with `parley curator study abort`, then write it again with `parley curator "
+            f"study reform --without {owner}`"
+        )
+    if record.state is not StudyState.RUNNING:
+        raise InputError(
+            f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
+        )
+    database, store = open_store(settings)
+    try:
+        store.missing.ask(record.study, owner, at=at)
+        for _ in range(round(wait_s / _LOOK_EVERY_S)):
+            if (record.study, owner) not in store.missing.pending():
+                return True
+            sleep(_LOOK_EVERY_S)
+        return False
+    finally:
+        database.close()
 
 
 def find_record(settings: CuratorSettings, wanted: str) -> tuple[Record, tuple[str, ...]]:

@@ -30,7 +30,7 @@ class StepRecord:
         name: unique in the study.
         phase: what it belongs to.
         opened_at: when.
-        costs: exact epsilon of every party whose rows it is about.
+        costs: exact, of every party whose rows it is about, in the currency of the promise.
         links: pairs of attributes that it counts together; empty if they are (nearly) all pairs.
     """
 

@@ -58,6 +58,7 @@ class Upkeep:
     def look(self) -> None:
         """See to whatever is due."""
         now = self._studies.around.clock()
+        self._see_to_missing()
         self._see_to_waiting(now)
         if self._alerting is not None:
             self._alerting.look(now)
@@ -72,6 +73,17 @@ class Upkeep:
         """Put on disk when every party called last: for commands, and for after a restart."""
         seen = self._studies.presence.seen()
         self._studies.store.note_calls({party: written(at) for party, at in seen.items()})
+
+    def _see_to_missing(self) -> None:
+        """Go on without the parties that the operator declared missing."""
+        requests = self._studies.store.missing
+        for study, party in requests.pending():
+            node = self._studies.known(study)
+            try:
+                if node is None or node.record.state.over or node.declare_missing(party):
+                    requests.drop(study, party)
+            except ParleyError as error:  # no step is open for it, say; tried again
+                logger.warning("study %s: %s", study.hex()[:16], error)
 
     def _see_to_waiting(self, now: dt.datetime) -> None:
         told: dict[bytes, tuple[str, str]] = {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import inspect
 import io
 import os
@@ -26,6 +27,7 @@ from typing import Any, get_type_hints
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
 
+import parley  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
 from common.wire.catalogue import CATALOGUE  # noqa: E402
@@ -57,6 +59,11 @@ is an error. Paths in a file are relative to it. Complete samples:
 _STUDY = """\
 Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of the ring, and the
 schema's `[[attribute]]`s.
+"""
+_PYTHON = """\
+What `import parley` offers. `Subn`, `PrivBayes` and `Privelet` fit a model to the table of one
+owner, `simulate` runs a study of several; what they return draws rows, counts, estimates with
+intervals, and is written to files.
 """
 _REFUSALS = """\
 A service that refuses a call sends a code and no details; the details are in its own log. The words
@@ -163,6 +170,51 @@ def errors_page() -> str:
     )
 
 
+def python_page() -> str:
+    """Every public name of `import parley`: its signature, and what its docstring says."""
+    parts = [NOTICE, "# Python\n", _PYTHON]
+    for name in parley.__all__:
+        item = getattr(parley, name)
+        parts.append(f"## parley.{name}\n\n{_signed(name, item)}")
+        if inspect.isclass(item):
+            parts += [
+                f"### {name}.{member}\n\n{_signed(member, getattr(item, member))}"
+                for member in _members(item)
+            ]
+    return "\n".join(parts)
+
+
+def _members(kind: type) -> list[str]:
+    """The public methods and properties that a class, or one of ours that it extends, has."""
+    ours = [each for each in kind.__mro__ if each.__module__.split(".")[0] in ("common", "parley")]
+    names = {name: None for each in reversed(ours) for name in vars(each)}
+    return [
+        name
+        for name in names
+        if not name.startswith("_")
+        and (inspect.isroutine(getattr(kind, name)) or _is_property(kind, name))
+    ]
+
+
+def _is_property(kind: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(kind, name), property | functools.cached_property)
+
+
+def _signed(name: str, item: Any) -> str:  # noqa: ANN401
+    """A signature, if there is one, and a docstring."""
+    text = inspect.cleandoc(item.__doc__ or "").rstrip()
+    if not callable(item) or _is_error(item):
+        return f"```text\n{text}\n```\n"
+    signature = f"{name}{inspect.signature(item)}".replace("'", "")
+    signature = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", signature)
+    return f"```python\n{signature}\n```\n\n```text\n{text}\n```\n"
+
+
+def _is_error(item: Any) -> bool:  # noqa: ANN401
+    """Whether it is a class of errors, whose signature says nothing."""
+    return inspect.isclass(item) and issubclass(item, Exception)
+
+
 def settings_table(kind: Any, prefix: str) -> str:  # noqa: ANN401  (any dataclass)
     """One line for every setting."""
     types = get_type_hints(kind)
@@ -242,6 +294,7 @@ PAGES = {
     "cli.md": cli_page,
     "configuration.md": configuration_page,
     "errors.md": errors_page,
+    "python.md": python_page,
 }
 
 

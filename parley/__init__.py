@@ -2,10 +2,10 @@
 
     import parley
 
-    fitted = parley.PrivBayes(epsilon=1.0).fit(table, "schema.toml")
+    fitted = parley.Subn(epsilon=1).fit(table, "schema.toml")
     synthetic = fitted.sample(1000)
     fitted.privacy["epsilon_delivered"]
-    fitted.save("model.json"); parley.load("model.json")
+    fitted.save("release"); parley.load("release")
 
     parley.simulate([north, east, south], "schema.toml", epsilon=0.8).sample()
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from parley.privbayes import PrivBayes
     from parley.privelet import Privelet
     from parley.simulation.study import simulate
+    from parley.subn import Subn
 
 _HOMES = {
     "Estimate": "common.release.estimates",
@@ -49,6 +50,7 @@ _HOMES = {
     "Privelet": "parley.privelet",
     "ReleasedRows": "common.release.released_rows",
     "Schema": "common.schema",
+    "Subn": "parley.subn",
     "evaluate": "common.release.evaluation",
     "load": "parley.loading",
     "pool": "common.release.estimates",
@@ -65,6 +67,7 @@ __all__ = [
     "Privelet",
     "ReleasedRows",
     "Schema",
+    "Subn",
     "evaluate",
     "load",
     "pool",

@@ -17,7 +17,7 @@ from common.errors import InputError
 from common.release.asking import Origin
 from common.release.columns import Columns
 from common.release.contents import Contents, open_release, read_whole
-from common.release.derive import derive
+from common.release.derive import replay
 from common.release.fitted import FORMAT
 from common.release.fitted_privbayes import METHOD, FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
@@ -32,10 +32,11 @@ from common.release.folder import (
     TRANSCRIPT,
     table_name,
 )
+from common.release.late_model import LateModel
 from common.release.manifest import MANIFEST
 from common.release.released_rows import ReleasedRows
 from common.release.results import RESULTS, read_results
-from common.schema import Codes, Schema
+from common.schema import Schema
 from common.schema.tables import read_table
 from common.study.document import Study
 
@@ -101,22 +102,21 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         raise InputError(f"{path} is not a release: it has no {MODEL}")
     document = _json(contents, MODEL)
     _check_format(document, f"{path}: {MODEL}")
-    schema = Schema.from_toml(_text(contents, SCHEMA), where=f"{path}: {SCHEMA}")
-    codes = _released(contents, schema)
-    origin = Origin(path, _digest(contents), codes)
     if RANGES in names:
         with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
             ranges = FittedPrivelet.load(_copied(contents, RANGES, Path(scratch)))
-        return replace(ranges, origin=origin)
+        return replace(ranges, origin=_origin(path, contents, ranges.schema))
     if document.get("method") == METHOD:
         fitted = FittedPrivBayes.from_json(document, where=f"{path}: {MODEL}")
-        return replace(fitted, origin=origin)
+        return replace(fitted, origin=_origin(path, contents, fitted.schema))
+    schema = Schema.from_toml(_text(contents, SCHEMA), where=f"{path}: {SCHEMA}")
+    origin = _origin(path, contents, schema)
     rows = document.get("rows")
     if not isinstance(rows, int):
         raise InputError(f"{path}: {MODEL}: the model is damaged: it does not say how many rows")
     return ReleasedRows(
         schema,
-        codes,
+        origin.released,
         rows,
         _json(contents, STATEMENT),
         _noise(document, path),
@@ -132,11 +132,11 @@ def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedS
         with contents.open(RESULTS) as stream:
             results = read_results(stream, size=contents.sizes()[RESULTS])
         privacy, transcript = _json(contents, STATEMENT), _json(contents, TRANSCRIPT)
-    steps, model = derive(study, results)
+    steps, script = replay(study, results, privacy["missing"])
     return FittedStudy(
         study=study,
         schema=study.schema,
-        model=model,
+        model=LateModel(script.model),
         steps=tuple(steps),
         results=tuple(results),
         privacy=privacy,
@@ -146,13 +146,13 @@ def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedS
     )
 
 
-def _released(contents: Contents, schema: Schema) -> Codes:
-    """The synthetic rows; errors name the file and the row."""
+def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:
+    """Where a release is, and its synthetic rows; errors name the file and the row."""
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
         name = _table_name(contents)
         folder = Path(contents.where)
-        path = folder / name if folder.is_dir() else _copied(contents, name, Path(scratch))
-        return read_table(path, schema).encode(schema)
+        file = folder / name if folder.is_dir() else _copied(contents, name, Path(scratch))
+        return Origin(path, _digest(contents), read_table(file, schema).encode(schema))
 
 
 def _table_name(contents: Contents) -> str:

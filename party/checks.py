@@ -104,7 +104,8 @@ def _identity(path: Path, passphrase: AskPassphrase) -> str:
 
 def _policy(path: Path) -> str:
     policy = Policy.load(path)
-    return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total"
+    delta = f", delta up to {float(policy.max_delta):g}" if policy.max_delta else ""
+    return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total{delta}"
 
 
 def _ledger(file: Path) -> str:
@@ -116,7 +117,7 @@ def _ledger(file: Path) -> str:
         ledger = Ledger(database)
         ledger.verify()
         entries = many(len(ledger.entries()), "entry")
-        return f"epsilon {ledger.spent()} spent in {entries}, chain intact"
+        return f"{ledger.spending().words()} spent in {entries}, chain intact"
     finally:
         database.close()
 

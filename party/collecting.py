@@ -1,8 +1,8 @@
 """A node fetches the release of a study that it finished, verifies it, and countersigns it.
 
-As `parley party fetch --release` and `parley party countersign` do by hand. A release that cannot
-be relied on is not kept; one that our own records contradict is kept and not countersigned. Either
-way the owner is told.
+As `parley party fetch --release` and `parley party countersign` do by hand; the curator is sent the
+signature, too. A release that cannot be relied on is not kept; one that our own records contradict
+is kept and not countersigned. Either way the owner is told.
 """
 
 from __future__ import annotations
@@ -83,9 +83,11 @@ class Collector:
         if not self.countersigns:
             return Collected(place=target, countersigned=False, problem="the settings say so")
         try:
-            vouch(target, found, self.context)
+            signature = vouch(target, found, self.context)
         except PolicyError as error:
             return Collected(place=target, countersigned=False, problem=str(error))
+        with self.dial() as connection:
+            connection.countersign(study, signature.signature)
         return Collected(place=target, countersigned=True, problem="")
 
     def _target(self, study: bytes) -> Path:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from common.errors import LocalError, PolicyError
+from common.privacy.spending import Spending
 from common.service.database import Database
 
 _EMPTY_HEAD = "0" * 64
@@ -30,6 +31,8 @@ CREATE TABLE IF NOT EXISTS entry (
     step TEXT NOT NULL,
     mechanism TEXT NOT NULL,
     epsilon TEXT NOT NULL,
+    rho TEXT NOT NULL,
+    delta TEXT NOT NULL,
     charged_at TEXT NOT NULL,
     digest TEXT NOT NULL,
     UNIQUE (study, step)
@@ -39,13 +42,30 @@ CREATE TABLE IF NOT EXISTS entry (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """One step of one study, and what it costs this party's rows."""
+    """One step of one study, and what it costs this party's rows.
+
+    Attributes:
+        study: its digest, in hexadecimal.
+        study_name: for people.
+        step: its name.
+        mechanism: what draws the answer.
+        epsilon: what it costs under pure epsilon; 0 under a promise with a delta.
+        rho: what it costs under a promise with a delta (`common.privacy.concentrated`).
+        delta: of that promise.
+    """
 
     study: str
     study_name: str
     step: str
     mechanism: str
-    epsilon: Fraction
+    epsilon: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    @property
+    def spending(self) -> Spending:
+        """It alone."""
+        return Spending.of(self.rho if self.delta else self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +80,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """The most this owner spends: on one study, and over all studies together."""
+    """The most this owner spends: on one study, and over all studies together.
+
+    Attributes:
+        per_study: epsilon of a study, at the study's delta.
+        in_total: epsilon of all studies, at `delta`.
+        delta: the most that a study may have, and that holds for all of them together.
+    """
 
     per_study: Fraction
     in_total: Fraction
+    delta: Fraction = Fraction(0)
 
 
 class Ledger:
@@ -84,18 +111,20 @@ class Ledger:
             PolicyError: a cap would be passed. Nothing is charged.
             LocalError: the file cannot be written, or the step was charged at another price.
         """
-        if charge.epsilon < 0:
-            raise LocalError(f"a charge is not negative: {charge.epsilon}")
+        if min(charge.epsilon, charge.rho, charge.delta) < 0 or (charge.rho and not charge.delta):
+            raise LocalError(f"a charge is not negative, and rho has a delta: {charge}")
         with self._file.transaction():
             earlier = self._file.rows(
-                "SELECT epsilon FROM entry WHERE study = ? AND step = ?",
+                "SELECT epsilon, rho, delta FROM entry WHERE study = ? AND step = ?",
                 (charge.study, charge.step),
             )
             if earlier:
-                if Fraction(earlier[0][0]) != charge.epsilon:
+                paid = tuple(map(Fraction, earlier[0]))
+                if paid != (charge.epsilon, charge.rho, charge.delta):
                     raise LocalError(
                         f"step {charge.step!r} of study {charge.study_name!r} was charged "
-                        f"{earlier[0][0]} before and would now be charged {charge.epsilon}"
+                        f"{paid[0] or paid[1]} before and would now be charged "
+                        f"{charge.spending.paid}"
                     )
                 return False
             self._refuse_overspending(charge, caps)
@@ -103,39 +132,51 @@ class Ledger:
         return True
 
     def _refuse_overspending(self, charge: Charge, caps: Caps) -> None:
-        for what, spent, cap in (
-            (f"study {charge.study_name!r}", self.spent(charge.study), caps.per_study),
-            ("all studies together", self.spent(), caps.in_total),
-        ):
-            if spent + charge.epsilon > cap:
+        if charge.delta > caps.delta:
+            raise PolicyError(
+                f"step {charge.step!r} is of a study with delta {charge.delta}; the owner allows "
+                f"at most {caps.delta}"
+            )
+        currency = "rho" if charge.delta else "epsilon"
+        for what, spent, cap, delta in (
+            (f"study {charge.study_name!r}", self.spending(charge.study), caps.per_study,
+             charge.delta),
+            ("all studies together", self.spending(), caps.in_total, caps.delta),
+        ):  # fmt: skip
+            if not (spent + charge.spending).within(cap, delta):
                 raise PolicyError(
-                    f"step {charge.step!r} costs epsilon {charge.epsilon}; with {spent} already "
-                    f"spent on {what} that passes the owner's cap of {cap}"
+                    f"step {charge.step!r} costs {currency} {charge.spending.paid}; with "
+                    f"{spent.words()} already spent on {what} that passes the owner's cap of {cap}"
                 )
 
     def _append(self, charge: Charge, charged_at: str) -> None:
         ((number,),) = self._file.rows("SELECT COALESCE(MAX(number), 0) + 1 FROM entry")
         digest = _digest(self.head(), number, charge, charged_at)
         self._file.write(
-            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number, charge.study, charge.study_name, charge.step, charge.mechanism,
-                str(charge.epsilon), charged_at, digest,
+                str(charge.epsilon), str(charge.rho), str(charge.delta), charged_at, digest,
             ),
         )  # fmt: skip
 
-    def spent(self, study: str | None = None) -> Fraction:
-        """Epsilon spent on one study, or on all of them."""
-        return sum(
-            (e.charge.epsilon for e in self.entries() if study in (None, e.charge.study)),
-            Fraction(0),
+    def spending(self, study: str | None = None, *, besides: str | None = None) -> Spending:
+        """What was spent on one study, or on all of them but one."""
+        return Spending.together(
+            entry.charge.spending
+            for entry in self.entries()
+            if study in (None, entry.charge.study) and entry.charge.study != besides
         )
+
+    def spent(self, study: str | None = None) -> Fraction:
+        """The epsilon of what was spent, at the largest delta of its studies."""
+        return self.spending(study).epsilon
 
     def entries(self) -> list[Entry]:
         """Everything charged, oldest first."""
         rows = self._file.rows(
-            "SELECT number, study, study_name, step, mechanism, epsilon, charged_at, digest "
-            "FROM entry ORDER BY number"
+            "SELECT number, study, study_name, step, mechanism, epsilon, rho, delta, charged_at, "
+            "digest FROM entry ORDER BY number"
         )
         return [
             Entry(
@@ -146,9 +187,11 @@ class Ledger:
                     step=row[3],
                     mechanism=row[4],
                     epsilon=Fraction(row[5]),
+                    rho=Fraction(row[6]),
+                    delta=Fraction(row[7]),
                 ),
-                charged_at=row[6],
-                digest=row[7],
+                charged_at=row[8],
+                digest=row[9],
             )
             for row in rows
         ]
@@ -178,6 +221,6 @@ class Ledger:
 def _digest(head: str, number: int, charge: Charge, charged_at: str) -> str:
     content = [
         head, number, charge.study, charge.study_name, charge.step, charge.mechanism,
-        str(charge.epsilon), charged_at,
+        str(charge.epsilon), str(charge.rho), str(charge.delta), charged_at,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

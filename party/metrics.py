@@ -13,6 +13,7 @@ from party.ledger import Ledger
 
 def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> Iterator[Sample]:
     """Everything, as it is now."""
+    spending = ledger.spending()
     states = Counter(record.state for record in journal.studies())
     for state in StudyState:
         yield Sample(
@@ -24,9 +25,15 @@ def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> I
         )
     yield Sample(
         name="parley_party_epsilon_spent",
-        help="Epsilon in the ledger, over all studies.",
+        help="Epsilon in the ledger, over all studies, at the largest delta of any of them.",
         kind="gauge",
-        value=float(ledger.spent()),
+        value=float(spending.epsilon),
+    )
+    yield Sample(
+        name="parley_party_rho_spent",
+        help="Rho in the ledger, over all studies that have a delta.",
+        kind="gauge",
+        value=float(spending.rho),
     )
     yield Sample(
         name="parley_party_released_bytes",

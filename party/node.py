@@ -266,6 +266,8 @@ class PartyNode:
             step=effect.step,
             mechanism=effect.mechanism,
             epsilon=effect.epsilon,
+            rho=effect.rho,
+            delta=effect.delta,
         )
         self._ledger.charge(charge, self._caps, self._now())
 
@@ -353,5 +355,5 @@ class _Done:
 def effect_name(effect: Effect) -> str:
     """What a replay must come to again: the kind of an effect, not its bytes."""
     if isinstance(effect, ChargeBudget):
-        return f"charge {effect.step}: {effect.epsilon}"
+        return f"charge {effect.step}: {effect.rho or effect.epsilon}"
     return f"send {type(effect.message).__name__}"

@@ -54,10 +54,11 @@ def reasons_against(
     reasons = []
     if not _saw(journal.received_digests(study.digest), study, results):
         reasons.append("the results in it are not those that were published to us")
-    paid = ledger.spent(study.digest.hex())
-    stated = privacy.get("exact", {}).get("parties", {}).get(party)
+    paid = ledger.spending(study.digest.hex()).paid
+    stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
     if stated != str(paid):
-        reasons.append(f"our ledger has epsilon {paid} for it, its statement says {stated}")
+        currency = study.promise.currency
+        reasons.append(f"our ledger has {currency} {paid} for it, its statement says {stated}")
     return reasons
 
 

@@ -285,6 +285,9 @@ class PartyRole:
         if not cost:
             return []
         self._spent += cost
+        delta = self._study.delta
+        if delta:
+            return [ChargeBudget(step=step.name, mechanism=step.mechanism, rho=cost, delta=delta)]
         return [ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost)]
 
     def _deal_keys(self, plan: SumPlan) -> Effect:
@@ -339,10 +342,11 @@ class PartyRole:
 
     def _refuse_overspending(self, step: str, cost: Fraction) -> None:
         """In the sound profile the epsilon printed is the epsilon delivered: here it is kept."""
-        if self._study.profile == "sound" and self._spent + cost > self._study.epsilon:
+        promise = self._study.promise
+        if self._study.profile == "sound" and self._spent + cost > promise.budget:
             raise PolicyError(
-                f"step {step!r} costs epsilon {cost}; with {self._spent} spent before, that is "
-                f"more than the {self._study.epsilon} that the study promises"
+                f"step {step!r} costs {promise.currency} {cost}; with {self._spent} spent before, "
+                f"that is more than the {promise.budget} that the study promises"
             )
 
     def _contribute(self, step: Step, opening: bytes) -> Iterable[Effect]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import gmpy2
 
@@ -40,48 +40,59 @@ _EPSILON_DIGITS = 9
 @lru_cache(maxsize=256)
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     """Return the epsilon that a cost of `rho` amounts to at `delta`, rounded up to nine digits."""
-    _check_delta(delta)
-    if rho < 0:
-        raise LocalError(f"a cost is not negative: {rho}")
     if rho == 0:
-        return Fraction(0)
-    excess = _excess(delta)
-    best = _best(lambda order: -(order * rho + excess(order)))
+        return rho
+    order = cheapest_order(rho, delta)
+    return at_order(order, order * rho, delta)
+
+
+@lru_cache(maxsize=256)
+def cheapest_order(rho: Fraction, delta: Fraction) -> int:
+    """Return the order at which a cost of `rho` amounts to the least epsilon."""
+    if rho <= 0:
+        raise LocalError(f"a cost is not negative, and zero has no order: {rho}")
+    return _best(lambda order: -(order * rho + _excess(order, delta)))
+
+
+def at_order(order: int, divergence: Fraction, delta: Fraction) -> Fraction:
+    """Return the epsilon at `delta` of a divergence of one order, rounded up to nine digits."""
     # g falls below 0 where delta is large, and an epsilon is not negative.
-    return rounded(max(best * rho + excess(best), Fraction(0)), _EPSILON_DIGITS, up=True)
+    return rounded(max(exactly_at(order, divergence, delta), Fraction(0)), _EPSILON_DIGITS, up=True)
+
+
+def exactly_at(order: int, divergence: Fraction, delta: Fraction) -> Fraction:
+    """Return the same, rounded up by less than 1e-30, to be held against a cap."""
+    return divergence + _excess(order, delta)
+
+
+@lru_cache(maxsize=256)
+def best_order(epsilon: Fraction, delta: Fraction) -> int:
+    """Return the order at which (epsilon, delta) buys most."""
+    if epsilon <= 0:
+        raise LocalError(f"epsilon {epsilon} buys nothing: it must be above zero")
+    return _best(lambda order: (epsilon - _excess(order, delta)) / order)
 
 
 @lru_cache(maxsize=256)
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the cost that (epsilon, delta) buys, rounded down to twelve digits."""
-    _check_delta(delta)
-    if epsilon <= 0:
-        raise LocalError(f"epsilon {epsilon} buys nothing: it must be above zero")
-    excess = _excess(delta)
-    best = _best(lambda order: (epsilon - excess(order)) / order)
-    return rounded((epsilon - excess(best)) / best, _RHO_DIGITS, up=False)
+    order = best_order(epsilon, delta)
+    return rounded((epsilon - _excess(order, delta)) / order, _RHO_DIGITS, up=False)
 
 
-def _check_delta(delta: Fraction) -> None:
+@lru_cache(maxsize=4096)
+def _excess(order: int, delta: Fraction) -> Fraction:
+    """g, rounded up, as an exact fraction."""
     if not 0 < delta < 1:
         raise LocalError(f"delta {delta} must lie between 0 and 1")
-
-
-def _excess(delta: Fraction) -> Callable[[int], Fraction]:
-    """g, rounded up, as an exact fraction."""
     inverse = gmpy2.mpq(delta.denominator, delta.numerator)
-
-    @cache
-    def excess(order: int) -> Fraction:
-        with gmpy2.context(gmpy2.get_context(), precision=_PRECISION_BITS, round=gmpy2.RoundDown):
-            subtracted = gmpy2.log(gmpy2.mpfr(order))
-        with gmpy2.context(gmpy2.get_context(), precision=_PRECISION_BITS, round=gmpy2.RoundUp):
-            bits = gmpy2.log(gmpy2.mpfr(inverse)) - subtracted
-            shrunk = gmpy2.log1p(gmpy2.mpfr(gmpy2.mpq(-1, order)))
-            exact = gmpy2.mpq(bits / (order - 1) + shrunk)
-        return Fraction(int(exact.numerator), int(exact.denominator))
-
-    return excess
+    with gmpy2.context(gmpy2.get_context(), precision=_PRECISION_BITS, round=gmpy2.RoundDown):
+        subtracted = gmpy2.log(gmpy2.mpfr(order))
+    with gmpy2.context(gmpy2.get_context(), precision=_PRECISION_BITS, round=gmpy2.RoundUp):
+        bits = gmpy2.log(gmpy2.mpfr(inverse)) - subtracted
+        shrunk = gmpy2.log1p(gmpy2.mpfr(gmpy2.mpq(-1, order)))
+        exact = gmpy2.mpq(bits / (order - 1) + shrunk)
+    return Fraction(int(exact.numerator), int(exact.denominator))
 
 
 def _best(value: Callable[[int], Fraction]) -> int:

@@ -17,6 +17,7 @@ Here n is the number of rows, c_xp a joint count of X and P, c_x and c_p its mar
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -80,6 +81,66 @@ def agreements(attributes: int) -> Sensitivity:
     if attributes < 0:
         raise LocalError(f"there are no {attributes} attributes")
     return Sensitivity.moving(attributes * attributes // 4)
+
+
+CONTRAST_UNIT = 8
+
+
+def contrast_shift(groups: int) -> int:
+    """What is taken off every coordinate of a contrast: the integer nearest to 8 / groups."""
+    return (2 * CONTRAST_UNIT + groups) // (2 * groups)
+
+
+def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
+    """Return that of the contrasts of all sets of `order` attributes, two or three, in groups.
+
+    A row's contrast of an attribute in q >= 2 groups is the vector x = 8 e_u - c, where e_u marks
+    the row's group u and c is the integer nearest to 8 / q; that of a set is the outer product of
+    its attributes' vectors. Here U = 64 and v = |x|^2 = U - 16 c + q c^2, which does not depend on
+    u; the vectors of two different groups have the inner product v - U. So rows that differ in the
+    attributes S are apart, in the squared L2 norm and over all sets of k attributes, by
+
+        2 (e_k(v) - e_k(t)),   t_a = v_a - U for a in S, v_a for the others,
+
+    e_k being the elementary symmetric polynomial. Exchanging a in S for b outside of S leaves
+    t_a + t_b as it is and changes t_a t_b by U (v_a - v_b). In e_2 that is all that changes: of all
+    S of a size, the one of the smallest v is the worst. In e_3 it is multiplied by the sum r of all
+    other t. So the worst S has the smallest v, or the largest, or there are exchanges for which r
+    is not negative and others for which it is not positive: then the sum R of all t is between the
+    least and the largest value of v_a + v_b - U, which is between 0 and U because U / 2 <= v <= U,
+    and e_3 = (R^3 - 3 R p_2 + 2 p_3) / 6 with power sums p_2 <= sum v^2 and
+    p_3 >= - sum (U - v)^3 is at least - U sum v^2 / 2 - sum (U - v)^3.
+
+    The L1 norm is at most the sum of both rows' norms: 2 e_k of 8 - c + (q - 1) c, at most.
+    """
+    if order not in (2, 3) or min(groups, default=2) < 2:
+        raise LocalError(f"no contrasts of {order} attributes in {min(groups, default=2)} groups")
+    unit = CONTRAST_UNIT**2
+    shifts = [contrast_shift(own) for own in groups]
+    norms = sorted(
+        unit - 2 * CONTRAST_UNIT * c + own * c * c for own, c in zip(groups, shifts, strict=True)
+    )
+    least = min(
+        symmetric([v - unit for v in some[:size]] + some[size:], order)
+        for some in (norms, norms[::-1])
+        for size in range(len(norms) + 1)
+    )
+    if order == 3 and norms[0] < norms[-1]:
+        between = -unit * sum(v * v for v in norms) // 2 - sum((unit - v) ** 3 for v in norms)
+        least = min(least, between)
+    sums = [CONTRAST_UNIT + (own - 2) * c for own, c in zip(groups, shifts, strict=True)]
+    return Sensitivity(
+        Fraction(2 * symmetric(sums, order)), Fraction(2 * (symmetric(norms, order) - least))
+    )
+
+
+def symmetric(values: Sequence[int], order: int) -> int:
+    """The elementary symmetric polynomial: the sum of the products of `order` values each."""
+    found = [1] + [0] * order
+    for value in values:
+        for size in range(order, 0, -1):
+            found[size] += value * found[size - 1]
+    return found[order]
 
 
 def mutual_information(rows: int, *, binary: bool) -> Fraction:

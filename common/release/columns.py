@@ -38,12 +38,14 @@ class Columns:
     kinds: Mapping[str, str]
 
     @classmethod
-    def of(cls, table: pd.DataFrame | pa.Table) -> Columns:
-        """Those of a table."""
+    def of(cls, table: pd.DataFrame | pa.Table, schema: Schema) -> Columns:
+        """Those of a table that the schema names; the others are the owner's own matter."""
         if isinstance(table, pa.Table):
             # Dictionaries are how a column was stored, not what it holds.
-            return cls(dict.fromkeys(table.column_names, _BY_SCHEMA))
-        return cls({str(name): _kind(column) for name, column in table.items()})
+            kinds = dict.fromkeys(table.column_names, _BY_SCHEMA)
+        else:
+            kinds = {str(name): _kind(column) for name, column in table.items()}
+        return cls({name: kind for name, kind in kinds.items() if name in schema.names})
 
     @classmethod
     def by_schema(cls, schema: Schema) -> Columns:

@@ -45,6 +45,7 @@ from common.release.writing import Fitted
 from common.schema import Schema
 from common.study.accounting import account, statement_of
 from common.study.document import Study
+from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Model, Step
 from common.study.sums import decode_total, sum_plan_of
 from common.wording import many
@@ -304,6 +305,23 @@ def derive(
     Raises:
         ParleyError: these are not the results of this study.
     """
+    steps, plan = replay(study, results, missing)
+    return steps, plan.model()
+
+
+def replay(
+    study: Study, results: Sequence[bytes], missing: Mapping[str, int] | None = None
+) -> tuple[list[Step], ScriptRun]:
+    """Every step of a study, and its script at the end; the model is not fitted yet.
+
+    Args:
+        study: what was agreed.
+        results: step after step.
+        missing: for each party that went missing, the first step without it.
+
+    Raises:
+        ParleyError: these are not the results of this study.
+    """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
     # signed that variant of the study.
     bounds = replace(study, aggregation=Aggregation.CLEAR, may_miss=0, signature=None)
@@ -321,7 +339,7 @@ def derive(
         plan.advance(value)
     if plan.step() is not None:
         raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
-    return list(plan.made), plan.model()
+    return list(plan.made), plan
 
 
 def _text(contents: Contents, name: str) -> str:

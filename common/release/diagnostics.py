@@ -41,7 +41,7 @@ class Verdict(StrEnum):
     ABSENT = "not in this release"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
     """A released table, or a sum that is no table.
 
@@ -52,7 +52,8 @@ class Measured:
         deviation: of the noise in one cell.
         rows: how many rows it counts.
         exact: whether every attribute is counted value by value.
-        residuals: of each cell, in units of noise: released less synthetic; None if not compared.
+        residuals: of each cell: released less synthetic, in rows; None if not compared.
+        deviations: of each residual, by noise and the drawing of synthetic rows.
     """
 
     name: str
@@ -62,26 +63,36 @@ class Measured:
     rows: int
     exact: bool
     residuals: NDArray[np.float64] | None = None
+    deviations: NDArray[np.float64] | None = None
 
     @property
     def cells(self) -> int:
         """How many cells the table has."""
         return prod(self.shape)
 
-    @property
+    @cached_property
     def spread(self) -> float | None:
-        """The root mean square of the residuals: near 1 or below if the rows follow."""
-        if self.residuals is None or not self.residuals.size:
-            return None
-        return float(np.sqrt(np.mean(self.residuals**2)))
+        """The root mean square of the residuals in units of noise: near 1 if the rows follow."""
+        scores = self._scores(())
+        return None if scores is None else float(np.sqrt(np.mean(scores**2)))
 
-    @property
-    def follows(self) -> bool:
-        """Whether the synthetic rows follow the table up to its noise."""
-        spread = self.spread
-        if spread is None or self.residuals is None:
+    def follows(self, own: Sequence[int] = ()) -> bool:
+        """Whether the synthetic rows follow the table, or its sums over other attributes."""
+        scores = self._scores(own)
+        if scores is None:
             return True
-        return spread**2 <= 1 + _DOUBT * math.sqrt(2 / self.residuals.size)
+        return float(np.mean(scores**2)) <= 1 + _DOUBT * math.sqrt(2 / scores.size)
+
+    def _scores(self, own: Sequence[int]) -> NDArray[np.float64] | None:
+        """Residuals in units of noise, of the whole table or summed over other attributes."""
+        if self.residuals is None or self.deviations is None or not self.residuals.size:
+            return None
+        if not own or not self.shape:
+            return self.residuals / self.deviations
+        others = tuple(axis for axis, a in enumerate(self.attributes) if a not in own)
+        residual = self.residuals.reshape(self.shape).sum(axis=others)
+        variance = (self.deviations**2).reshape(self.shape).sum(axis=others)
+        return np.asarray(residual / np.sqrt(variance), dtype=np.float64)
 
     def moved(self, own: Sequence[int]) -> float:
         """The part of the rows that noise moves in the table of some of its attributes."""
@@ -142,7 +153,7 @@ class Diagnostics:
         words = f"noise moves {moved:.1%} of the rows of its table"
         if not exact:
             return PairFacts(names, Verdict.CARE, f"counted in groups only; {words}")
-        if not best.follows:
+        if not all(each.follows(pair) for each in tables):
             return PairFacts(names, Verdict.CARE, f"the rows do not follow its table; {words}")
         return PairFacts(names, Verdict.CARE if moved > _CARE else Verdict.SAFE, words)
 
@@ -201,7 +212,7 @@ class Diagnostics:
                     "cells": each.cells if each.shape else None,
                     "noise_deviation": each.deviation,
                     "residual_spread": each.spread,
-                    "follows": each.follows,
+                    "follows": each.follows(),
                 }
                 for each in self.measured
             ],

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import pandas as pd
 
 from common.errors import InputError
 from common.privacy.randomness import RandomSource, source_of
+from common.release import folder
 from common.release.asking import Askable, Origin
 from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics
 from common.schema import Codes, Schema
 from common.schema.cell_weights import CellWeights, weights_of
 from common.schema.conditions import parse
+from common.wording import many
 
+_SHOWN = 8  # names of columns
 FORMAT = "parley model 1"
 Draw = Callable[[int, RandomSource], Codes]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedModel(Askable):
     """What was released of real rows under differential privacy: all of it may be published.
 
@@ -39,6 +44,33 @@ class FittedModel(Askable):
     columns: Columns
     seed: int | None = None
     origin: Origin | None = None
+
+    def __repr__(self) -> str:
+        """What it is, in a few lines."""
+        names = self.schema.names
+        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        epsilon = f"{self.privacy['epsilon_delivered']:g}"
+        private = "" if self.privacy["private"] else ", NOT PRIVATE"
+        return (
+            f"{type(self).__name__}: {many(self.rows, 'row')}, {many(len(names), 'column')}, "
+            f"epsilon {epsilon}{private}\n  columns: {shown}\n"
+            "  sample() draws rows; count(...) and estimate(...) answer; save(...) and report(...) "
+            "write"
+        )
+
+    def report(self, path: Path | str) -> None:
+        """Write the report of a release of this model: one page, for a browser.
+
+        Raises:
+            InputError: there is such a file already.
+        """
+        from common.release.writing import write_release  # it writes every kind of model
+
+        folder.check_file(Path(path), overwrite=False)
+        with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
+            write_release(Path(scratch), self)  # type: ignore[arg-type]  # one of its kinds
+            text = (Path(scratch) / folder.REPORT).read_text(encoding="utf-8")
+        folder.write_file(Path(path), text)
 
     @property
     def learnt(self) -> FittedModel:

@@ -33,7 +33,7 @@ _ROWS_FOR_AN_ANSWER = 1_000_000
 _BLOCKS_FOR_AN_ANSWER = 40
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedPrivBayes(FittedModel):
     """A model of a table; see `FittedModel` for what is not here.
 

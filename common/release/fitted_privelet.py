@@ -33,7 +33,7 @@ METHOD = "privelet"
 _ABOUT = "parley.json"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedPrivelet(FittedModel):
     """A range release; see `FittedModel` for what is not here.
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import RandomSource, source_of
+from common.release import folder as release
 from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
+from common.release.model_count import ModelCount, model_count
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
@@ -26,6 +31,7 @@ from common.schema.cell_weights import CellWeights
 from common.study.document import Study
 from common.study.steps import Model, Step
 
+_BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
     "Each attribute was drawn given its parents, the attributes with an arrow to it. "
@@ -41,7 +47,7 @@ _NO_TREE = "No two attributes depend on each other in the synthetic rows but by 
 _BY_CHANCE = ", no more than by chance"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedStudy(FittedModel):
     """The outcome of a study; see `FittedModel` for what is not here.
 
@@ -69,6 +75,12 @@ class FittedStudy(FittedModel):
         """How many synthetic rows are made if nobody says."""
         return self.study.output_rows or self.rows
 
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """For each party that went missing, the first step without it."""
+        found = self.privacy.get("missing")
+        return found if isinstance(found, dict) else {}
+
     def draw(self, rows: int, source: RandomSource) -> Codes:
         """Synthetic rows from a source of one's own."""
         return self._possible.sample(rows, source)
@@ -79,19 +91,50 @@ class FittedStudy(FittedModel):
 
     @cached_property
     def _possible(self) -> ConditionalModel:
-        return ConditionalModel(self.model, self.schema.possible)
+        return ConditionalModel(self._at_hand, self.schema.possible)
+
+    @property
+    def _at_hand(self) -> Model:
+        """The model itself, fitted now if it was put off."""
+        return self.model.fitted if isinstance(self.model, LateModel) else self.model
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
-        return replace(self, model=refit_study(self.study, rows, source))
+        return replace(self, model=refit_study(self.study, rows, source, self.missing))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""
         return study_diagnostics(self.study, self.steps, self.results, synthetic)
 
+    def count(self, query: str) -> ModelCount:
+        """How many rows satisfy a query, by many rows drawn from the model.
+
+        Args:
+            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
+        """
+        source = source_of(self.seed, "count")
+        blocks = (self.draw(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
+        noise = study_noise(self.study, self.steps)
+        return model_count(query, self.schema, blocks, rows=self.rows, noise=noise)
+
+    def save(self, path: Path | str) -> None:
+        """Write a release folder that `parley.load` reads and `parley verify` checks.
+
+        Raises:
+            InputError: there is such a folder already.
+        """
+        from common.release.writing import write_release  # it writes every kind of model
+
+        with release.new_folder(Path(path), overwrite=False) as folder:
+            write_release(folder, self)
+
+    def _repr_html_(self) -> str:
+        words = escape(repr(self)).replace("\n", "<br>")
+        return f"<div><p>{words}</p>{self.network_svg()}</div>"
+
     def network_svg(self) -> str:
         """The network, or the strongest dependences, as a picture."""
-        drawing = study_drawing(self.model, self.schema, self.sample_codes())
+        drawing = study_drawing(self._at_hand, self.schema, self.sample_codes())
         return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
 
     def to_json(self) -> dict[str, object]:

@@ -17,7 +17,7 @@ from common.study.document import Study
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from common.wavelet.noisy_matrix import RangeRelease
 
-_LEAST_VARIANCE = 1e-6
+Numbers = NDArray[np.float64]
 
 
 def study_diagnostics(
@@ -40,14 +40,23 @@ def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Ite
     rows = sum(member.rows for member in study.members if member.name in step.parties)
     variance = step.law.variance(study.noise_shares(len(step.parties)))
     published = np.frombuffer(result, dtype="<i8").astype(np.int64)
-    residuals = None
+    residuals = deviations = None
     if synthetic.rows:
         expected = step.request.answer(RowsInMemory(synthetic))
-        residuals = _residuals(published, expected, rows, synthetic.rows, variance)
+        residuals, deviations = _compared(published, expected, rows, synthetic.rows, variance)
     own = _attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in step.tables) else None
     if not step.tables:
         for link in step.links:
-            yield _no_table(step.name, link, math.sqrt(variance), rows, residuals)
+            yield Measured(
+                name=step.name,
+                attributes=tuple(link),
+                shape=(),
+                deviation=math.sqrt(variance),
+                rows=rows,
+                exact=False,
+                residuals=residuals,
+                deviations=deviations,
+            )
         return
     places = np.cumsum([0, *(shape.cells for shape in step.tables)])
     for number, shape in enumerate(step.tables):
@@ -61,42 +70,22 @@ def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Ite
             rows=rows,
             exact=not any(shape.grouped) and not shape.in_bits,
             residuals=None if residuals is None else residuals[part],
+            deviations=None if deviations is None else deviations[part],
         )
 
 
-def _residuals(
+def _compared(
     published: NDArray[np.int64],
     expected: NDArray[np.int64],
     rows: int,
     drawn: int,
     variance: float,
-) -> NDArray[np.float64]:
-    """Released less synthetic, in units of the noise and of the drawing of synthetic rows."""
+) -> tuple[Numbers, Numbers]:
+    """Released less synthetic counts, and the deviation by noise and drawing."""
     scaled = expected * (rows / drawn)
-    drawing = np.maximum(np.abs(scaled) * (1 - np.minimum(np.abs(scaled) / rows, 1)), 1.0)
-    drawing *= rows / drawn
-    found: NDArray[np.float64] = (published - scaled) / np.sqrt(
-        max(variance, _LEAST_VARIANCE) + drawing
-    )
-    return found
-
-
-def _no_table(
-    name: str,
-    link: Sequence[int],
-    deviation: float,
-    rows: int,
-    residuals: NDArray[np.float64] | None = None,
-) -> Measured:
-    return Measured(
-        name=name,
-        attributes=tuple(link),
-        shape=(),
-        deviation=deviation,
-        rows=rows,
-        exact=False,
-        residuals=residuals,
-    )
+    proportion = np.minimum(np.abs(scaled) / rows, 1)
+    drawing = np.maximum(np.abs(scaled) * (1 - proportion), 1.0) * (rows / drawn)
+    return published - scaled, np.sqrt(variance + drawing)
 
 
 def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
@@ -128,10 +117,10 @@ def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Code
     variance = model.law.variance()
     found = []
     for family, table in model.tables.items():
-        residuals = None
+        residuals = deviations = None
         if synthetic.rows:
             expected = _counted(expanded, [plan.domain.views.index(view) for view in family])
-            residuals = _residuals(
+            residuals, deviations = _compared(
                 table.ravel(), expected.ravel(), plan.rows, synthetic.rows, variance
             )
         found.append(
@@ -143,6 +132,7 @@ def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Code
                 rows=plan.rows,
                 exact=not single and not any(view.level for view in family),
                 residuals=residuals,
+                deviations=deviations,
             )
         )
     return Diagnostics(schema.names, tuple(found))

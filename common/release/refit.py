@@ -8,8 +8,10 @@ only the cryptography, which changes no sum, is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count as count_from
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.schema.codes import concatenate
 from common.study.document import Study
-from common.study.script import Result, drive
+from common.study.script import Result
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from common.study.sums import sum_plan_of
 
@@ -48,17 +50,29 @@ class RowsInMemory:
         return self.table
 
 
-def refit_study(study: Study, rows: Codes, source: RandomSource) -> Model:
+def refit_study(
+    study: Study,
+    rows: Codes,
+    source: RandomSource,
+    missing: Mapping[str, int] = MappingProxyType({}),
+) -> Model:
     """Take the study's script to its model on these rows.
 
     Args:
         study: as it was agreed.
         rows: as many as the parties have together, in an order that means nothing.
         source: of the noise and of the parties' choices.
+        missing: for each party that went missing, the first step without it.
     """
     if rows.rows != study.rows:
         raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")
-    return drive(run_of(study), _Answers(study, rows, source))
+    run, answer = run_of(study), _Answers(study, rows, source)
+    for number in count_from(0):
+        run.leave_out([name for name, first in missing.items() if first <= number])
+        if (step := run.step()) is None:
+            break
+        run.advance(answer(step))
+    return run.model()
 
 
 class _Answers:
@@ -67,7 +81,10 @@ class _Answers:
     def __init__(self, study: Study, rows: Codes, source: RandomSource) -> None:
         # How a sum is added up changes neither its counts nor its noise; in the clear it needs no
         # key. The signature is of the study as it was agreed.
-        self._study = replace(study, aggregation=Aggregation.CLEAR, signature=None)
+        ring = study.aggregation is Aggregation.PAILLIER
+        self._study = (
+            replace(study, aggregation=Aggregation.CLEAR, signature=None) if ring else study
+        )
         self._source = source
         ends = np.cumsum([0, *(member.rows for member in study.members)]).tolist()
         self._tables = {

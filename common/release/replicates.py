@@ -21,6 +21,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,7 +45,8 @@ LEAST_TABLES = 5  # fewer say nothing of a spread
 MOST_TABLES = 999
 _REFERENCE_ROWS = 300_000
 _PER_ROW = 20  # rows of the reference for one of the release
-_LOOP = 3  # replicates that are worth another process
+_TRIED = 2  # tables made in this process, to see how long the others will take
+_WORTH_S = 8.0  # of work ahead, for which another process is started
 _WORKER = "from common.release.replicates import work; work()"
 
 
@@ -98,7 +100,7 @@ class Replicator:
             self._read(number)
         missing = [number for number in numbers if number not in self._kept]
         for done, number in enumerate(self._make(missing), start=1):
-            tell(done / len(missing), f"replicate {done} of {len(missing)}")
+            tell(done / len(missing), f"refitting: {done} of {len(missing)}")
             if self.cache is not None:
                 with suppress(InputError, OSError):  # a place that cannot be written keeps nothing
                     _write(self.cache, number, self._kept[number])
@@ -121,14 +123,18 @@ class Replicator:
 
     def _make(self, numbers: Sequence[int]) -> Iterator[int]:
         """Fill `_kept`; tells each number when it is there."""
-        if self.processes < 2 or len(numbers) < _LOOP:
-            yield from self._make_here(numbers)
+        first, rest = numbers[:_TRIED], numbers[_TRIED:]
+        started = time.monotonic()
+        yield from self._make_here(first)
+        ahead = (time.monotonic() - started) / _TRIED * len(rest)
+        if self.processes < 2 or ahead < _WORTH_S:
+            yield from self._make_here(rest)
             return
         with (
             tempfile.TemporaryDirectory(prefix="parley-replicates-") as scratch,
-            _Worker(self, numbers[1::2], Path(scratch)) as worker,
+            _Worker(self, rest[1::2], Path(scratch)) as worker,
         ):
-            yield from self._make_here(numbers[::2])
+            yield from self._make_here(rest[::2])
             for number in worker.finished():
                 self._kept[number] = _load(Path(scratch) / _name(number), self.fitted.schema)
                 yield number

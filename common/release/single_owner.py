@@ -52,10 +52,10 @@ def as_schema(schema: Schema | Path | str) -> Schema:
 def encode(table: Table, schema: Schema) -> tuple[Codes, Columns]:
     """The rows as codes, and their columns."""
     if isinstance(table, TableFile):
-        return table.encode(schema), Columns.of(table.data)
+        return table.encode(schema), Columns.of(table.data, schema)
     if not isinstance(table, pd.DataFrame | pa.Table):  # callers need not use a type checker
         raise InputError(f"expected a pandas or Arrow table, not {type(table).__name__}")
-    return schema.encode(table), Columns.of(table)
+    return schema.encode(table), Columns.of(table, schema)
 
 
 def as_arrow(table: Table) -> pa.Table:

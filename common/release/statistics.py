@@ -193,6 +193,7 @@ class Regression:
 
     def of(self, table: CodedTable) -> Values:
         """A coefficient for each term and group."""
+        formula = f"{self.outcome} ~ {' + '.join(self.terms)}"
         columns = {"(intercept)": np.ones(table.rows)}
         for term in self.terms:
             columns |= _columns(table, term)
@@ -206,7 +207,7 @@ class Regression:
             fit = _logistic if logistic else _least_squares
             fitted = fit(design[use], outcome[use]) if use.any() else np.full(len(names), np.nan)
             for name, value in zip(names, fitted, strict=True):
-                found[f"coefficient of {name}", group] = float(value)
+                found[f"{formula}: {name}", group] = float(value)
         return found
 
 

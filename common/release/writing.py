@@ -32,6 +32,7 @@ from common.release.report.released import (
     range_shares,
 )
 from common.release.report.study_figures import study_shares, study_tables
+from common.release.report.usable_pairs import usable_pairs
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
 from common.release.streaming import KEPT_ROWS, write_stream
@@ -219,7 +220,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFac
         columns=told.columns,
         pairs=told.pairs,
         made=told.made,
-        more=told.more,
+        more=[*usable_pairs(fitted.diagnose(synthetic)), *told.more],
         method_cautions=told.cautions,
         title=told.title,
         date=date,

@@ -18,6 +18,7 @@ MOST_NAME = 100  # characters of the name of a study or a party
 MOST_ATTRIBUTE_NAME = 1_000  # characters; surveys name columns by their questions
 MOST_MISSING_CODES = 100  # of an attribute
 MOST_VALUE = 1_000  # characters of a listed value
+MOST_TEXT = 1_000  # characters of a study's purpose, and of whatever else it says of itself
 MOST_PARTIES = 1_000
 MOST_ROWS = 10_000_000_000  # of all parties together, and of synthetic rows
 MOST_ATTRIBUTES = 500
@@ -62,6 +63,19 @@ def check_name(name: str, *, most: int) -> None:
         raise InputError(
             f"name: {name!r:.200} has characters that cannot be printed, such as line breaks, "
             "control characters or unusual spaces. Leave them out, in the table's column too"
+        )
+
+
+def check_text(key: str, text: str) -> None:
+    """Refuse a text for people that is too long, or that a terminal could not show as it is.
+
+    Raises:
+        InputError: naming the key.
+    """
+    check_most(f"{key}: characters", len(text), MOST_TEXT)
+    if not text.isprintable():
+        raise InputError(
+            f"{key}: {text!r:.200} has characters that cannot be printed. Use one line"
         )
 
 

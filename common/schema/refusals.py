@@ -78,9 +78,18 @@ def describe(attribute: Attribute) -> str:
         if attribute.kind == "real":
             return f"{attribute.domain.low}..{attribute.domain.high}"
         return f"{low.partition('..')[0]}..{high.rpartition('..')[2]} ({attribute.kind})"
-    values = [repr(value) for value in attribute.domain.values]
-    listed = ", ".join(values[:8])
-    return f"{{{listed}, ... {len(values)} values}}" if len(values) > 8 else f"{{{listed}}}"
+    listed = ", ".join(map(_as_text, attribute.labels[: min(8, attribute.value_count)]))
+    count = attribute.value_count
+    return f"{listed}, ... ({count:,} values)" if count > 8 else listed
+
+
+def _as_text(value: str) -> str:
+    """A value as it is; in quotation marks where it could be taken for something else."""
+    return (
+        value
+        if value.isprintable() and "," not in value and value.strip() == value
+        else repr(value)
+    )
 
 
 def _shown(attribute: Attribute, cell: pa.Scalar) -> str:

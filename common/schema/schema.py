@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from common.schema.decoder import NumberChoice, WordSource
+    from common.schema.infer import Proposal
 
 _COMPILED_FROM = 1 << 25  # cells; fewer are encoded before numba would be loaded
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
@@ -91,6 +92,18 @@ class Schema:
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
         return cls.from_toml(text, where=str(path))
+
+    @staticmethod
+    def infer(table: pd.DataFrame | pa.Table, *, missing: Sequence[str] = ()) -> Proposal:
+        """A draft of a schema for a table, with notes; NOT PRIVATE until its owner has reviewed it.
+
+        Args:
+            table: whose columns become attributes.
+            missing: codes that stand for empty cells.
+        """
+        from common.schema.infer import infer  # it is made of schemas
+
+        return infer(table, missing=missing)
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "schema") -> Schema:

@@ -8,6 +8,8 @@ the study by itself, so nothing that matters can be asked for in any other way.
     method = "subn+"
     epsilon = "0.8"
     delta = "1e-9"         # 0, pure epsilon, if it is left out
+    purpose = "Where to build the next dialysis ward"
+    expires = 2027-06-30
 
     [[party]]
     name = "north"
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import datetime as dt
 import hashlib
 import json
 from collections.abc import Collection, Mapping
@@ -46,6 +49,7 @@ from common.schema.limits import (
     MOST_ROWS,
     check_most,
     check_name,
+    check_text,
     parse_toml,
 )
 from common.study.signature import StudySignature
@@ -53,6 +57,7 @@ from common.wording import many
 
 PROFILES = ("sound", "paper")
 ENCODINGS = ("own", "binary")
+TEXTS = ("purpose", "recipient", "contact", "ethics")
 _VERSION = 1
 
 
@@ -102,6 +107,12 @@ class Study:
         output_rows: how many synthetic rows; as many as there are real ones when 0.
         settings: of the method, as in the table of study.toml that has the method's name, sorted by
             key; the method knows what they mean.
+        purpose: what the table is for, in a sentence or two. Owners read it first.
+        recipient: who gets the table.
+        contact: whom to ask about the study.
+        ethics: the reference of an ethics vote, a contract or a law that it rests on.
+        expires: the last day (UTC) on which a party may join; a node refuses it afterwards. A study
+            that runs by then goes on.
         signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
@@ -121,6 +132,11 @@ class Study:
     output_rows: int = 0
     settings: tuple[tuple[str, str | int], ...] = ()
     delta: Fraction = Fraction(0)
+    purpose: str = ""
+    recipient: str = ""
+    contact: str = ""
+    ethics: str = ""
+    expires: dt.date | None = None
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -133,6 +149,8 @@ class Study:
         if self.epsilon <= 0:
             raise InputError(f"epsilon: must be above 0, not {self.epsilon}")
         self._check_delta()
+        for key in TEXTS:
+            check_text(key, getattr(self, key))
         names = [member.name for member in self.members]
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
@@ -157,6 +175,10 @@ class Study:
         self._check_may_miss()
         if self.signature is not None:
             self.signature.require(self.digest)
+
+    def expired(self, today: dt.date) -> bool:
+        """Whether no party may join any more."""
+        return self.expires is not None and today > self.expires
 
     def _check_delta(self) -> None:
         check_delta(self.delta)
@@ -267,6 +289,8 @@ class Study:
             "encoding": self.encoding,
             "output_rows": self.output_rows,
             "settings": dict(self.settings),
+            "about": [getattr(self, key) for key in TEXTS],
+            "expires": "" if self.expires is None else self.expires.isoformat(),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -291,8 +315,11 @@ class Study:
             f"key_bits = {self.key_bits}",
             f'encoding = "{self.encoding}"',
             f"output_rows = {self.output_rows}",
-            *self._settings_lines(),
         ]
+        said = {key: getattr(self, key) for key in TEXTS if getattr(self, key)}
+        lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in said.items()]
+        lines += [] if self.expires is None else [f"expires = {self.expires.isoformat()}"]
+        lines += self._settings_lines()  # a table: every key of the study itself comes before it
         for member in self.members:
             encoded = base64.b64encode(member.identity.encoded).decode()
             lines += [
@@ -339,6 +366,7 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
         "output_rows": int,
+        **dict.fromkeys(TEXTS, str), "expires": dt.date,
     }  # fmt: skip
     method = document.get("method")
     others = {"epsilon", "delta", "party", "attribute", "rule", "signature", method}

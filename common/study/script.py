@@ -213,9 +213,15 @@ def summed(step: SumStep) -> Script[list[Counts]]:
 
 def measured(step: SumStep) -> Script[tuple[list[Counts], NoiseLaw]]:
     """Ask for a noisy sum; its tables come back, and the law of the noise in them."""
+    total, law = yield from added_up(step)
+    return split_tables(step.tables, total), law
+
+
+def added_up(step: SumStep) -> Script[tuple[Counts, NoiseLaw]]:
+    """Ask for a noisy sum; its counts come back, and the law of the noise in them."""
     total = yield step
     law = total.law(step.law) if isinstance(total, Total) else step.law
-    return split_tables(step.tables, np.asarray(total)), law
+    return np.asarray(total), law
 
 
 def replaced(step: ReplaceStep) -> Script[Counts]:

@@ -75,6 +75,8 @@ LIMITS: dict[str, range] = {
     "StatusResponse.waiting_for": range(1_000 + 1),
     "FetchReleaseRequest.study": _DIGEST,
     "FetchReleaseResponse.piece": range(1, MOST_FRAME_BYTES + 1),
+    "CountersignRequest.study": _DIGEST,
+    "CountersignRequest.signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
 }
 """Lengths allowed: bytes of bytes, characters of text, entries of lists."""
 

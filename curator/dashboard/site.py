@@ -132,7 +132,7 @@ class Dashboard:
                 if name in known
                 else None,
                 "software": known[name].software if name in known else "",
-                "spent": str(spent.get(name, 0)),
+                "spent": spent.get(name, "0"),
                 "studies": sum(name in {m.name for m in view.study.members} for view in views),
             }
             for name in names

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 
+from common.privacy.spending import Spending, short
 from common.wording import many
 from curator.dashboard.advice import UNREADABLE_ADVICE, advice
 from curator.progress import StepRecord
@@ -57,6 +58,9 @@ def study_document(
         "profile": study.profile,
         "aggregation": study.aggregation.value,
         "epsilon": str(study.epsilon),
+        "delta": f"{float(study.delta):g}",
+        "currency": study.promise.currency,
+        "budget": short(study.promise.budget),
         "rows": study.rows,
         "attributes": len(study.schema.attributes),
         "proposed_at": view.proposed_at,
@@ -86,6 +90,9 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "profile": unknown,
         "aggregation": unknown,
         "epsilon": unknown,
+        "delta": unknown,
+        "currency": "epsilon",
+        "budget": unknown,
         "rows": 0,
         "attributes": 0,
         "proposed_at": study.proposed_at,
@@ -108,14 +115,17 @@ _KINDS = {
 }
 
 
-def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, Fraction]:
-    """What all studies together cost every party so far, steps under way included."""
-    spent: dict[str, Fraction] = {}
+def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
+    """What all studies together cost every party so far, steps under way included; in words."""
+    spent: dict[str, list[Spending]] = {}
     for view in views:
         for step in view.steps:
             for party, cost in step.costs.items():
-                spent[party] = spent.get(party, Fraction(0)) + cost
-    return spent
+                spent.setdefault(party, []).append(Spending.of(cost, view.study.delta))
+    totals = {party: Spending.together(each) for party, each in spent.items()}
+    return {
+        party: total.words() if total.delta else str(total.pure) for party, total in totals.items()
+    }
 
 
 def _awaited(view: StudyView) -> Mapping[str, str]:
@@ -156,8 +166,8 @@ def _budget(steps: Sequence[StepRecord], party: str) -> Document:
     """An exact sum, term by term; equal terms that follow one another are written once."""
     costs = [step.costs[party] for step in steps]
     terms = [(cost, len(list(run))) for cost, run in groupby(costs)]
-    written = [str(cost) if times == 1 else f"{times} * {cost}" for cost, times in terms]
-    return {"terms": written, "sum": str(sum(costs, Fraction(0)))}
+    written = [short(cost) if times == 1 else f"{times} * {short(cost)}" for cost, times in terms]
+    return {"terms": written, "sum": short(sum(costs, Fraction(0)))}
 
 
 def _phases(view: StudyView) -> list[Document]:

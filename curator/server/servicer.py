@@ -22,7 +22,7 @@ from common.wire.frames import Assembler, split
 from common.wire.pki.peers import Call, Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
 from curator.node import StudyNode
-from curator.releases import release_folder
+from curator.releases import countersign, release_folder
 from curator.server.admission import Admission, AdmittedCall
 from curator.store.records import StudyState, Summary
 from curator.studies import Studies
@@ -211,6 +211,20 @@ class CuratorServicer:
                     yield pb.FetchReleaseResponse(piece=part)
         logger.info("party %s has the release of %s", peer.name, request.study.hex()[:16])
 
+    def Countersign(
+        self, request: pb.CountersignRequest, call: AdmittedCall
+    ) -> pb.CountersignResponse:
+        """A party's signature under the release of a study that is done."""
+        node, peer = self._node(request, call)
+        record = node.record
+        folder = release_folder(record.state, record.place)
+        if folder is None:
+            raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {record.state.value}")
+        identity = next(m.identity for m in node.study.members if m.name == peer.name)
+        countersign(folder, peer.name, identity, request.signature)
+        logger.info("party %s countersigned %s", peer.name, request.study.hex()[:16])
+        return pb.CountersignResponse()
+
     def identify(self, context: grpc.ServicerContext) -> Peer:
         """Who makes a call.
 
@@ -231,7 +245,8 @@ class CuratorServicer:
         | pb.WorkRequest
         | pb.AcknowledgeRequest
         | pb.StatusRequest
-        | pb.FetchReleaseRequest,
+        | pb.FetchReleaseRequest
+        | pb.CountersignRequest,
         call: AdmittedCall,
     ) -> tuple[StudyNode, Peer]:
         return self._studies.node(request.study, call.peer.name), call.peer

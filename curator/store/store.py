@@ -30,6 +30,7 @@ from common.study.document import Study
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.progress import Links, StepRecord
 from curator.store.alerts import AlertLog
+from curator.store.missing import MissingRequests
 from curator.store.records import (
     UNREADABLE,
     Awaited,
@@ -63,6 +64,7 @@ class Store:
         self._passphrase = passphrase
         self.traffic = TrafficLog(database)
         self.alerts = AlertLog(database)
+        self.missing = MissingRequests(database)
         database.add_tables(TABLES)
 
     @property

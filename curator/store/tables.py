@@ -63,6 +63,12 @@ CREATE TABLE IF NOT EXISTS abort_request (
     reason TEXT NOT NULL,
     asked_at TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS missing_request (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    asked_at TEXT NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
 CREATE TABLE IF NOT EXISTS approval (
     study BLOB NOT NULL REFERENCES study (study),
     party TEXT NOT NULL,

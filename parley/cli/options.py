@@ -104,6 +104,9 @@ OwnersEpsilon = Annotated[
         help="What each owner's rows may cost: 0.8 or 4/5.", callback=warned_of_large_epsilon
     ),
 ]
+OwnersDelta = Annotated[
+    str, typer.Option(help="The chance that epsilon may fail with, like 1e-9; 0 is pure epsilon.")
+]
 StudyMethod = Annotated[
     str,
     one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),

@@ -265,6 +265,7 @@ def _policy(study: Study) -> str:
     most = study.epsilon * (1 + len(study.members) if study.profile == "paper" else 1)
     return (
         f'[budget]\nepsilon_per_study = "{most}"\nepsilon_in_total = "{most}"\n'
+        f'max_delta = "{study.delta}"\n'
         f"[study]\nmin_parties = 1\nmin_colluders = 0\nmin_key_bits = {study.key_bits}\n"
         f"methods = {json.dumps([study.method])}\nprofiles = {json.dumps([study.profile])}\n"
         f"aggregations = {json.dumps([study.aggregation.value])}\n"

@@ -248,6 +248,12 @@ class Connection:
             finally:
                 stream.cancel()
 
+    def countersign(self, study: bytes, signature: bytes) -> None:
+        """Hand in our signature under a study's release."""
+        request = pb.CountersignRequest(study=study, signature=signature)
+        with self._explained():
+            self._stub.Countersign(request, timeout=_CALL_S)
+
     def status(self, study: bytes) -> Status:
         """How a study is getting on."""
         with self._explained():

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.privacy.spending import Spending
 from common.service.alerts import Hook
 from common.study.document import Study
 from common.study.script import ScriptRun
@@ -84,8 +85,9 @@ class PartyContext:
             rows=source.rows,
             data_as_of=source.snapshot.as_of,
             data_newest=source.snapshot.newest,
+            today=self.today(),
             cost=_cost(study, steps),
-            spent_in_total=self.ledger.spent() - self.ledger.spent(digest),
+            spent_in_total=self.ledger.spending(besides=digest),
             signer=study.signer,
             curator=self.authority,
         )
@@ -95,6 +97,10 @@ class PartyContext:
         """Whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
+
+    def today(self) -> dt.date:
+        """The day by which studies expire."""
+        return self.clock().astimezone(dt.UTC).date()
 
     def alert(self, study: bytes, event: str, words: str = "") -> None:
         """Tell the owner of an event; the words must not depend on rows."""
@@ -113,6 +119,7 @@ class PartyContext:
         return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
 
 
-def _cost(study: Study, steps: Sequence[PlannedStep]) -> Fraction:
+def _cost(study: Study, steps: Sequence[PlannedStep]) -> Spending:
     """What is approved: what the steps cost, which may pass what the study claims."""
-    return max(study.epsilon, sum((step.epsilon for step in steps), Fraction(0)))
+    cost = max(study.promise.budget, sum((step.cost for step in steps), Fraction(0)))
+    return Spending.of(cost, study.delta)

@@ -27,6 +27,7 @@ from party.client.context import PartyContext, PinnedRows
 from party.journal import Outgoing, StudyState
 from party.node import PartyNode, SourceForStep, StudyTicket
 from party.owner.approvals import Decision
+from party.owner.policy import expiry
 from party.owner.review import Review
 from party.role import PartyRole
 
@@ -38,6 +39,7 @@ _OPENINGS = (
 )
 # All that the curator is told: why is the owner's own business, and may say something about rows.
 _DECLINED = "the owner does not take part in this study"
+_EXPIRED = "the study has expired"
 _OUTSIDE_POLICY = "the owner's policy does not allow this study"
 
 
@@ -279,6 +281,8 @@ class StudySession:
     def _approve(self, connection: Connection, study: Study) -> PartyNode | None:
         """Sign if the owner has approved; None if the owner has not decided yet."""
         context = self._context
+        if study.expired(context.today()):
+            self._refuse(connection, f"study {study.name!r}: {expiry(study)}", told=_EXPIRED)
         at_sight = context.policy.reasons_at_sight(
             study,
             party=context.name,

@@ -9,7 +9,7 @@ from common.wording import moment
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.owner.approvals import Approvals, Decision
-from party.owner.review import Review, shown
+from party.owner.review import Review
 
 
 def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "") -> None:
@@ -77,18 +77,18 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
     Raises:
         PolicyError: the study is over: there is nothing to withdraw from.
     """
-    charged = ledger.spent(study.hex())
+    charged = ledger.spending(study.hex())
     record = journal.record(study)
     if record is not None and record.state is not StudyState.RUNNING:
         raise PolicyError(
-            f"study {record.name!r} is over for us ({record.state.value}), with epsilon "
-            f"{shown(charged)} charged: there is nothing to withdraw from, and what has left is "
+            f"study {record.name!r} is over for us ({record.state.value}), with "
+            f"{charged.words()} charged: there is nothing to withdraw from, and what has left is "
             "not taken back"
         )
     cost = (
-        f"Epsilon {shown(charged)} was charged for what has left, and stays charged: that is not "
-        "taken back. Nothing more leaves."
-        if charged
+        f"{charged.words().capitalize()} was charged for what has left, and stays charged: that "
+        "is not taken back. Nothing more leaves."
+        if charged.paid
         else "Nothing was charged: no answer of ours has left."
     )
     return (

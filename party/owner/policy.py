@@ -22,7 +22,8 @@ from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
 from common.methods.registry import methods
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import parse_delta, parse_epsilon, shown
+from common.privacy.spending import Spending
 from common.study.document import PROFILES, Study
 from common.wording import many
 from party.ledger import Caps
@@ -35,6 +36,9 @@ SAMPLE = """\
 [budget]                        # required
 epsilon_per_study = "1"         # the most that one study may cost a row of ours
 epsilon_in_total = "4"          # the most that all studies together may cost it, for ever
+max_delta = "0"                 # 0 allows pure epsilon only: the promise that cannot fail. "1e-9"
+                                # also allows studies whose epsilon may fail that often, and
+                                # epsilon_in_total then holds at that delta
 forgotten = []                  # digests of studies that a restored ledger lacks; see operations
 
 [study]
@@ -74,8 +78,9 @@ class Circumstances:
         rows: how many rows our source has.
         data_as_of: the date of our data, where it is known; of several tables, of the oldest.
         data_newest: the date of the newest of several tables, where it is another.
+        today: by which it is told whether the study expired; None to leave that open.
         cost: what the study's plan charges our rows, in all.
-        spent_in_total: epsilon in the ledger, on other studies.
+        spent_in_total: what the ledger has of other studies.
         signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
         curator: fingerprint of the authority that certified the curator. Verified by the caller.
     """
@@ -85,11 +90,12 @@ class Circumstances:
     fewest_owners: int | None
     rows: int
     data_as_of: dt.date | None
-    cost: Fraction
-    spent_in_total: Fraction
+    cost: Spending
+    spent_in_total: Spending
     signer: str | None
     curator: str | None
     data_newest: dt.date | None = None
+    today: dt.date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +104,7 @@ class Policy:
 
     epsilon_per_study: Fraction
     epsilon_in_total: Fraction
+    max_delta: Fraction = Fraction(0)
     forgotten: tuple[str, ...] = ()  # beginnings of digests, in hexadecimal
     min_parties: int = 2
     min_colluders: int = 1
@@ -118,7 +125,11 @@ class Policy:
     @property
     def caps(self) -> Caps:
         """What the ledger enforces at every charge, whatever was approved."""
-        return Caps(per_study=self.epsilon_per_study, in_total=self.epsilon_in_total)
+        return Caps(
+            per_study=self.epsilon_per_study,
+            in_total=self.epsilon_in_total,
+            delta=self.max_delta,
+        )
 
     def writes_off(self, study: bytes) -> bool:
         """Whether the owner knows that our ledger lacks what this study cost."""
@@ -169,7 +180,9 @@ class Policy:
 
     def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
         """Every reason not to take part; empty if there is none."""
+        today = circumstances.today
         return [
+            *([expiry(study)] if today is not None and study.expired(today) else []),
             *self._against_cost(circumstances),
             *self._against_study(study),
             *self._against_sums(study, circumstances.fewest_owners),
@@ -190,19 +203,23 @@ class Policy:
 
     def _against_cost(self, circumstances: Circumstances) -> Iterator[str]:
         cost, spent = circumstances.cost, circumstances.spent_in_total
-        if cost > self.epsilon_per_study:
+        if not cost.within(self.epsilon_per_study, cost.delta):
             yield (
-                f"it costs epsilon {cost}, and one study may cost {self.epsilon_per_study} "
+                f"it costs {cost.words()}, and one study may cost {self.epsilon_per_study} "
                 "(epsilon_per_study)"
             )
-        if spent + cost > self.epsilon_in_total:
+        if not (spent + cost).within(self.epsilon_in_total, self.max_delta):
+            at = f" at delta {shown(self.max_delta):g}" if self.max_delta else ""
             yield (
-                f"it costs epsilon {cost}, {spent} is spent already, and all studies together may "
-                f"cost {self.epsilon_in_total} (epsilon_in_total)"
+                f"it costs {cost.words()}, {spent.words()} is spent already, and all studies "
+                f"together may cost {self.epsilon_in_total}{at} (epsilon_in_total, max_delta)"
             )
 
     def _against_study(self, study: Study) -> Iterator[str]:
         parties = len(study.members)
+        if study.delta > self.max_delta:
+            most = f"at most {shown(self.max_delta):g} is" if self.max_delta else "none is"
+            yield f"it has a delta of {shown(study.delta):g}, and {most} allowed (max_delta)"
         if parties < self.min_parties:
             yield (
                 f"it has {many(parties, 'party')}, at least {self.min_parties} are needed "
@@ -281,6 +298,11 @@ class Policy:
             yield f"our data is of {newest}, newer than {self.not_after} (not_after)"
 
 
+def expiry(study: Study) -> str:
+    """Why a study that expired is refused; everyone who has the study can know it."""
+    return f"it expired on {study.expires}. Ask for a new study"
+
+
 def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> Iterator[str]:
     pinned = {member.name: member.identity for member in study.members}.get(party)
     if pinned is None:
@@ -350,6 +372,7 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
     "budget": {
         "epsilon_per_study": parse_epsilon,
         "epsilon_in_total": parse_epsilon,
+        "max_delta": parse_delta,
         "forgotten": _digests,
     },
     "study": {

@@ -13,7 +13,9 @@ from fractions import Fraction
 
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import method_of
-from common.privacy.statement import Protection
+from common.privacy.budget import shown as printed
+from common.privacy.spending import fraction_words as shown
+from common.privacy.statement import Protection, suspicion, what_delta_means
 from common.schema.formulas import formula_warning
 from common.schema.refusals import describe
 from common.study.document import Study
@@ -37,7 +39,7 @@ class PlannedStep:
 
     Attributes:
         phase: what it belongs to.
-        epsilon: what it costs our rows.
+        cost: what it costs our rows, in the currency of the study's promise.
         tables: how many tables of counts it asks of us.
         cells: how many integers they are, together.
         choices: how many outcomes of mechanisms on our own rows it asks of us.
@@ -46,7 +48,7 @@ class PlannedStep:
     """
 
     phase: str
-    epsilon: Fraction
+    cost: Fraction
     tables: int = 0
     cells: int = 0
     choices: int = 0
@@ -62,11 +64,16 @@ class Review:
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
         signer: fingerprint of who signed it; None if nobody did.
+        purpose: what the study is for, who gets its table, whom to ask, until when.
         claimed: the epsilon that the study's method is run with.
-        cost: what it charges our rows.
-        spent: what other studies charged before.
+        cost: the epsilon that it charges our rows, at the study's delta.
+        delta: of the study; 0 for pure epsilon.
+        delta_means: in words; empty for pure epsilon.
+        currency: of the phases' costs: epsilon, or rho.
+        spent: what other studies charged before, as epsilon at the largest delta of them.
         left: what the policy leaves for later studies, when this one is done.
-        about: what is published in the end, and about which columns of ours.
+        about: what is published in the end, and about how many columns of ours.
+        columns: those, and what they may contain.
         members: who takes part, with how many rows and which identity.
         phases: the steps, put together phase by phase.
         leaves: what leaves the building.
@@ -79,11 +86,16 @@ class Review:
     digest: str
     party: str
     signer: str | None
+    purpose: tuple[str, ...]
     claimed: Fraction
     cost: Fraction
+    delta: Fraction
+    delta_means: str
+    currency: str
     spent: Fraction
     left: Fraction
     about: tuple[str, ...]
+    columns: tuple[str, ...]
     members: tuple[str, ...]
     phases: tuple[PlannedStep, ...]
     leaves: tuple[str, ...]
@@ -91,13 +103,18 @@ class Review:
     limits: tuple[str, ...]
     reasons_against: tuple[str, ...]
 
+    @property
+    def at_delta(self) -> str:
+        """What is added where an epsilon is named."""
+        return f" and delta {printed(self.delta):g}" if self.delta else ""
+
     def as_json(self) -> Mapping[str, object]:
         """Plain values; epsilons as exact fractions in text."""
         document = asdict(self)
-        for key in ("claimed", "cost", "spent", "left"):
+        for key in ("claimed", "cost", "delta", "spent", "left"):
             document[key] = str(document[key])
         for phase in document["phases"]:
-            phase["epsilon"] = str(phase["epsilon"])
+            phase["cost"] = str(phase["cost"])
         for protection in document["protections"]:
             if protection["epsilon"] is not None:
                 protection["epsilon"] = str(protection["epsilon"])
@@ -110,20 +127,27 @@ class Review:
             f"  digest {self.digest}",
             f"  signed by {self.signer}" if self.signer else "  signed by nobody",
             "",
+            "What it is for",
+            *(f"  {line}" for line in self.purpose),
+            "",
             "What it costs",
-            f"  epsilon {shown(self.cost)} for each of our rows"
+            f"  epsilon {shown(self.cost)}{self.at_delta} for each of our rows"
             + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
-            "  what is published is at most exp(epsilon) times likelier with one row than another",
+            f"  {suspicion(float(self.cost))}",
+            "  what is published is at most exp(epsilon) times likelier with one row than another"
+            + (", but for a probability of delta" if self.delta else ""),
+            *([f"  {self.delta_means}"] if self.delta else []),
             f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
             "",
             "What it is about",
             *(f"  {line}" for line in self.about),
+            *(f"    {line}" for line in self.columns),
             "",
             "Who takes part",
             *(f"  {line}" for line in self.members),
             "",
             "What it asks",
-            *(f"  {_phase_text(phase)}" for phase in self.phases),
+            *(f"  {_phase_text(phase, self.currency)}" for phase in self.phases),
             "",
             "What leaves the building",
             *(f"  {line}" for line in self.leaves),
@@ -154,33 +178,41 @@ def review(
         steps: what the study asks of this party.
     """
     phases = _by_phase(steps)
+    promise, cost = study.promise, circumstances.cost
+    epsilon = promise.delivered(cost.paid)
+    after = circumstances.spent_in_total + cost
     return Review(
         study=study.name,
         digest=study.digest.hex(),
         party=circumstances.party,
         signer=circumstances.signer,
+        purpose=tuple(_purpose(study)),
         claimed=study.epsilon,
-        cost=circumstances.cost,
-        spent=circumstances.spent_in_total,
-        left=policy.epsilon_in_total - circumstances.spent_in_total - circumstances.cost,
+        cost=epsilon,
+        delta=study.delta,
+        delta_means=what_delta_means(promise, cost.paid),
+        currency=promise.currency,
+        spent=circumstances.spent_in_total.epsilon,
+        left=policy.epsilon_in_total - after.epsilon,
         about=tuple(_about(study)),
+        columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
-        protections=tuple(protections_of(study, method_of(study), circumstances.cost)),
-        limits=tuple(_limits(policy, circumstances)),
+        protections=tuple(protections_of(study, method_of(study), epsilon)),
+        limits=tuple(_limits(study, policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
 
 
 def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
     """A step as it concerns a party; `order` is that of the parties' turns."""
-    epsilon = step.most_costs(order).get(party, Fraction(0))
+    cost = step.most_costs(order).get(party, Fraction(0))
     if party not in step.parties:
-        return PlannedStep(phase=step.phase, epsilon=epsilon)
+        return PlannedStep(phase=step.phase, cost=cost)
     return PlannedStep(
         phase=step.phase,
-        epsilon=epsilon,
+        cost=cost,
         tables=len(step.links),
         cells=step.cells,
         choices=step.choices,
@@ -191,10 +223,10 @@ def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
 def _by_phase(steps: Sequence[PlannedStep]) -> tuple[PlannedStep, ...]:
     phases: dict[str, PlannedStep] = {}
     for step in steps:
-        sofar = phases.get(step.phase, PlannedStep(phase=step.phase, epsilon=Fraction(0)))
+        sofar = phases.get(step.phase, PlannedStep(phase=step.phase, cost=Fraction(0)))
         phases[step.phase] = PlannedStep(
             phase=step.phase,
-            epsilon=sofar.epsilon + step.epsilon,
+            cost=sofar.cost + step.cost,
             tables=sofar.tables + step.tables,
             cells=sofar.cells + step.cells,
             choices=sofar.choices + step.choices,
@@ -208,6 +240,17 @@ def fewest_owners(steps: Iterable[PlannedStep]) -> int | None:
     return min((step.owners for step in steps if step.owners), default=None)
 
 
+def _purpose(study: Study) -> list[str]:
+    said = {
+        "for": study.recipient,
+        "contact": study.contact,
+        "ethics reference": study.ethics,
+        "expires": "" if study.expires is None else f"after {study.expires} (UTC)",
+    }
+    missing = "the study does not say what its table is for: ask who proposes it"
+    return [study.purpose or missing, *(f"{key}: {text}" for key, text in said.items() if text)]
+
+
 def _about(study: Study) -> list[str]:
     rows = study.output_rows or sum(member.rows for member in study.members)
     columns = study.schema.attributes
@@ -216,11 +259,10 @@ def _about(study: Study) -> list[str]:
     formulas = formula_warning(study.schema)
     return [
         f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
-        f"it reads {many(len(columns), 'column')} of ours, and no other:",
-        *(f"{column.name}: {describe(column)}" for column in columns),
         *(f"{each.name}: {each.value}" for each in decisions),
         *(each.caution for each in decisions if each.caution),
         *([] if formulas is None else [formulas]),
+        f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]
 
 
@@ -266,20 +308,24 @@ def _sums(study: Study, fewest: int | None) -> str:
     return f"sums, the smallest of them of {fewest} of the {parties} parties,"
 
 
-def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
+def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[str]:
     """What an owner who signs for the people in the table has to know besides."""
-    cost, spent = circumstances.cost, circumstances.spent_in_total
+    cost = circumstances.cost
+    two_rows = study.promise.delivered(cost.paid, rows=2)
+    more = "with k rows more than k times as much" if study.delta else "with k rows k times as much"
+    twice = "more than twice" if study.delta else "twice"
+    after = circumstances.spent_in_total + cost
     unknown = (
         "that we know who signed it: our policy names no signers, so compare the fingerprint with "
         "the one that its operator tells you"
     )
     return [
         (
-            "a person with two rows, both ours or one of another owner, pays twice: epsilon "
-            f"{shown(2 * cost)}; with k rows k times as much"
+            f"a person with two rows, both ours or one of another owner, pays {twice}: epsilon "
+            f"{shown(two_rows)}; {more}"
         ),
         (
-            f"studies add up: a row that was in all of ours will have paid {shown(spent + cost)}, "
+            f"studies add up: a row that was in all of ours will have paid {after.words()}, "
             "and what was published of it without Parley comes on top"
         ),
         "what is true of a group is true of its members: no epsilon hides that",
@@ -291,8 +337,8 @@ def _limits(policy: Policy, circumstances: Circumstances) -> list[str]:
     ]
 
 
-def _phase_text(phase: PlannedStep) -> str:
-    parts = [f"epsilon {shown(phase.epsilon)}"]
+def _phase_text(phase: PlannedStep, currency: str) -> str:
+    parts = [f"{currency} {shown(phase.cost)}"]
     if phase.tables:
         parts.append(f"{many(phase.tables, 'table')} of {many(phase.cells, 'cell')} in all")
     if phase.choices:
@@ -303,10 +349,3 @@ def _phase_text(phase: PlannedStep) -> str:
 def _protection_text(protection: Protection) -> str:
     word = "NOT PROTECTED from" if protection.epsilon is None else "protected from"
     return f"{word} {protection.against}: {protection.assumes}"
-
-
-def shown(epsilon: Fraction) -> str:
-    """A fraction, and about what it is when that is not plain."""
-    if epsilon.denominator == 1:
-        return str(epsilon)
-    return f"{epsilon} (about {float(epsilon):.4g})"

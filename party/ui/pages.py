@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from html import escape
 
+from common.privacy.spending import Spending
+from common.privacy.spending import fraction_words as shown
+from common.privacy.statement import suspicion
 from common.service.web.pages import (
     Markup,
     badge,
@@ -23,7 +26,7 @@ from party.journal import Departure, StudyRecord
 from party.ledger import Entry
 from party.owner.approvals import Decision
 from party.owner.decisions import in_words
-from party.owner.review import PlannedStep, Review, shown
+from party.owner.review import PlannedStep, Review
 
 MOST_LINES = 200
 MOST_REASON = 500
@@ -46,7 +49,7 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
         (
             Markup(f'<a href="/studies/{study.digest.hex()}">{escape(study.name)}</a>'),
             decision_badge(decision),
-            str(study.epsilon),
+            str(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
             len(study.members),
             code(study.digest.hex()[:16]),
         )
@@ -57,19 +60,32 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
     )
 
 
+def standing(decision: Decision | None, process: str | None) -> list[Markup]:
+    """What was decided, above all else, and whether our node is there to tell it."""
+    if decision is None:
+        return []
+    told = f"<p>{decision_badge(decision).html} {escape(in_words(decision))}.</p>"
+    waits = "" if process is not None else node_section(None).html
+    return [Markup(f'<div role="status">{told}{waits}</div>')]
+
+
 def review_sections(seen: Review) -> list[Markup]:
     """What `parley party review` says."""
+    purpose = section("What it is for", bullets(seen.purpose), identifier="purpose")
     claimed = "" if seen.cost == seen.claimed else f" The study claims {shown(seen.claimed)}."
     cost = section(
         "What it costs",
-        paragraph(f"epsilon {shown(seen.cost)}", "big"),
-        paragraph(f"for each of our rows.{claimed}"),
+        paragraph(f"epsilon {shown(seen.cost)}{seen.at_delta}", "big"),
+        paragraph(f"for each of our rows: {suspicion(float(seen.cost))}.{claimed}"),
+        *([paragraph(seen.delta_means)] if seen.delta else []),
         paragraph(f"{shown(seen.spent)} spent before; {shown(seen.left)} would be left."),
         identifier="cost",
     )
-    about = section("What it is about", bullets(seen.about), identifier="about")
+    about = section(
+        "What it is about", bullets(seen.about), bullets(seen.columns), identifier="about"
+    )
     members = section("Who takes part", bullets(seen.members), identifier="members")
-    asks = section("What it asks", _phases(seen.phases), identifier="asks")
+    asks = section("What it asks", _phases(seen.phases, seen.currency), identifier="asks")
     leaves = section("What leaves the building", bullets(seen.leaves), identifier="leaves")
     protections = section(
         "Who is protected from whom",
@@ -88,14 +104,14 @@ def review_sections(seen: Review) -> list[Markup]:
         identifier="protections",
     )
     limits = section("What is not promised", bullets(seen.limits), identifier="limits")
-    return [cost, about, members, asks, leaves, protections, limits]
+    return [purpose, cost, about, members, asks, leaves, protections, limits]
 
 
-def _phases(phases: Sequence[PlannedStep]) -> Markup:
+def _phases(phases: Sequence[PlannedStep], currency: str) -> Markup:
     rows: list[Sequence[str | int | Markup]] = [
-        (each.phase, shown(each.epsilon), each.tables, each.cells, each.choices) for each in phases
+        (each.phase, shown(each.cost), each.tables, each.cells, each.choices) for each in phases
     ]
-    headings = ["Phase", "Epsilon", "Tables", "Cells", "Choices of our own"]
+    headings = ["Phase", currency.capitalize(), "Tables", "Cells", "Choices of our own"]
     return table("Phase by phase, at most", headings, rows)
 
 
@@ -124,8 +140,8 @@ def decision_section(
         f'<form class="card" method="post" action="{here}/approve"><h3>Approve</h3>'
         f"{_hidden(csrf=csrf, cost=str(seen.cost))}"
         '<label class="check" for="sure"><input type="checkbox" id="sure" name="sure" value="yes" '
-        f"required> <span>Spend epsilon {escape(shown(seen.cost))} of every row of ours on it. "
-        "What has left is not taken back.</span></label>"
+        f"required> <span>Spend epsilon {escape(shown(seen.cost) + seen.at_delta)} of every row of "
+        "ours on it. What has left is not taken back.</span></label>"
         '<p><button type="submit">Approve this study</button></p></form>'
     )
     decline = _no_form(here, csrf, "Decline", "The study ends for everybody; nobody is told why.")
@@ -147,7 +163,7 @@ def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
 
 
 def ledger_section(
-    entries: Sequence[Entry], *, spent: Fraction, cap: Fraction, head: str, complaint: str
+    entries: Sequence[Entry], *, spent: Spending, cap: Fraction, head: str, complaint: str
 ) -> Markup:
     """What was spent, and whether the chain holds."""
     state = (
@@ -161,7 +177,8 @@ def ledger_section(
             moment(entry.charged_at),
             entry.charge.study_name,
             entry.charge.step,
-            str(entry.charge.epsilon),
+            str(entry.charge.epsilon) if not entry.charge.delta else "",
+            shown(entry.charge.rho) if entry.charge.delta else "",
             code(entry.digest[:16]),
         )
         for entry in reversed(entries[-MOST_LINES:])
@@ -169,9 +186,9 @@ def ledger_section(
     caption = f"{many(len(entries), 'charge')}, newest first" + _cut(len(entries))
     return section(
         "Ledger",
-        paragraph(f"epsilon {shown(spent)} spent of {shown(cap)}", "big"),
+        paragraph(f"{spent.words()} spent of {shown(cap)}", "big"),
         state,
-        table(caption, ["No.", "When", "Study", "Step", "Epsilon", "Digest"], rows)
+        table(caption, ["No.", "When", "Study", "Step", "Epsilon", "Rho", "Digest"], rows)
         if rows
         else paragraph("Nothing was charged yet.", "quiet"),
         identifier="ledger",

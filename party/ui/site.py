@@ -68,7 +68,7 @@ class OwnerPages:
             pages.attended_section(house.journal.studies(), house.collection.all()),
             pages.ledger_section(
                 house.ledger.entries(),
-                spent=house.ledger.spent(),
+                spent=house.ledger.spending(),
                 cap=house.policy.epsilon_in_total,
                 head=house.ledger.head(),
                 complaint=complaint,
@@ -100,10 +100,12 @@ class OwnerPages:
             seen = self._inbox.review(study)
         except ParleyError as error:
             return self._trouble(session, study, "It cannot be reviewed.", error)
+        decision = self._inbox.house.approvals.decision(study.digest)
         return page(
             f"Study “{study.name}”",
             f"As {seen.party} sees it. Nothing in this review comes from the curator.",
             _BACK,
+            *pages.standing(decision, self._inbox.node()),
             Markup(f"<p>Digest {code(seen.digest).html}</p>"),
             Markup(f"<p>Signed by {code(seen.signer).html}</p>")
             if seen.signer
@@ -111,7 +113,7 @@ class OwnerPages:
             *pages.review_sections(seen),
             pages.decision_section(
                 seen,
-                self._inbox.house.approvals.decision(study.digest),
+                decision,
                 session.csrf,
                 withdrawal_means=self._inbox.withdrawal_means(study),
                 rows_changed=rows_in_words(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import exp, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,35 @@ def audit(
         event=f"statistic {'at least' if upwards else 'at most'} {threshold:.6g}",
         runs=runs,
     )
+
+
+def delta_lower_bound(
+    statistics: NDArray[np.float64],
+    neighbour_statistics: NDArray[np.float64],
+    *,
+    epsilon: float,
+    confidence: float = 1 - 1e-9,
+) -> float:
+    """A lower bound on delta at an epsilon: no mechanism with a smaller one gives these runs.
+
+    (epsilon, delta) says P_D(event) <= exp(epsilon) P_E(event) + delta. The first half of the runs
+    chooses the threshold, the second gives the bound, as in `audit`.
+    """
+    half = min(len(statistics), len(neighbour_statistics)) // 2
+    pooled = np.concatenate([statistics[:half], neighbour_statistics[:half]])
+    thresholds = np.unique(np.quantile(pooled, np.linspace(0, 1, 5 * _THRESHOLDS)))
+    hits, misses = (
+        _counts(np.sort(each[:half]), thresholds, upwards=True)
+        for each in (statistics, neighbour_statistics)
+    )
+    threshold = float(thresholds[np.argmax(hits - exp(epsilon) * misses)])
+    hit, miss = (
+        _hits(each[half : 2 * half], threshold, upwards=True)
+        for each in (statistics, neighbour_statistics)
+    )
+    lower = betaincinv(max(hit, 1), half - hit + 1, (1 - confidence) / 2) if hit else 0.0
+    upper = betainccinv(miss + 1, half - miss, (1 - confidence) / 2) if miss < half else 1.0
+    return float(lower - exp(epsilon) * upper)
 
 
 def laplace_log_likelihood_ratio(

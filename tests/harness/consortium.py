@@ -45,6 +45,7 @@ NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "
 POLICY = Policy(
     epsilon_per_study=Fraction(100),
     epsilon_in_total=Fraction(1000),
+    max_delta=Fraction(1, 10**6),
     min_parties=1,
     profiles=("sound", "paper"),
     automatic=True,
@@ -56,7 +57,7 @@ def clock():
 
 
 def forecast(study, party):
-    return [PlannedStep(phase="everything", epsilon=Fraction(50))]
+    return [PlannedStep(phase="everything", cost=Fraction(50))]
 
 
 class Rows(RowsInMemory):

@@ -1,10 +1,11 @@
 """Kills everybody of a study, one after the other, at every point where something is written.
 
-`python -m tests.harness.kill_everywhere FOLDER STRIDE [without]` runs a study of a curator and two
-parties, real processes over real gRPC, again and again: once for every STRIDEth write to a disk and
-every call that hands in answers, of everybody. With `without`, a third party vanishes for good in
-the second step, and the others finish. The victim dies by kill -9 right there, comes back, and
-the study must end in the release of the in-process run, with every step charged once and every
+`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta]` runs a study of a curator
+and two parties, real processes over real gRPC, again and again: once for every STRIDEth write to a
+disk and every call that hands in answers, of everybody. With `without`, a third party vanishes for
+good in the second step, and the others finish. With `delta`, the steps are sums under (epsilon,
+delta). The victim dies by kill -9 right there, comes back, and the study must end in the release of
+the in-process run, with every step charged once and every
 answer as it was drawn first. Prints how many points there were for everybody.
 
 It is a process of its own because it forks, and gRPC bears that only before it was used.
@@ -18,6 +19,7 @@ import signal
 import sys
 import time
 import traceback
+from fractions import Fraction
 from pathlib import Path
 
 from common.privacy.randomness import KEY_BYTES, SeededRandomSource
@@ -26,11 +28,13 @@ from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
+from party.owner.review import PlannedStep
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
 from tests.study.conftest import Sums
 
 PARTIES = stage.NAMES[:2]
+DELTA = Fraction(1, 10**6)
 LOST = stage.NAMES[2]
 LAST_OF_LOST = 5  # keys, words, signature and shares of the first step, keys of the second
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
@@ -77,15 +81,25 @@ def plain(model):
     return [each.hex() if isinstance(each, bytes) else each.tolist() for each in model.results]
 
 
+def costs_of_sums(study, party):
+    return [PlannedStep(phase="counting", cost=study.promise.budget)]
+
+
 class Everybody(stage.Consortium):
     """The consortium, whose members can be forked."""
 
-    def __init__(self, folder, *, without=False):
+    def __init__(self, folder, *, kind=""):
+        without = kind == "without"
         if without:
             super().__init__(folder, stage.NAMES[:4], may_miss=1)
             self.curator.begin = Sums
             for party in self.parties.values():
                 party.begin = Sums
+        elif kind == "delta":
+            super().__init__(folder, PARTIES, delta=DELTA)
+            self.curator.begin = Sums
+            for party in self.parties.values():
+                party.begin, party.forecast = Sums, costs_of_sums
         else:
             super().__init__(folder, PARTIES)
         self.folder, self.without = folder, without
@@ -215,18 +229,21 @@ class Everybody(stage.Consortium):
             database = Database(party.path)
             ledger, journal = Ledger(database), Journal(database, SeededRandomSource(0))
             ledger.verify()
-            charged = [(entry.charge.step, entry.charge.epsilon) for entry in ledger.entries()]
-            assert charged == [(each.step, each.epsilon) for each in expected.charges[name]]
+            charged = [entry.charge for entry in ledger.entries()]
+            assert [(c.step, c.epsilon, c.rho, c.delta) for c in charged] == [
+                (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
+            ]
+            assert ledger.spending().within(self.study.epsilon, self.study.delta)
             assert [each.digest for each in journal.transcript()] == arrived[name]
             ended = StudyState.RUNNING if name == LOST else StudyState.FINISHED
             assert journal.state(digest) is ended
             database.close()
 
 
-def kill_everybody(folder, stride, *, without):
+def kill_everybody(folder, stride, *, kind):
     """The number of points of everybody."""
-    everybody = Everybody(folder, without=without)
-    expected = stage.in_process(everybody, None, drop={LOST: 1} if without else None)
+    everybody = Everybody(folder, kind=kind)
+    expected = stage.in_process(everybody, None, drop={LOST: 1} if everybody.without else None)
     points = {}
     for victim in ("curator", *PARTIES):
         for kill_at in itertools.count(1, stride):
@@ -245,6 +262,6 @@ def kill_everybody(folder, stride, *, without):
 if __name__ == "__main__":
     there = Path(sys.argv[1])
     there.mkdir()
-    points = kill_everybody(there, int(sys.argv[2]), without=sys.argv[3:] == ["without"])
+    points = kill_everybody(there, int(sys.argv[2]), kind="".join(sys.argv[3:]))
     print(json.dumps(points))  # noqa: T201
     shutil.rmtree(there)

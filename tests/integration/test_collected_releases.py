@@ -11,6 +11,7 @@ from common.privacy.randomness import OsRandomSource
 from common.release.verify import verify
 from common.service.database import Database
 from common.study.document import Study
+from common.wire.catalogue import ErrorCode, WireError
 from curator.app import open_store, propose
 from curator.configuration import curator_settings
 from party import app as party_app
@@ -84,7 +85,10 @@ def collected(place, name):  # noqa: F811
 
 
 def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done, parley):  # noqa: F811
-    place, _, port = done  # noqa: F811
+    place, hub, port = done  # noqa: F811
+    (released,) = hub.releases.iterdir()
+    names = [(s.role.value, s.name) for s in verify(released).checked.signatures]
+    assert sorted(names) == [("curator", "hub"), ("party", "north")], "the curator has it, too"
     north = collected(place, "north")
     assert (north.countersigned, north.problem) == (True, "")
     signed = verify(north.place)
@@ -120,6 +124,19 @@ def check_page(place, port):  # noqa: F811
     assert answer.headers["content-type"] == "application/zip"
 
 
+def studies(hub):
+    database, store = open_store(hub)
+    try:
+        return [record.study for record in store.records()]
+    finally:
+        database.close()
+
+
+def dialer_of(place, port):  # noqa: F811
+    settings, _ = settings_of(place, "north", port)
+    return Dialer(party_app.address_of(settings.values, environment={}, software="parley"), clock)
+
+
 def collect_again(place, port, change):  # noqa: F811
     """Fetch the release of north's study once more, after a change of its records."""
     settings, path = settings_of(place, "north", port)
@@ -130,10 +147,9 @@ def collect_again(place, port, change):  # noqa: F811
         with database.transaction():
             database.write("DELETE FROM collected")
             database.write(change)
-        address = party_app.address_of(settings.values, environment={}, software="parley")
         collector = party_app.Collector(
             context=context, collection=context.collection, folder=place.folder / "again",
-            countersigns=True, dial=Dialer(address, clock).dial,
+            countersigns=True, dial=dialer_of(place, port).dial,
         )  # fmt: skip
         assert collector.due() == [study]
         collector.collect(study)
@@ -146,8 +162,13 @@ def test_what_our_records_contradict_is_not_countersigned_and_what_is_wrong_not_
     found = collect_again(place, port, other)
     assert not found.countersigned
     assert "not those that were published to us" in found.problem
-    assert [s.name for s in verify(found.place).checked.signatures] == ["hub"]
     found.place.unlink()
+    with (
+        dialer_of(place, port).dial() as connection,
+        pytest.raises(WireError) as refused,
+    ):
+        connection.countersign(next(iter(studies(hub))), bytes(64))
+    assert refused.value.code is ErrorCode.APPROVAL_INVALID
     database, store = open_store(hub)
     (record,) = store.records()
     database.close()

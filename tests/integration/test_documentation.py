@@ -45,6 +45,11 @@ SAID = {  # words that a page's commands must have printed
     ],
 }  # fmt: skip
 
+PASTED = (  # pages that a reader can paste as they are rendered, into an empty folder
+    "docs/quickstart-analyst.md", "docs/quickstart-operator.md", "docs/quickstart-owner.md",
+    "docs/running-a-study.md",
+)  # fmt: skip
+
 PARTS = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```(?P<kind>\w+)\n(?P<code>.*?)^```$"
     r"|^<!-- behind the scenes\n(?P<hidden>.*?)^-->$",
@@ -102,6 +107,11 @@ def folder(tmp_path):
         command = here / ".bin" / name
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {start} "$@"\n')
         command.chmod(0o755)
+    return here
+
+
+def furnish(here):
+    """Put what most pages take for granted into the folder."""
     (here / "example-schema.toml").write_text(demo_schema_toml())
     owners = {owner: make_population(rows, seed) for seed, (owner, rows) in
               enumerate(ROWS.items())}  # fmt: skip
@@ -110,7 +120,6 @@ def folder(tmp_path):
         people.to_csv(here / f"{owner}.csv", index=False)
         people.to_csv(here / owner / "rows.csv", index=False)
     pd.concat(owners.values()).to_csv(here / "people.csv", index=False)
-    return here
 
 
 def run_page(page, folder):
@@ -133,6 +142,8 @@ RUN = [page for page in pages() if any(block.reason is None for block in blocks(
     [pytest.param(page, marks=[] if page in QUICK else pytest.mark.slow) for page in RUN],
 )
 def test_the_commands_of_a_page_do_what_it_says(page, folder):
+    if page not in PASTED:
+        furnish(folder)
     done = run_page(page, folder)
     logs = "".join(path.read_text() for path in folder.glob("**/log.jsonl"))
     assert done.returncode == 0, done.stdout + done.stderr + logs
@@ -140,6 +151,14 @@ def test_the_commands_of_a_page_do_what_it_says(page, folder):
     assert "Traceback" not in done.stderr
     missing = [words for words in SAID.get(page, []) if words not in done.stdout]
     assert not missing, done.stdout
+
+
+@pytest.mark.parametrize("page", PASTED)
+def test_a_quick_start_hides_nothing(page):
+    """What a browser shows is all there is: no commands in comments, no block left out."""
+    text = (ROOT / page).read_text()
+    assert "<!--" not in text
+    assert all(block.reason is None for block in blocks(page))
 
 
 def test_what_is_not_run_is_listed_with_a_reason():

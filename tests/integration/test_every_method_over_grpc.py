@@ -64,14 +64,23 @@ LEGAL = [cell for cell in MATRIX if not refusal(cell[1], *cell[3])]
 ILLEGAL = [cell for cell in MATRIX if refusal(cell[1], *cell[3])]
 
 
-def gather(folder, key, method, profile, parties, mode, settings=()):
+# A promise with a delta: every method that can keep one, both aggregations.
+WITH_DELTA = [
+    ("subn+", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("floor", "sound", 2, (Noise.DISTRIBUTED, Aggregation.PAILLIER)),
+    ("dp-ccbn", "sound", 1, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+]
+DELTA = Fraction(1, 10**6)
+
+
+def gather(folder, key, method, profile, parties, mode, **changes):
     noise, aggregation = mode
     rows = [ROWS // parties + i for i in range(parties)]
     tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     consortium = Consortium(
         folder, NAMES[:parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
         epsilon=EPSILON, method=method, profile=profile, noise=noise, aggregation=aggregation,
-        settings=settings,
+        **changes,
     )  # fmt: skip
     consortium.curator.begin = run_of
     for party in consortium.parties.values():
@@ -106,14 +115,18 @@ def check_same_release(consortium, key):
     for name, party in consortium.parties.items():
         with party.house() as house:
             house.ledger.verify()
-            charged = [(e.charge.step, e.charge.epsilon) for e in house.ledger.entries()]
-        assert charged == [(c.step, c.epsilon) for c in expected.charges[name]]
+            charged = [each.charge for each in house.ledger.entries()]
+            spent = house.ledger.spending()
+        assert [(c.step, c.epsilon, c.rho, c.delta) for c in charged] == [
+            (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
+        ]
         if study.profile == "sound":
-            assert sum(epsilon for _, epsilon in charged) <= study.epsilon
+            assert 0 < spent.paid <= study.promise.budget
+            assert spent.epsilon <= study.epsilon
 
 
-def run_and_compare(folder, key, *cell):
-    consortium = gather(folder, key, *cell)
+def run_and_compare(folder, key, *cell, **changes):
+    consortium = gather(folder, key, *cell, **changes)
     try:
         assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
         check_same_release(consortium, key)
@@ -128,6 +141,13 @@ def test_a_method_over_grpc_releases_what_it_does_in_process(
     run_and_compare(tmp_path, paillier_key, method, profile, parties, mode)
 
 
+@pytest.mark.parametrize(("method", "profile", "parties", "mode"), WITH_DELTA, ids=named)
+def test_a_method_with_a_delta_over_grpc_releases_what_it_does_in_process(
+    tmp_path, paillier_key, method, profile, parties, mode
+):  # fmt: skip
+    run_and_compare(tmp_path, paillier_key, method, profile, parties, mode, delta=DELTA)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "profile", "parties", "mode"), LEGAL, ids=named)
 def test_the_whole_matrix_over_grpc_releases_what_it_does_in_process(
@@ -139,7 +159,7 @@ def test_the_whole_matrix_over_grpc_releases_what_it_does_in_process(
 def test_a_method_of_two_parties_over_grpc(tmp_path, paillier_key):
     mode = (Noise.DISTRIBUTED, Aggregation.MASKED)
     settings = (("divisions", 2), ("target", "a0"))
-    run_and_compare(tmp_path, paillier_key, "distdiffgen", "sound", 2, mode, settings)
+    run_and_compare(tmp_path, paillier_key, "distdiffgen", "sound", 2, mode, settings=settings)
 
 
 @pytest.mark.parametrize(("method", "profile", "parties", "mode"), ILLEGAL, ids=named)
@@ -154,7 +174,8 @@ def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, part
 
 def test_the_matrix_is_whole():
     assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 5 * 2 * 4 * 2 * 3
-    assert set(USUAL) <= set(LEGAL)
+    assert set(USUAL) | set(WITH_DELTA) <= set(LEGAL)
+    assert {cell[0] for cell in WITH_DELTA} == {m.name for m in methods().values() if m.only_sums}
     for position, everything in enumerate((FOR_ANY, PROFILES, PARTIES)):
         assert {cell[position] for cell in USUAL} == set(everything)
     assert {cell[3] for cell in USUAL} | {(Noise.DISTRIBUTED, Aggregation.CLEAR)} == {

@@ -40,3 +40,11 @@ def test_every_point_of_everybody_while_a_party_is_gone_for_good(tmp_path):
 def test_every_point_of_everybody(tmp_path):
     points = kill_everybody(tmp_path, stride=1)
     assert min(points.values()) > 50, points
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stride", [60, 1])
+def test_points_of_everybody_in_a_study_with_a_delta(tmp_path, stride):
+    points = kill_everybody(tmp_path, stride, "delta")
+    assert set(points) == {"curator", "north", "east"}
+    assert min(points.values()) > 50, points

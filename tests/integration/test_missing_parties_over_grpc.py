@@ -12,7 +12,7 @@ import pytest
 from common.crypto.sums.plan import Aggregation
 from curator.app import open_store, propose
 from curator.store.records import StudyState as CuratorState
-from curator.upkeep import Upkeep
+from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.journal import StudyState
 from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
@@ -54,9 +54,8 @@ def run_without_south(consortium, after):
     """South vanishes; the operator's deadline passes; how the study ended for the others."""
     gone, parties = threading.Event(), consortium.parties
     south = parties["south"]
-    upkeep = Upkeep(
-        consortium.curator.studies, deadline=dt.timedelta(seconds=0.5), end_overdue=False
-    )
+    limits = WaitingLimits(deadline=dt.timedelta(seconds=0.5))
+    upkeep = Upkeep(consortium.curator.studies, limits)
     with ThreadPoolExecutor(4) as threads:
         lost = threads.submit(south.attend, consortium.study, dial=vanishing(south, after, gone))
         others = {name: threads.submit(parties[name].attend, consortium.study) for name in LEFT}
@@ -122,6 +121,19 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
         assert house.journal.outbox(consortium.study.digest) == []
 
 
+def declare_south_missing(consortium):
+    """As `parley curator study missing` does, long before any deadline."""
+    requests = consortium.curator.store.missing
+    requests.ask(consortium.study.digest, "south", at="now")
+    upkeep = Upkeep(consortium.curator.studies, WaitingLimits(deadline=dt.timedelta(days=1)))
+    for _ in range(600):
+        upkeep.look()
+        if not requests.pending():
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError("the curator never went on without south")
+
+
 def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
     parties = consortium.parties
     gone = threading.Event()
@@ -131,9 +143,7 @@ def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
         others = {name: threads.submit(parties[name].attend, consortium.study) for name in LEFT}
         assert gone.wait(30)
         lost.result(timeout=30)
-        node = consortium.curator.studies.known(consortium.study.digest)
-        while not node.declare_missing("south"):
-            threading.Event().wait(0.02)
+        declare_south_missing(consortium)
         consortium.curator.restart()
         node = consortium.curator.studies.known(consortium.study.digest)
         assert not node.can_miss(1)

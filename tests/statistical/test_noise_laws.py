@@ -9,10 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, chisquare
+from scipy.stats import skellam as skellam_law
 
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from common.privacy.sampling.polya import polya_shares
+from common.privacy.sampling.skellam import skellam
+from common.privacy.skellam import Skellam
 
 pytestmark = pytest.mark.statistical
 
@@ -122,3 +125,45 @@ def test_an_independent_exact_sampler_agrees(scale):
     assert agreement(Fraction(1)) > ACCEPT
     assert agreement(Fraction(7, 10)) < REJECT
     assert agreement(Fraction(13, 10)) < REJECT
+
+
+def skellam_fit(draws: np.ndarray, variance: float) -> float:
+    """p-value of a chi-square of integers against SciPy's Skellam law of this variance."""
+    deviation = np.sqrt(variance)
+    width = max(1, int(deviation / 3))
+    edges = np.arange(-int(4 * deviation) - 1, int(4 * deviation) + 2, width)
+    below = skellam_law.cdf(edges - 1, variance / 2, variance / 2)
+    expected = np.diff(np.concatenate([[0.0], below, [1.0]])) * len(draws)
+    seen = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=len(edges) + 1)
+    keep = expected >= 5
+    seen = np.append(seen[keep], seen[~keep].sum())
+    expected = np.append(expected[keep], max(expected[~keep].sum(), 1e-3))
+    return chisquare(seen, expected * seen.sum() / expected.sum()).pvalue
+
+
+def assert_skellam(draws: np.ndarray, variance: Fraction) -> None:
+    assert skellam_fit(draws, float(variance)) > ACCEPT
+    assert skellam_fit(draws, 0.7 * float(variance)) < REJECT
+    assert skellam_fit(draws, 1.3 * float(variance)) < REJECT
+
+
+@pytest.mark.parametrize(
+    "variance", [Fraction(3, 10), Fraction(1), Fraction(7, 3), Fraction(400), Fraction(10**6)]
+)
+def test_skellam_noise_has_its_law_and_no_other(variance):
+    assert_skellam(skellam(variance, DRAWS, OsRandomSource()), variance)
+
+
+@pytest.mark.parametrize("makers", [2, 3, 9])
+@pytest.mark.parametrize("variance", [Fraction(7, 3), Fraction(5000)])
+def test_skellam_shares_add_up_to_skellam_noise(variance, makers):
+    law, source = Skellam(variance), OsRandomSource()
+    draws = sum(law.draw_share(DRAWS, makers=makers, source=source) for _ in range(makers))
+    assert_skellam(draws, variance)
+
+
+def test_one_skellam_share_too_few_is_noticed():
+    law, source = Skellam(Fraction(90)), OsRandomSource()
+    draws = sum(law.draw_share(DRAWS, makers=10, source=source) for _ in range(9))
+    assert skellam_fit(draws, 90.0) < REJECT
+    assert skellam_fit(draws, 81.0) > ACCEPT

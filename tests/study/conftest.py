@@ -148,8 +148,10 @@ class Sums:
             phase="counting",
             parties=tuple(names),
             request=TableRequest(((0,), (0, 1)), SIZES),
-            sensitivity=Fraction(4),
-            law=DiscreteLaplace(4 * self.steps / self.study.epsilon),
+            sensitivity=Sensitivity.moving(4),
+            law=self.study.promise.law(
+                self.study.promise.budget / self.steps, Sensitivity.moving(4)
+            ),
         )
 
     def leave_out(self, missing):

@@ -165,10 +165,10 @@ def bearable_cells(facts: PublicFacts, cost: Fraction) -> int:
     return isqrt(int(8 * facts.rows**2 / variance))
 
 
-def pair_groups(facts: PublicFacts, cost: Fraction, tables: int) -> int:
+def pair_groups(facts: PublicFacts, cost: Fraction, tables: int, limit: float = PAIR_NOISE) -> int:
     """The most groups, at least two, of both attributes that so many tables of pairs bear."""
     noise = facts.deviation(cost, sensitivity.histograms(tables)) / (2 * facts.rows)  # of a cell
-    return min(max(2, isqrt(int(PAIR_NOISE / noise))), MOST_PAIR_GROUPS)
+    return min(max(2, isqrt(int(limit / noise))), MOST_PAIR_GROUPS)
 
 
 def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:

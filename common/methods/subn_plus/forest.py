@@ -102,7 +102,7 @@ def forest_model(
             shown[pair.family] = rows * margins[pair.child]
         else:
             a, b = sorted((pair.child, parent))
-            joint = rows * _joint(tables[a, b], margins[a], margins[b], rows, price)
+            joint = rows * pair_margin(tables[a, b], margins[a], margins[b], rows, price)
             shown[pair.family] = joint if a == pair.child else joint.T
     return NetworkModel(Variables(tuple(map(len, margins))), network, shown)
 
@@ -128,7 +128,9 @@ def _rooted(edges: Sequence[Pair], attributes: int) -> list[int | None]:
     return parents
 
 
-def _joint(table: Measurement, first: Floats, second: Floats, rows: int, price: float) -> Floats:
+def pair_margin(
+    table: Measurement, first: Floats, second: Floats, rows: int, price: float
+) -> Floats:
     """The joint distribution of a pair's own values, from its noisy table in groups.
 
     Within a group of values nothing is known but the margins.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.methods.subn_plus.latent import LatentModel, fit
+from common.methods.subn_plus.moment_loss import Moments
 from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
@@ -48,6 +49,10 @@ class Joined:
         alone = ((a,) for a in range(len(sizes)) if a not in taken)
         return cls((*pairs, *alone), tuple(sizes))
 
+    def alone(self, attribute: int) -> bool:
+        """Whether the attribute has a column of its own."""
+        return (attribute,) in self.sets
+
     def shape(self, column: int) -> tuple[int, ...]:
         """The domain sizes of a column's attributes."""
         return tuple(self.sizes[a] for a in self.sets[column])
@@ -70,6 +75,17 @@ class Joined:
         counts = table.counts.transpose([axis for own in axes for axis in own])
         shape = [prod(table.counts.shape[axis] for axis in own) for own in axes]
         return Measurement(columns, groupings, counts.reshape(shape), table.variance)
+
+    def moments(self, moments: Moments) -> Moments:
+        """The same noisy contrasts, of columns instead of attributes."""
+        column_of = {a: column for column, own in enumerate(self.sets) for a in own}
+        groupings = []
+        for attribute, grouping in zip(moments.columns, moments.groupings, strict=True):
+            column = column_of[attribute]
+            cells = self.values(column, np.arange(prod(self.shape(column))))
+            groupings.append(grouping[cells[self.sets[column].index(attribute)]])
+        columns = tuple(column_of[attribute] for attribute in moments.columns)
+        return replace(moments, columns=columns, groupings=tuple(groupings))
 
     def _grouping(self, column: int, table: Measurement, axes: Sequence[int]) -> Grouping | None:
         """Where each cell of the column is along these axes of the table."""

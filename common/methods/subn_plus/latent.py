@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +28,8 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.methods.dp_subn.correlation import onto_simplex
-from common.methods.subn_plus.table_loss import Floats, Measurement, TableLoss
+from common.methods.subn_plus.moment_loss import MomentLoss, Moments
+from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement, TableLoss
 from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 
@@ -144,39 +146,144 @@ class _Adam:
         for i, gradient in enumerate(gradients):
             self._mean[i] += 0.1 * (gradient - self._mean[i])
             self._square[i] += 0.01 * (gradient * gradient - self._square[i])
-            mean = self._mean[i] / (1 - 0.9**self._done)
-            root = np.sqrt(self._square[i] / (1 - 0.99**self._done))
-            self._parameters[i] -= rate * mean / (root + _TINY)
+            root = np.sqrt(self._square[i] * (1 / (1 - 0.99**self._done)))
+            self._parameters[i] -= rate / (1 - 0.9**self._done) * self._mean[i] / (root + _TINY)
 
 
-def _starting_logits(log_margins: Sequence[Floats], components: int) -> list[Floats]:
-    """Every class near the margins, no two alike: equal classes would stay equal for ever."""
-    source = KeyedRandomSource(_START, private=False)
-    return [
-        start
-        + _SPREAD * (2 * uniforms(components * len(start), source) - 1).reshape(components, -1)
-        for start in log_margins
-    ]
+class _Atoms:
+    """Values of the columns that no measurement tells apart are one atom of the fit.
+
+    Within an atom all classes share what the margin says, so the fit has as many numbers as the
+    measurements can see, however many values an attribute has.
+    """
+
+    def __init__(
+        self, margins: Sequence[Floats], tables: Sequence[Measurement], moments: Sequence[Moments]
+    ) -> None:
+        sights: list[list[Grouping | None]] = [[] for _ in margins]
+        for table in tables:
+            for column, grouping in zip(table.attributes, table.groupings, strict=True):
+                sights[column].append(grouping)
+        for moment in moments:
+            for column, grouping in zip(moment.columns, moment.groupings, strict=True):
+                sights[column].append(grouping)
+        self._margins = margins
+        self.of = [_refined(own, len(m)) for own, m in zip(sights, margins, strict=True)]
+        self.first = [np.unique(own, return_index=True)[1] for own in self.of]
+        self.starts = [0, *np.cumsum([len(own) for own in self.first]).tolist()]
+
+    def table(self, table: Measurement) -> Measurement:
+        """The same noisy table, seen through atoms."""
+        groupings = tuple(
+            self.first[a] if g is None else g[self.first[a]]
+            for a, g in zip(table.attributes, table.groupings, strict=True)
+        )
+        return replace(table, groupings=groupings)
+
+    def moments(self, moments: Moments) -> MomentLoss:
+        """The moments' part of the loss."""
+        seen = zip(moments.columns, moments.groupings, strict=True)
+        return MomentLoss(moments, [own[self.first[column]] for column, own in seen], self.starts)
+
+    def margins(self) -> Floats:
+        """The margins of all atoms, side by side."""
+        pairs = zip(self.of, self._margins, strict=True)
+        return np.concatenate([np.bincount(atoms, margin) for atoms, margin in pairs])
+
+    def spread(self, columns: Floats) -> tuple[Floats, ...]:
+        """Classes' distributions over atoms as distributions over values."""
+        found = []
+        for i, (atoms, margin) in enumerate(zip(self.of, self._margins, strict=True)):
+            share = margin + _TINY
+            share = share / np.bincount(atoms, share)[atoms]
+            own = columns[:, self.starts[i] : self.starts[i + 1]][:, atoms] * share
+            found.append(own / own.sum(axis=1, keepdims=True))
+        return tuple(found)
+
+
+def _refined(groupings: Sequence[Grouping | None], size: int) -> Grouping:
+    """The coarsest grouping of the values that each of the given ones is a coarser one of."""
+    if any(own is None for own in groupings):
+        return np.arange(size)
+    atoms = np.zeros(size, dtype=np.intp)
+    for own in groupings:
+        if own is not None:
+            both = atoms * (int(own.max()) + 1) + own
+            atoms = np.unique(both, return_inverse=True)[1].astype(np.intp)
+    return atoms
 
 
 class _Loss:
-    """The whole objective, as a function of class weights and columns."""
+    """The whole objective, as a function of class weights and columns; in units of `rows` squared.
 
-    def __init__(self, tables: TableLoss, log_margins: Sequence[Floats], penalty: float) -> None:
-        self._tables, self._log_margins, self._penalty = tables, log_margins, penalty
+    Every precision is divided by the largest: only their ratios matter to the optimiser, and no
+    number grows with the budget.
+    """
 
-    def gradients(self, weights: Floats, columns: Sequence[Floats]) -> list[Floats]:
-        """With respect to the logits of every column, then to those of the weights."""
-        slopes, weight_slope = [np.zeros_like(own) for own in columns], np.zeros_like(weights)
-        self._tables.add_gradient(weights, columns, slopes, weight_slope)
-        for i, (column, log_margin) in enumerate(zip(columns, self._log_margins, strict=True)):
-            cost = weights[:, None] * column * (np.log(np.maximum(column, _TINY)) - log_margin)
-            slopes[i] += self._penalty * cost
-            weight_slope += self._penalty * cost.sum(axis=1)
-        return [
-            slope - values * slope.sum(axis=-1, keepdims=True)
-            for slope, values in zip([*slopes, weight_slope], [*columns, weights], strict=True)
+    def __init__(
+        self,
+        atoms: _Atoms,
+        rows: int,
+        measurements: Sequence[Measurement],
+        moments: Sequence[Moments],
+        penalty: float,
+    ) -> None:
+        self._starts = atoms.starts
+        self._target = atoms.margins()
+        self._log_margins = np.log(np.maximum(self._target, 0.1 / rows))
+        alone = [table for table in measurements if len(table.attributes) == 1]
+        precision = np.zeros(len(atoms.of))
+        for table in alone:
+            precision[table.attributes[0]] += rows * rows / table.variance
+        several = [table for table in measurements if len(table.attributes) > 1]
+        largest = max(
+            [
+                *precision,
+                *(rows * rows / table.variance for table in several),
+                *(1 / own.variance for own in moments),
+                _TINY,
+            ]
+        )
+        sizes = np.concatenate([np.bincount(own) for own in atoms.of])
+        self._precision = np.repeat(precision, np.diff(self._starts)) / sizes / largest
+        scaled = [replace(t, variance=t.variance * largest) for t in map(atoms.table, several)]
+        self._tables = TableLoss(scaled, rows) if scaled else None
+        self._moments = [
+            atoms.moments(replace(own, variance=own.variance * largest)) for own in moments
         ]
+        self._penalty = penalty / largest
+
+    def gradients(self, weights: Floats, columns: Floats) -> list[Floats]:
+        """With respect to the logits of the columns, then to those of the weights."""
+        off = (weights @ columns - self._target) * self._precision
+        slopes, weight_slopes = weights[:, None] * off, columns @ off
+        for moment in self._moments:
+            moment.add_gradient(weights, columns, slopes, weight_slopes)
+        told = np.log(np.maximum(columns, _TINY)) - self._log_margins
+        slopes += self._penalty * weights[:, None] * told
+        slopes *= columns
+        weight_slopes += self._penalty * np.einsum("cd,cd->c", columns, told)
+        weight_slopes *= weights
+        if self._tables is not None:
+            spans = [slice(*span) for span in pairwise(self._starts)]
+            own = [np.zeros((len(weights), span.stop - span.start)) for span in spans]
+            self._tables.add_gradient(weights, [columns[:, s] for s in spans], own, weight_slopes)
+            slopes += np.concatenate(own, axis=1)
+        total = per_value(np.add.reduceat(slopes, self._starts[:-1], axis=1), self._starts)
+        return [slopes - columns * total, weight_slopes - weights * weight_slopes.sum()]
+
+
+def per_value(numbers: Floats, starts: Sequence[int]) -> Floats:
+    """A number of each column, for every value of the column."""
+    return np.repeat(numbers, np.diff(starts), axis=1)
+
+
+def _distributions(logits: Floats, starts: Sequence[int]) -> Floats:
+    """The columns' softmax, side by side."""
+    highest = per_value(np.maximum.reduceat(logits, starts[:-1], axis=1), starts)
+    exponentials: Floats = np.exp(logits - highest)
+    exponentials /= per_value(np.add.reduceat(exponentials, starts[:-1], axis=1), starts)
+    return exponentials
 
 
 def fit(
@@ -184,6 +291,7 @@ def fit(
     rows: int,
     measurements: Sequence[Measurement],
     *,
+    moments: Sequence[Moments] = (),
     components: int = COMPONENTS,
     iterations: int = ITERATIONS,
     penalty: float = PENALTY,
@@ -193,18 +301,26 @@ def fit(
     Args:
         margins: every column's distribution, to which the classes are drawn: `estimated_margins`.
         rows: the public number of rows that the tables count.
-        measurements: the noisy tables.
+        measurements: the noisy tables. Those of a single column are in the margins already, and
+            say how well these are known.
+        moments: noisy contrasts.
         components: how many classes.
         iterations: of gradient descent.
         penalty: what a nat of information between class and columns costs, in units of the loss.
     """
     if rows < 1:
         raise LocalError(f"a model of {rows} rows cannot be fitted")
-    log_margins = [np.log(np.maximum(margin, 0.1 / rows)) for margin in margins]
-    loss = _Loss(TableLoss(measurements, rows), log_margins, penalty)
-    logits, weight_logits = _starting_logits(log_margins, components), np.zeros(components)
-    optimiser = _Adam([*logits, weight_logits], iterations)
+    several = [table for table in measurements if len(table.attributes) > 1]
+    atoms = _Atoms(margins, several, moments)
+    loss = _Loss(atoms, rows, measurements, moments, penalty)
+    source = KeyedRandomSource(_START, private=False)
+    start = 2 * uniforms(components * atoms.starts[-1], source) - 1
+    # Every class near the margins, no two alike: equal classes would stay equal for ever.
+    log_margins = np.log(np.maximum(atoms.margins(), 0.1 / rows))
+    logits = log_margins + _SPREAD * start.reshape(components, -1)
+    weight_logits = np.zeros(components)
+    optimiser = _Adam([logits, weight_logits], iterations)
     for _ in range(iterations):
-        columns = [_softmax(own) for own in logits]
+        columns = _distributions(logits, atoms.starts)
         optimiser.step(loss.gradients(_softmax(weight_logits), columns))
-    return LatentModel(_softmax(weight_logits), tuple(_softmax(own) for own in logits))
+    return LatentModel(_softmax(weight_logits), atoms.spread(_distributions(logits, atoms.starts)))

@@ -30,6 +30,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
+from math import sqrt
 
 import numpy as np
 
@@ -42,23 +44,33 @@ from common.methods.subn_plus.budget import (
     decide_budget,
     pair_groups,
 )
+from common.methods.subn_plus.contrast_plan import ContrastPlan, plan_contrasts
+from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.dependence import (
     Departure,
     Pair,
     departures,
     group_weights,
+    rich_pairs,
     strong_pairs,
 )
-from common.methods.subn_plus.forest import candidates, forest_model, pairs_within
+from common.methods.subn_plus.forest import candidates, forest_model, pair_margin, pairs_within
 from common.methods.subn_plus.grouping import GroupedTables, balanced_groups
 from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks, joint_margin
-from common.methods.subn_plus.latent import LatentModel, estimated_margins, fit
-from common.methods.subn_plus.table_loss import Measurement
+from common.methods.subn_plus.latent import (
+    COMPONENTS,
+    ITERATIONS,
+    LatentModel,
+    estimated_margins,
+    fit,
+)
+from common.methods.subn_plus.moment_loss import Moments
+from common.methods.subn_plus.table_loss import Floats, Measurement
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
-from common.privacy.sensitivity import Sensitivity
+from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
 from common.study.document import Study
-from common.study.script import Fit, Script, Total, measured
+from common.study.script import Fit, Script, added_up, measured
 from common.study.steps import Counts, Request, SumStep
 
 Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
@@ -67,6 +79,10 @@ PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 PENALTY_PER_GROUP = 40.0
 PAIR_PRICE = 10.0
+DETAIL_NOISE = 1.0  # of a pair in detail: margins and sparsity take off most of it
+PRICE = 0.85  # of information, times `noise_edge`
+MOST_CLASSES = 256
+FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 BLOCK_PENALTY = 20.0
 
@@ -86,6 +102,8 @@ def subn_plus(study: Study) -> Script[Fit]:
 
 def measure(facts: PublicFacts) -> Script[Fit]:
     """The phases: margins, then correlations, then pairs, as far as the budget goes."""
+    if facts.promise.delta and (plan := plan_contrasts(facts)) is not None:
+        return (yield from _contrasts(facts, plan))
     budget = decide_budget(facts)
     every_value = tuple(tuple(range(size)) for size in facts.sizes)
     if not budget.margins:
@@ -115,6 +133,39 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     request = GroupedTables(pairs, every_value)
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
     return partial(_mixture, facts, budget, measured, detail.measurements(facts))
+
+
+def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
+    """Margins, contrasts of all pairs and of all triples, and the few pairs that say most."""
+    sizes = facts.sizes
+    every_value = tuple(tuple(range(size)) for size in sizes)
+    alone = GroupedTables(tuple((a,) for a in range(len(sizes))), every_value)
+    margins = yield from _tables(facts, "margins", plan.margins, alone)
+    histograms = _one_way(margins)
+    groups = _grouped(histograms, facts.rows, plan.pair_groups)
+    pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
+    found = pairs.departures(facts, histograms)
+    if not any(own.clear for own in found.values()):
+        left = plan.triples + plan.detail
+        again = yield from _tables(facts, "margins again", left, alone)
+        tables = [*margins.measurements(facts), *again.measurements(facts)]
+        return partial(_moment_mixture, facts, tables, (), [pairs])
+    moments = [pairs]
+    if plan.triples:
+        coarse = _grouped(histograms, facts.rows, plan.triple_groups)
+        moments.append((yield from _moments(facts, "triples", plan.triples, coarse, 3)))
+    weights = _weights(histograms, groups, facts.rows)
+    unit = CONTRAST_UNIT**2 * facts.rows
+    rich = rich_pairs(found, weights, sizes, rows=unit, most=PAIR_CELLS)
+    if not rich:
+        again = yield from _tables(facts, "margins again", plan.detail, alone)
+        tables = [*margins.measurements(facts), *again.measurements(facts)]
+        return partial(_moment_mixture, facts, tables, (), moments)
+    most = pair_groups(facts, plan.detail, len(rich), DETAIL_NOISE)
+    request = GroupedTables(rich, _grouped(histograms, facts.rows, most))
+    detail = yield from _tables(facts, "pairs", plan.detail, request)
+    measured, joined = margins.measurements(facts), detail.measurements(facts)
+    return partial(_moment_mixture, facts, measured, joined, moments)
 
 
 def _forest(
@@ -193,6 +244,53 @@ class _Halves:
         return self.request.departures(self.agreed, weights, variance, facts.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Contrasts:
+    """Noisy contrasts."""
+
+    request: Contrasts
+    sums: list[Counts]
+    law: NoiseLaw
+
+    def moments(self, facts: PublicFacts) -> Moments:
+        """The contrasts as the fit sees them."""
+        unit = CONTRAST_UNIT**self.request.order * facts.rows
+        attributes = _cut(facts)
+        return Moments(
+            attributes,
+            tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
+            [own / unit for own in self.sums],
+            _fit_variance(self.law, facts) / unit**2,
+        )
+
+    def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
+        """How far the pairs are from independence, in units of the contrasts.
+
+        A contrast differs from its table by what depends on one attribute alone, which a
+        departure leaves out.
+        """
+        weights = _weights(histograms, self.request.groups, facts.rows)
+        variance = self.law.nominal_variance * facts.noise_shares
+        rows = CONTRAST_UNIT**2 * facts.rows
+        return departures(self.request.sets, self.sums, weights, variance, rows)
+
+
+def _cut(facts: PublicFacts) -> tuple[int, ...]:
+    """The attributes that have more than one value."""
+    return tuple(a for a, size in enumerate(facts.sizes) if size > 1)
+
+
+def _moments(
+    facts: PublicFacts, name: str, cost: Fraction, groups: Groups, order: int
+) -> Script[_Contrasts]:
+    attributes = _cut(facts)
+    request = Contrasts(tuple(combinations(attributes, order)), groups)
+    moved = sensitivity.contrasts([max(groups[a]) + 1 for a in attributes], order)
+    step = _sum(facts, name, cost, request, moved)
+    answer, law = yield from added_up(step)
+    return _Contrasts(request, request.split(answer), law)
+
+
 def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_Tables]:
     views = budget.design.views if budget.design else ()
     request = GroupedTables(views, groups)
@@ -203,9 +301,7 @@ def _agreements(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_H
     request = Agreements(groups)
     moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
     step = _sum(facts, "correlations", budget.correlations, request, moved)
-    total = yield step
-    law = total.law(step.law) if isinstance(total, Total) else step.law
-    return _Halves(request, np.asarray(total), law)
+    return _Halves(request, *(yield from added_up(step)))
 
 
 def _tables(
@@ -293,3 +389,55 @@ def _mixture(
         penalty=PENALTY_PER_GROUP * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _moment_mixture(
+    facts: PublicFacts,
+    tables: Sequence[Measurement],
+    pairs: Sequence[Measurement],
+    contrasts: Sequence[_Contrasts],
+) -> LatentModel | JoinedModel:
+    """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
+    sizes, rows = facts.sizes, facts.rows
+    margins = estimated_margins(sizes, rows, tables)
+    joined = Joined.of([table.attributes for table in pairs], sizes)
+    columns = []
+    for table in pairs:
+        a, b = table.attributes
+        columns.append(pair_margin(table, margins[a], margins[b], rows, PAIR_PRICE).ravel())
+    columns += [margins[own[0]] for own in joined.sets[len(columns) :]]
+    moments = [own.moments(facts) for own in contrasts]
+    fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
+    kept = [table for table in tables if joined.alone(table.attributes[0])]
+    mixture = fit(
+        columns,
+        rows,
+        [joined.translate(table) for table in (*kept, *pairs)],
+        moments=[joined.moments(own) for own in moments],
+        components=_classes(moments, MOST_CLASSES << fine),
+        iterations=(1 + fine) * ITERATIONS,
+        penalty=PRICE * noise_edge(moments[0], margins),
+    )
+    return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _classes(moments: Sequence[Moments], most: int) -> int:
+    """More classes where the contrasts show more groups."""
+    return min(max(sum(moments[0].widths) * len(moments), COMPONENTS), most)
+
+
+def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:
+    """The price of information at which half of what noise shows in contrasts of pairs would pay.
+
+    A class that is off the margins by d tells d' C^-1 d / 2 nats about the columns, C being the
+    covariance of all attributes' indicators (`common.methods.subn_plus.dependence`), and explains
+    d' E d / 2 of the noise E, in units of its variance s. The largest eigenvalue of C^1/2 E C^1/2
+    is about 2 |C| sqrt(s) [Wigner's law, of a matrix of unequal variances]: at a price of
+    2 |C| / sqrt(s) no noise enters the model, at half of it a strong dependence loses little.
+    """
+    total = 0.0
+    for column, grouping in zip(pairs.columns, pairs.groupings, strict=True):
+        weights = np.bincount(grouping, margins[column])
+        square, cube = float((weights**2).sum()), float((weights**3).sum())
+        total += square - 2 * cube + square**2
+    return sqrt(total / pairs.variance)

@@ -148,7 +148,7 @@ def _privacy_card(privacy: Mapping[str, Any]) -> str:
     epsilon, delta = privacy["epsilon_delivered"], privacy["delta"]
     if not privacy["private"]:
         return card("Privacy", "NOT PRIVATE", "; ".join(privacy["not_private_because"]))
-    sentence = suspicion(epsilon)
+    sentence = suspicion(epsilon, delta)
     promise = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
     return card("Privacy", promise, f"{sentence[0].upper()}{sentence[1:]}.")
 
@@ -221,9 +221,13 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
             f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
             f"What is protected is {privacy['unit_of_privacy']}: whatever anybody concludes from "
             f"this release would have been at most {_factor(epsilon)} times as likely, or as "
-            f"unlikely, had any one row been another; {suspicion(epsilon)}."
+            f"unlikely, had any one row been another; {suspicion(epsilon, privacy['delta'])}."
         )
     )
+    if privacy["delta"]:
+        parts.append(paragraph(privacy["what_delta_means"]))
+        curve = [[f"{each['delta']:g}", each["epsilon"]] for each in privacy["epsilon_by_delta"]]
+        parts.append(table(["delta", "epsilon that holds"], curve))
     parts.append(paragraph(f"Exactly: {privacy['neighbours']}."))
     against = [
         [

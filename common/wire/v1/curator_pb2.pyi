@@ -189,3 +189,15 @@ class FetchReleaseResponse(_message.Message):
     PIECE_FIELD_NUMBER: _ClassVar[int]
     piece: bytes
     def __init__(self, piece: _Optional[bytes] = ...) -> None: ...
+
+class CountersignRequest(_message.Message):
+    __slots__ = ("study", "signature")
+    STUDY_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    study: bytes
+    signature: bytes
+    def __init__(self, study: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class CountersignResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

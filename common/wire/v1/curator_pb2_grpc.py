@@ -80,6 +80,11 @@ class CuratorServiceStub:
                 request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseRequest.SerializeToString,
                 response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseResponse.FromString,
                 _registered_method=True)
+        self.Countersign = channel.unary_unary(
+                '/parley.v1.CuratorService/Countersign',
+                request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignRequest.SerializeToString,
+                response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignResponse.FromString,
+                _registered_method=True)
 
 
 class CuratorServiceServicer:
@@ -151,6 +156,13 @@ class CuratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Countersign(self, request, context):
+        """The party vouches for the release of a study that is done; its signature is added to it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CuratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -198,6 +210,11 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.FetchRelease,
                     request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseRequest.FromString,
                     response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseResponse.SerializeToString,
+            ),
+            'Countersign': grpc.unary_unary_rpc_method_handler(
+                    servicer.Countersign,
+                    request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignRequest.FromString,
+                    response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -444,6 +461,33 @@ class CuratorService:
             '/parley.v1.CuratorService/FetchRelease',
             common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseRequest.SerializeToString,
             common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Countersign(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.CuratorService/Countersign',
+            common_dot_wire_dot_v1_dot_curator__pb2.CountersignRequest.SerializeToString,
+            common_dot_wire_dot_v1_dot_curator__pb2.CountersignResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -98,8 +98,8 @@ function partiesOf(study) {
     `${bytes(party.bytes_in)} / ${bytes(party.bytes_out)}`,
     budget(party.budget),
   ]);
-  return table(`Parties; epsilon is exact, and at most ${study.epsilon} was agreed on`,
-    ["Party", "Owner", "Node", "Rows", "Bytes in / out", "Epsilon so far"], rows);
+  return table(`Parties; ${study.currency} is exact, and at most ${study.budget} was agreed on`,
+    ["Party", "Owner", "Node", "Rows", "Bytes in / out", study.currency === "rho" ? "Rho so far" : "Epsilon so far"], rows);
 }
 
 function network(study) {
@@ -174,6 +174,7 @@ function drawStudy(study, actions, first) {
         facts([
           ["Method", `${study.method}, profile ${study.profile}, ${study.aggregation}`],
           ["Agreed epsilon", study.epsilon],
+          ...(study.delta === "0" ? [] : [["Agreed delta", study.delta]]),
           ["Table", `${plural(study.rows, "row")}, ${plural(study.attributes, "attribute")}`],
           ...(study.waits_for ? [["Waits for", study.waits_for]] : []),
           ["Offered", when(study.proposed_at)],

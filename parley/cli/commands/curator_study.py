@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from common.errors import InputError
 from common.files import write_new
 from common.methods.registry import run_of
 from common.release.folder import cautions_of
@@ -46,6 +47,7 @@ from parley.cli.options import (
     MethodSettings,
     Noise,
     OutputRows,
+    OwnersDelta,
     OwnersEpsilon,
     SchemaFile,
     StudyMethod,
@@ -73,6 +75,7 @@ def new(
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
+    delta: OwnersDelta = "0",
     method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
     noise: Noise = None,
@@ -84,6 +87,16 @@ def new(
     encoding: Encoding = "own",
     set_: MethodSettings = None,
     rows: OutputRows = None,
+    purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
+    recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
+    contact: Annotated[str, typer.Option(help="Whom owners can ask.")] = "",
+    ethics: Annotated[
+        str, typer.Option(help="The ethics vote, contract or law that it rests on.")
+    ] = "",
+    expires: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="The last day (UTC) on which a party may join."),
+    ] = None,
     config: Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
@@ -97,6 +110,7 @@ def new(
     """
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         name=name,
         method=method,
         profile=profile,
@@ -111,8 +125,15 @@ def new(
         settings=settings_of(set_),
     )
     study = options.study(load_schema(schema), [member_of(written) for written in party])
+    study = replace(
+        study, purpose=purpose, recipient=recipient, contact=contact, ethics=ethics,
+        expires=None if expires is None else expires.date(),
+    )  # fmt: skip
+    _require_time_left(study)
     run_of(study)  # refuses a study that could never be run
     tell_decisions(study)
+    if not purpose:
+        console.warn("the study says no --purpose: owners are asked to pay for a name")
     if not unsigned:
         study = signed(study, config, signer)
     write_new(out, study.to_toml().encode())
@@ -135,6 +156,7 @@ def add(
     """
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)
+    _require_time_left(proposed)
     if proposed.signature is None and not unsigned:
         proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
@@ -238,18 +260,28 @@ def missing(
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """Declare an owner missing, so that the study goes on without it, if the study allows that.
+    """Declare an owner missing for good, if the study allows that; the study goes on without it.
 
-    A study that needs all of its owners is ended and re-formed instead: `study abort`, then `study
-    reform --without OWNER`.
+    A study that has lost more owners than it allows (`may_miss`) ends. One that needs all of its
+    owners is ended and re-formed instead: `study abort`, then `study reform --without OWNER`.
     """
     settings = curator_settings(config, os.environ).values
     record, _ = find_record(settings, study)
-    declare_missing(settings, record, owner)
+    at = _now().isoformat(timespec="seconds")
+    done = declare_missing(settings, record, owner, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+    if not done:
+        console.warn("no curator runs on this state now, or it is busy: it goes on when it can")
+    record, _ = find_record(settings, record.study.hex())
     if json:
-        console.result_json(_as_json(record) | {"missing": owner})
-    else:
-        console.result(f"missing  {owner}")
+        console.result_json(_as_json(record) | {"missing": owner, "done": done})
+        return
+    console.result(f"missing  {owner}")
+    console.result(f"state    {_standing(record)}")
+
+
+def _require_time_left(study: Study) -> None:
+    if study.expired(_now().date()):
+        raise InputError(f"study {study.name!r}: it expired on {study.expires}. Choose a later day")
 
 
 def _called(at: str | None) -> str:

@@ -68,7 +68,7 @@ def _print(found: Diagnostics) -> None:
     for each in found.measured:
         if each.spread is not None:
             names = ", ".join(found.names[a] for a in each.attributes)
-            doubt = "" if each.follows else ": the rows do not follow"
+            doubt = "" if each.follows() else ": the rows do not follow"
             console.result(
                 f"residual of {each.name} ({names}): {each.spread:.2f} times its noise{doubt}"
             )

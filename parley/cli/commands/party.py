@@ -118,13 +118,17 @@ def approve(
         seen, rows = _seen(house, study)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
-            if not typer.confirm(
-                f"Spend epsilon {seen.cost} of every row of ours on it?", err=True
-            ):
+            price = f"epsilon {seen.cost}{seen.at_delta}"
+            if not typer.confirm(f"Spend {price} of every row of ours on it?", err=True):
                 raise InputError("not confirmed; nothing was decided")
         decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
     if json:
-        told = {"study": seen.digest, "decision": "approved", "epsilon": str(seen.cost)}
+        told = {
+            "study": seen.digest,
+            "decision": "approved",
+            "epsilon": str(seen.cost),
+            "delta": str(seen.delta),
+        }
         console.result_json(told)
     else:
         console.result(f"approved {seen.digest}")

@@ -12,6 +12,7 @@ import typer
 
 from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
+from common.privacy.spending import fraction_words as shown
 from common.service.database import Database
 from common.wording import many, moment
 from parley.cli import console
@@ -19,9 +20,8 @@ from parley.cli.options import AsJson, Config
 from party.app import PartySettings
 from party.configuration import party_settings
 from party.journal import Journal
-from party.ledger import Ledger
+from party.ledger import Charge, Ledger
 from party.owner.policy import Policy
-from party.owner.review import shown
 
 
 @contextmanager
@@ -51,7 +51,8 @@ def ledger(
         book = Ledger(file)
         if verify:
             book.verify()
-        entries, head, spent = book.entries(), book.head(), book.spent()
+        entries, head, spending = book.entries(), book.head(), book.spending()
+    spent = spending.epsilon
     left = None if policy is None else max(Fraction(0), policy.epsilon_in_total - spent)
     if json:
         listed = [
@@ -62,6 +63,8 @@ def ledger(
                 "step": entry.charge.step,
                 "mechanism": entry.charge.mechanism,
                 "epsilon": str(entry.charge.epsilon),
+                "rho": str(entry.charge.rho),
+                "delta": str(entry.charge.delta),
                 "charged_at": entry.charged_at,
                 "digest": entry.digest,
             }
@@ -71,6 +74,9 @@ def ledger(
             {
                 "entries": listed,
                 "spent": str(spent),
+                "spent_pure": str(spending.pure),
+                "spent_rho": str(spending.rho),
+                "delta": str(spending.delta),
                 "left": None if left is None else str(left),
                 "head": head,
                 "verified": verify,
@@ -80,14 +86,18 @@ def ledger(
     for entry in entries:
         charge = entry.charge
         console.result(
-            f"{entry.number:>5}  {moment(entry.charged_at)}  {float(charge.epsilon):<10.4g} "
+            f"{entry.number:>5}  {moment(entry.charged_at)}  {_price(charge):<10} "
             f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
         )
     console.result(
-        f"total  epsilon {shown(spent)} in {many(len(entries), 'entry')}"
+        f"total  {spending.words()} in {many(len(entries), 'entry')}"
         + ("" if left is None else f"; {shown(left)} is left by our policy")
     )
     console.result(f"head   {head}{'  verified' if verify else ''}")
+
+
+def _price(charge: Charge) -> str:
+    return f"rho {float(charge.rho):.4g}" if charge.delta else f"{float(charge.epsilon):.4g}"
 
 
 def transcript(*, config: Config = None, json: AsJson = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 
 from common.errors import InputError
 from common.methods.registry import run_of
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import parse_delta, parse_epsilon
 from common.study.document import Study
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -31,6 +32,10 @@ def plan(
     epsilon: Annotated[
         list[str] | None,
         typer.Option(help="To compare: 0.1,0.2,0.4. Repeatable. [default: the study's own]"),
+    ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(help="As if the study had this one: 1e-9, or 0. [default: the study's own]"),
     ] = None,
     stand_in: Annotated[
         Path | None,
@@ -54,6 +59,8 @@ def plan(
     (independent noisy columns) and the same without noise.
     """
     proposed = Study.load(study)
+    if delta is not None:  # no one signed that one
+        proposed = replace(proposed, delta=parse_delta(delta), signature=None)
     run_of(proposed)  # refuses a study that could never be run
     epsilons = _epsilons(proposed, epsilon or [])
     wanted = min(rows, proposed.rows)

@@ -41,6 +41,7 @@ from parley.cli.options import (
     OutputFormat,
     OutputRows,
     Overwrite,
+    OwnersDelta,
     OwnersEpsilon,
     ReleaseFolder,
     SchemaFile,
@@ -90,6 +91,7 @@ def simulate_study(
             help="Deal out by this column: one owner per value. Its counts are published."
         ),
     ] = None,
+    delta: OwnersDelta = "0",
     method: StudyMethod = DEFAULT_METHOD,
     profile: Annotated[
         str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
@@ -141,6 +143,7 @@ def simulate_study(
     tables = _owners(data, read, parties, partition_by, seed)
     options = StudyOptions(
         epsilon=epsilon,
+        delta=delta,
         method=method,
         profile=profile,
         noise=noise,
@@ -259,7 +262,8 @@ def _report(
     console.tell_of_release(out, privacy)
     if as_json:
         told = (
-            "epsilon_requested", "epsilon_delivered", "parties", "realised", "missing", "private",
+            "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",
+            "missing", "private",
         )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
@@ -268,13 +272,14 @@ def _report(
             | measured
         )
         return
+    delta = f" and delta {privacy['delta']:g}" if privacy["delta"] else ""
     missing = privacy["missing"]
     for name, step in missing.items() if isinstance(missing, dict) else ():
         console.warn(f"{name} went missing: it is in no sum from step {step} on (steps from 0)")
     console.result(
-        f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, epsilon "
-        f"{privacy['epsilon_delivered']:g} ({privacy['epsilon_requested']:g} was asked for): "
-        f"{out / release.REPORT}"
+        f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, "
+        f"epsilon {privacy['epsilon_delivered']:g}{delta} "
+        f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
     )
     if privacy["realised"] != privacy["parties"]:
         console.result(

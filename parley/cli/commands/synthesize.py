@@ -37,13 +37,16 @@ from parley.cli.options import (
 )
 from parley.privbayes import PrivBayes
 from parley.privelet import Privelet
+from parley.subn import Subn
 
 app = new_app()
+_BETA, _THETA = "0.3", "4"
 
 
 class Method(StrEnum):
     """What makes the release."""
 
+    SUBN = "subn+"
     PRIVBAYES = "privbayes"
     PRIVELET = "privelet"
 
@@ -63,14 +66,17 @@ class Bound(StrEnum):
 
 
 _METHODS = {
-    Method.PRIVBAYES: "a network, for many columns",
+    Method.SUBN: "a network, the most accurate for most tables",
+    Method.PRIVBAYES: "a network, with a choice of edges and scores",
     Method.PRIVELET: "range counts, for few columns",
 }
 
 
 @app.command()
 def synthesize(
-    data: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(help="The real table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
+    ],
     *,
     schema: SchemaFile,
     epsilon: Annotated[
@@ -82,9 +88,9 @@ def synthesize(
     ],
     out: ReleaseFolder,
     method: Annotated[
-        Method,
-        one_of(_METHODS, default=Method.PRIVBAYES),
-    ] = Method.PRIVBAYES,
+        Method | None,
+        one_of(_METHODS, default=Method.SUBN),
+    ] = None,
     rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
     encoding: Annotated[
@@ -94,8 +100,8 @@ def synthesize(
     score: Annotated[
         str | None, typer.Option(help="privbayes: I, F or R. [default: F on bits, else R]")
     ] = None,
-    beta: Annotated[str, typer.Option(help="privbayes: share of epsilon for the network.")] = "0.3",
-    theta: Annotated[str, typer.Option(help="privbayes: how useful tables must be.")] = "4",
+    beta: Annotated[str, typer.Option(help="privbayes: share of epsilon for the network.")] = _BETA,
+    theta: Annotated[str, typer.Option(help="privbayes: how useful tables must be.")] = _THETA,
     max_parents: Annotated[
         int | None, typer.Option(help="privbayes: the most parents of an attribute.")
     ] = None,
@@ -145,8 +151,14 @@ def synthesize(
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
     signer = signer_of(sign_with, sign_as, SignerRole.OWNER)
-    maker: PrivBayes | Privelet
-    if method is Method.PRIVELET:
+    maker: Subn | PrivBayes | Privelet
+    if method is None:  # its own options choose PrivBayes
+        given = any(each is not None for each in (score, encoding, max_parents, require, forbid))
+        tuned = (beta, theta, consistency, sensitivity) != (_BETA, _THETA, OnOff.ON, Bound.TIGHT)
+        method = Method.PRIVBAYES if given or tuned else Method.SUBN
+    if method is Method.SUBN:
+        maker = Subn(epsilon=epsilon, seed=seed)
+    elif method is Method.PRIVELET:
         maker = Privelet(
             epsilon=epsilon,
             method=variant,

@@ -104,4 +104,6 @@ def _report_epsilon(privacy: Mapping[str, Any], *, derived: bool) -> None:
         console.warn("NOT PRIVATE: the release says so itself; do not publish it")
         return
     source = "as it follows from the study" if derived else "as its maker states"
-    console.result(f"epsilon {privacy['epsilon_delivered']:g} for one row of one owner, {source}")
+    delta = f" and delta {privacy['delta']:g}" if privacy.get("delta") else ""
+    epsilon = f"epsilon {privacy['epsilon_delivered']:g}{delta}"
+    console.result(f"{epsilon} for one row of one owner, {source}")

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
@@ -10,7 +11,7 @@ from common.methods.registry import method_of, methods, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.accounting import account, statement_of
 from parley.simulation.in_process import run_study
-from tests.harness.run_script import drive, identities_of, random_tables, study_of
+from tests.harness.run_script import chain_tables, drive, identities_of, random_tables, study_of
 
 MIXED = (2, 3, 4, 2)
 # subn+ keeps own domains, and a method for so many parties is not for others.
@@ -149,3 +150,22 @@ def test_an_unknown_method_is_refused_by_name():
 def test_every_method_says_what_it_is():
     assert list(methods()) == ["subn+", "dp-subn", "dp-ccbn", "independent", "floor", "distdiffgen"]
     assert all(method.summary and method.name == name for name, method in methods().items())
+
+
+@pytest.mark.parametrize("method", [m.name for m in methods().values() if not m.only_sums])
+def test_a_method_that_also_chooses_refuses_a_delta_by_name(method):
+    study = study_of(chain_tables(3, [200, 200]), method=method, delta=Fraction(1, 10**6))
+    with pytest.raises(InputError, match=f"delta: {method} also chooses.*subn\\+, dp-ccbn, floor"):
+        run_of(study)
+
+
+@pytest.mark.parametrize("method", [m.name for m in methods().values() if m.only_sums])
+def test_a_method_that_only_asks_for_sums_spends_what_a_delta_buys(method):
+    study = study_of(chain_tables(3, [200, 200]), method=method, delta=Fraction(1, 10**6))
+    run, spent = run_of(study), Fraction(0)
+    while (step := run.step()) is not None:
+        assert (step.law.name, step.law.norm) == ("Skellam", 2)
+        spent += step.costs[study.members[0].name]
+        run.advance(np.zeros(step.cells, dtype=np.int64))
+    budget = study.promise.budget
+    assert budget * (1 - Fraction(1, 10**9)) <= spent <= budget

@@ -24,6 +24,9 @@ TABLE_READERS = {
     "schema check": lambda table: ["schema", "check", "schema.toml", table],
     "query": lambda table: ["query", table, "age = 3"],
     "draw": lambda table: ["draw", table, "--where", "age = 3"],
+    "estimate": lambda table: ["estimate", table, "--mean", "age"],
+    "describe": lambda table: ["describe", table],
+    "replicate": lambda table: ["replicate", table, "--out", "tables"],
 }
 FILE_READERS = {
     "schema check": lambda file: ["schema", "check", file],

@@ -190,7 +190,7 @@ def test_saving_into_a_folder_that_is_not_there_is_an_input_error(fitted, tmp_pa
 def test_categories_of_the_data_are_not_kept():
     """The categories of a categorical often are the values that occur: they would be a leak."""
     table = table_of(20).assign(sex=pd.Categorical(["M"] * 20))
-    types = Columns.of(table)
+    types = Columns.of(table, SCHEMA)
     decoded = pd.DataFrame({"sex": pd.Series(["F", "M"], dtype="str")})
     shaped = types.shape(decoded, SCHEMA)["sex"]
     assert list(shaped.dtype.categories) == ["F", "M"]
@@ -255,3 +255,43 @@ def test_neighbouring_files_have_releases_of_the_same_types(tmp_path):
         fitted = parley.PrivBayes(epsilon=1).fit(read_table(path, GAPS), GAPS)
         columns.append((fitted.to_json()["columns"], list(fitted.sample(5).dtypes)))
     assert columns[0] == columns[1]
+
+
+@pytest.fixture(scope="module")
+def by_subn():
+    table = table_of(3_000).assign(patient=[f"Patient {n}" for n in range(3_000)])
+    return parley.Subn(epsilon=20).fit(table, SCHEMA)
+
+
+def test_one_owner_gets_the_method_of_studies_by_the_same_interface(by_subn, fitted, tmp_path):
+    for made in (by_subn, fitted):
+        assert len(made.sample(100)) == 100
+        assert 0.3 < made.count("sex = F").share < 0.7
+        made.report(tmp_path / f"{type(made).__name__}.html")
+        assert (tmp_path / f"{type(made).__name__}.html").read_text().startswith("<!doctype html>")
+    by_subn.save(tmp_path / "release")
+    assert list(parley.load(tmp_path / "release").schema.names) == list(SCHEMA.names)
+    with pytest.raises(InputError, match="already holds a release"):
+        by_subn.save(tmp_path / "release")
+
+
+def test_a_column_that_the_schema_does_not_name_is_in_no_release(by_subn, tmp_path):
+    by_subn.save(tmp_path / "release")
+    for file in (tmp_path / "release").rglob("*"):
+        if file.is_file():
+            assert b"atient" not in file.read_bytes(), file.name
+
+
+def test_a_model_in_a_notebook_is_a_few_lines_and_a_picture(by_subn, fitted):
+    ranges = parley.Privelet(epsilon=1.0).fit(table_of(100), SCHEMA)
+    for made in (by_subn, fitted, ranges):
+        assert repr(made).count("\n") == 2
+        assert len(repr(made)) < 400
+        assert "epsilon" in made._repr_html_()
+    assert "<svg" in by_subn._repr_html_()
+
+
+def test_a_schema_is_proposed_from_a_table():
+    proposal = parley.Schema.infer(table_of(500), missing=["M"])
+    assert proposal.schema.names == ("sex", "age", "smokes")
+    assert proposal.schema.attributes[0].missing_codes == ("M",)

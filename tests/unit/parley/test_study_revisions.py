@@ -86,6 +86,12 @@ def test_an_owner_cannot_be_declared_missing_where_all_are_needed(parley, place,
     assert done.code == 3
     assert "it needs all of its owners, so none can be declared missing" in done.err
     assert "reform --without south" in done.err
+    again = parley(*place.words(name="with gaps", out="gaps.toml"), "--may-miss", "1",
+                   "--party", "south:40:south/keys/identity.pub")  # fmt: skip
+    assert again.code == 0, again.err
+    assert parley("curator", "study", "add", "gaps.toml", *HUB).code == 0
+    early = parley("curator", "study", "missing", "with gaps", "south", *HUB)
+    assert "it does not run (waiting for parties), so no owner is missing" in early.err
     assert "has no party 'x'" in parley("curator", "study", "missing", "health 2026", "x", *HUB).err
 
 

@@ -17,7 +17,7 @@ from tests.harness.run_script import random_tables, study_of
 STUDY = study_of(random_tables((2, 3), (40, 50)))
 RESULTS = [b"\x01" * 16, b"\x02" * 16]
 NOW = "2026-01-01T00:00:00+00:00"
-PRIVACY = {"exact": {"parties": {"p0": "3/4"}}}
+PRIVACY = {"exact": {"parties_paid": {"p0": "3/4"}}}
 
 
 class Books:
@@ -88,7 +88,7 @@ def test_what_we_approved_saw_and_paid_is_vouched_for(books):
         ([RESULTS[1], RESULTS[0]], PRIVACY, "not those that were published to us"),
         ([RESULTS[0], b"\x03" * 16], PRIVACY, "not those that were published to us"),
         ([*RESULTS, b"\x03" * 16], PRIVACY, "not those that were published to us"),
-        (RESULTS, {"exact": {"parties": {"p0": "1/2"}}}, "our ledger has epsilon 3/4"),
+        (RESULTS, {"exact": {"parties_paid": {"p0": "1/2"}}}, "our ledger has epsilon 3/4"),
         (RESULTS, {}, "our ledger has epsilon 3/4"),
     ],
 )

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError, PolicyError
+from common.privacy.concentrated import rho_of
 from party.ledger import Caps, Charge, Ledger
 
 CAPS = Caps(per_study=Fraction(1), in_total=Fraction(3, 2))
@@ -136,3 +137,74 @@ def test_no_sequence_of_charges_passes_a_cap(tmp_path_factory, charges):
     assert ledger.spent() <= CAPS.in_total
     ledger.verify()
     ledger.close()
+
+
+DELTA = Fraction(1, 10**9)
+BOTH = Caps(per_study=Fraction(1), in_total=Fraction(2), delta=DELTA)
+
+
+def with_delta(step="a", study="s1", part=Fraction(1), delta=DELTA):
+    """A part of what epsilon 1 buys at delta."""
+    rho = rho_of(Fraction(1), delta) * part
+    return Charge(
+        study=study, study_name=f"study {study}", step=step, mechanism="Skellam", rho=rho,
+        delta=delta,
+    )  # fmt: skip
+
+
+def test_both_currencies_survive_reopening_and_are_in_the_chain(tmp_path):
+    first = Ledger(tmp_path / "ledger.db")
+    first.charge(with_delta(), BOTH, "t")
+    first.charge(charge(study="s2"), BOTH, "t")
+    first.close()
+    with sqlite3.connect(tmp_path / "ledger.db") as file:
+        assert file.execute("SELECT rho, delta FROM entry WHERE number = 1").fetchone() == (
+            str(rho_of(Fraction(1), DELTA)), str(DELTA),
+        )  # fmt: skip
+    again = Ledger(tmp_path / "ledger.db")
+    again.verify()
+    assert again.spent("s1") == 1
+    assert again.spending("s2").paid == Fraction(1, 4)
+    assert again.spending(besides="s1") == again.spending("s2")
+    again.close()
+    with sqlite3.connect(tmp_path / "ledger.db") as file:
+        file.execute("UPDATE entry SET rho = '1/100' WHERE number = 1")
+    changed = Ledger(tmp_path / "ledger.db")
+    with pytest.raises(LocalError, match="entry 1"):
+        changed.verify()
+    changed.close()
+
+
+def test_a_study_with_a_delta_may_spend_its_epsilon_and_no_more(ledger):
+    ledger.charge(with_delta("a", part=Fraction(1, 3)), BOTH, "t")
+    ledger.charge(with_delta("b", part=Fraction(2, 3)), BOTH, "t")
+    assert not ledger.charge(with_delta("b", part=Fraction(2, 3)), BOTH, "t")
+    with pytest.raises(PolicyError, match="study 'study s1'"):
+        ledger.charge(with_delta("c", part=Fraction(1, 10**9)), BOTH, "t")
+    assert ledger.spent() == 1
+
+
+def test_a_delta_that_the_owner_does_not_allow_is_never_charged(ledger):
+    for caps in (CAPS, Caps(per_study=Fraction(1), in_total=Fraction(2), delta=DELTA / 10)):
+        with pytest.raises(PolicyError, match="the owner allows at most"):
+            ledger.charge(with_delta(), caps, "t")
+    assert ledger.entries() == []
+
+
+def test_the_total_is_capped_whatever_the_currency(ledger):
+    accepted = 0
+    for number in range(20):
+        kind = with_delta if number % 2 else charge
+        try:
+            ledger.charge(kind(step="x", study=f"s{number}"), BOTH, "t")
+            accepted += 1
+        except PolicyError:
+            break
+    assert 2 <= accepted < 20
+    assert ledger.spending().epsilon_at(DELTA) <= BOTH.in_total
+
+
+def test_rho_without_a_delta_is_no_charge(ledger):
+    wrong = Charge(study="s", study_name="s", step="x", mechanism="m", rho=Fraction(1))
+    with pytest.raises(LocalError, match="rho has a delta"):
+        ledger.charge(wrong, BOTH, "t")

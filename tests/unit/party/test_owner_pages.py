@@ -62,8 +62,8 @@ def house(tmp_path, identities, tables):  # noqa: F811
         open_source=lambda study: Rows(tables["north"]),
         begin=EveryKindOfStep,
         forecast=lambda study, party: [
-            PlannedStep(phase="counting", epsilon=Fraction(1, 3), tables=2, cells=8),
-            PlannedStep(phase="choosing", epsilon=Fraction(2), choices=1),
+            PlannedStep(phase="counting", cost=Fraction(1, 3), tables=2, cells=8),
+            PlannedStep(phase="choosing", cost=Fraction(2), choices=1),
         ],
         clock=lambda: NOW,
     )  # fmt: skip
@@ -80,8 +80,8 @@ def opened(house):
     """Serves a inbox; gives a client that has logged in with the printed address."""
     with contextlib.ExitStack() as stack:
 
-        def start(studies=(), dial=None, whose=house):
-            inbox = OwnerInbox(whose, studies, dial=dial)
+        def start(studies=(), dial=None, whose=house, node=lambda: None):
+            inbox = OwnerInbox(whose, studies, dial=dial, node=node)
             address = stack.enter_context(serving_ui(inbox, port=0))
             port, token = re.fullmatch(
                 r"http://127\.0\.0\.1:(\d+)/login#token=([\w-]{43})", address
@@ -320,3 +320,23 @@ def test_what_costs_more_than_was_shown_is_not_approved(house, study):
     inbox = OwnerInbox(house, [study], dial=None)
     with pytest.raises(PolicyError, match="Review it again"):
         inbox.approve(study, shown_cost="1")
+
+
+def test_a_decision_stands_on_top_and_says_that_our_node_must_run(opened, study):
+    client = opened([study], node=lambda: None)
+    assert "does not run" not in page_of(client, study).body.decode()  # nothing is decided yet
+    send(client, study, "approve", sure="yes")
+    decided = page_of(client, study).body.decode()
+    assert decided.index("approved by the owner") < decided.index("Our node does not run")
+    assert decided.index("Our node does not run") < decided.index("What it costs")
+    running = opened([study], node=lambda: "process 7")
+    assert "does not run" not in page_of(running, study).body.decode()
+
+
+def test_a_review_begins_with_the_purpose_and_says_what_epsilon_means(opened, study):
+    said = replace(study, purpose=f"Plan wards {NASTY}", expires=dt.date(2026, 6, 30))
+    shown = page_of(opened([said]), said).body.decode()
+    assert shown.index("Plan wards &lt;img") < shown.index("What it costs")
+    assert "2026-06-30" in shown
+    cost = shown[shown.index("What it costs") : shown.index("What it is about")]
+    assert "a suspicion of 50 % about a row can become about 91 % at most" in cost

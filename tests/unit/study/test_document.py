@@ -1,6 +1,7 @@
 """The study document: read, written, pinned by its digest; contradictions are refused."""
 
 import dataclasses
+import datetime as dt
 from fractions import Fraction
 
 import pytest
@@ -55,6 +56,9 @@ def study(**changes):
     name=st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=30),
     encoding=st.sampled_from(["own", "binary"]),
     output_rows=st.integers(0, 10**9),
+    purpose=st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=30),
+    contact=st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=30),
+    expires=st.none() | st.dates(),
 )
 def test_a_study_survives_being_written_and_read(**fields):
     first = study(**fields)
@@ -84,6 +88,11 @@ def test_the_order_of_parties_and_attributes_in_the_file_is_free():
         {"key_bits": 3072},
         {"encoding": "binary"},
         {"output_rows": 5},
+        {"purpose": "x"},
+        {"recipient": "x"},
+        {"contact": "x"},
+        {"ethics": "x"},
+        {"expires": dt.date(2027, 1, 1)},
         {"members": study().members[:2]},
         {"members": (study().members[1], study().members[0], study().members[2])},
         {"members": (dataclasses.replace(study().members[0], rows=7), *study().members[1:])},
@@ -115,6 +124,8 @@ def test_every_change_changes_the_digest(change):
         ),
         ({"name": ""}, "name"),
         ({"output_rows": -1}, "output_rows"),
+        ({"purpose": "x" * 1001}, "purpose: characters: at most 1,000"),
+        ({"contact": "x\ny"}, "contact: .*cannot be printed"),
         ({"noise": Noise.NONE}, "without noise"),
         ({"noise": Noise.ONE_SHARE}, "does not protect from the other parties"),
         (
@@ -215,3 +226,37 @@ def test_a_signature_of_another_study_is_refused():
 def test_a_hostile_text_is_refused_and_costs_nothing(text):
     with pytest.raises(InputError):
         Study.from_toml(text)
+
+
+def test_delta_is_exact_travels_and_is_in_the_digest():
+    plain = study()
+    assert (plain.delta, plain.promise.currency) == (0, "epsilon")
+    given_one = dataclasses.replace(plain, delta=Fraction(1, 10**9))
+    assert given_one.digest != plain.digest
+    again = Study.from_toml(given_one.to_toml())
+    assert (again.delta, again.digest) == (Fraction(1, 10**9), given_one.digest)
+    assert again.promise.currency == "rho"
+    without = plain.to_toml().replace('delta = "0"\n', "")
+    assert Study.from_toml(without).digest == plain.digest
+    as_number = given_one.to_toml().replace('"1/1000000000"', "1e-9")
+    assert Study.from_toml(as_number).digest == given_one.digest
+
+
+@pytest.mark.parametrize(
+    ("delta", "more", "named"),
+    [
+        (Fraction(-1, 10), {}, "must not be negative"),
+        (Fraction(1, 500), {}, "above 0.001"),
+        (Fraction(1, 10**6), {"profile": "paper"}, "the paper's noise promises pure epsilon"),
+    ],
+)
+def test_a_delta_that_promises_nothing_is_refused(delta, more, named):
+    with pytest.raises(InputError, match=named):
+        study(delta=delta, **more)
+
+
+def test_a_delta_above_one_of_the_rows_is_refused():
+    members = study().members
+    rows = [dataclasses.replace(member, rows=10**6) for member in members]
+    with pytest.raises(InputError, match=r"delta: 1e-06 is above 1 / \d+, the rows of the study"):
+        study(delta=Fraction(1, 10**6), members=tuple(rows))

@@ -152,7 +152,7 @@ def test_an_owner_reviews_the_bound():
     study = bits_study(profile="paper")
     for name in ("p0", "p1", "p2"):
         steps = rehearse(study, name, begin=run_of)
-        assert sum((step.epsilon for step in steps), Fraction(0)) == bound(study)[name]
+        assert sum((step.cost for step in steps), Fraction(0)) == bound(study)[name]
 
 
 def test_profile_sound_has_no_bound_beside_what_is_charged():

@@ -23,7 +23,7 @@ def test_the_rehearsed_cost_is_that_of_the_study(method, profile):
     for party in TABLES:
         rehearsed = rehearse(study, party, begin=run_of)
         assert len(rehearsed) == len(run.steps)
-        cost = sum((step.epsilon for step in rehearsed), Fraction(0))
+        cost = sum((step.cost for step in rehearsed), Fraction(0))
         spent = sum((charge.epsilon for charge in run.charges[party]), Fraction(0))
         assert cost == spent if (method, profile) != ("dp-subn", "paper") else cost >= spent
 
@@ -37,7 +37,7 @@ def test_what_a_rehearsal_shows_is_enough_where_the_cost_depends_on_what_is_foun
     )
     run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource("r"))
     for turn, party in enumerate(tables):
-        cost = sum(step.epsilon for step in rehearse(study, party, begin=run_of))
+        cost = sum(step.cost for step in rehearse(study, party, begin=run_of))
         assert cost <= 4 + (parties - 1 - turn), "nothing is counted twice"
         assert cost >= sum(charge.epsilon for charge in run.charges[party])
 

@@ -9,7 +9,9 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
+from common.privacy.concentrated import rho_of
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.spending import Spending
 from common.schema import Schema
 from common.study.document import Member, Study
 from party.owner.policy import SAMPLE, Circumstances, Policy
@@ -17,6 +19,7 @@ from party.owner.policy import SAMPLE, Circumstances, Policy
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
 POLICY = Policy.from_toml(SAMPLE)
+DELTA = Fraction(1, 10**9)
 FINGERPRINT = PEOPLE["a"].fingerprint
 
 
@@ -34,8 +37,8 @@ def circumstances(**changes):
             fewest_owners=3,
             rows=2000,
             data_as_of=dt.date(2025, 6, 1),
-            cost=Fraction(1),
-            spent_in_total=Fraction(0),
+            cost=Spending.of(Fraction(1)),
+            spent_in_total=Spending(),
             signer=None,
             curator=None,
         ),
@@ -52,8 +55,11 @@ def test_the_sample_allows_an_ordinary_study():
 @pytest.mark.parametrize(
     ("policy", "proposed", "around", "named"),
     [
-        ({}, {}, {"cost": Fraction(11, 10)}, "epsilon_per_study"),
-        ({}, {}, {"spent_in_total": Fraction(31, 10)}, "epsilon_in_total"),
+        ({}, {}, {"cost": Spending.of(Fraction(11, 10))}, "epsilon_per_study"),
+        ({}, {}, {"spent_in_total": Spending.of(Fraction(31, 10))}, "epsilon_in_total"),
+        ({}, {"delta": DELTA}, {}, "delta of 1e-09, and none is allowed.*max_delta"),
+        ({"max_delta": DELTA / 10}, {"delta": DELTA}, {}, "at most 1e-10 is allowed"),
+        ({}, {}, {"spent_in_total": Spending.of(Fraction(1, 10**6), DELTA)}, "max_delta"),
         ({}, {"parties": "ab"}, {}, "min_parties"),
         ({}, {"colluders": 0}, {}, "withstands 0 of the other parties.*min_colluders"),
         ({"min_colluders": 2}, {}, {}, "min_colluders"),
@@ -88,7 +94,7 @@ def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
     [
         {"data_as_of": dt.date(2024, 1, 1)},
         {"data_as_of": dt.date(2030, 12, 31)},
-        {"spent_in_total": Fraction(3)},
+        {"spent_in_total": Spending.of(Fraction(3))},
         {"signer": FINGERPRINT, "curator": "anybody"},
         {"fewest_owners": None},
     ],
@@ -112,7 +118,7 @@ def test_every_reason_is_listed():
     with pytest.raises(PolicyError) as caught:
         POLICY.check(
             study("ab", method="floor", profile="paper", key_bits=2048),
-            circumstances(cost=Fraction(9), rows=5, data_as_of=None),
+            circumstances(cost=Spending.of(Fraction(9)), rows=5, data_as_of=None),
         )
     assert str(caught.value).count("\n- ") == 9
 
@@ -204,3 +210,28 @@ def test_studies_that_a_restored_ledger_lacks_are_written_off_by_their_digests()
     for short in ("", "abc", "regional health"):
         with pytest.raises(InputError, match=r"budget\.forgotten: expected at least 16 digits"):
             Policy.from_toml(text.format(short))
+
+
+def test_a_study_with_a_delta_is_allowed_where_the_owner_says_so():
+    allowing = dataclasses.replace(POLICY, max_delta=DELTA)
+    whole = Spending.of(rho_of(Fraction(1), DELTA), DELTA)
+    proposed = study(delta=DELTA)
+    assert allowing.reasons_against(proposed, circumstances(cost=whole)) == []
+    often = Spending.together([whole] * 10)
+    assert allowing.reasons_against(proposed, circumstances(cost=whole, spent_in_total=often)) == []
+    too_often = Spending.together([whole] * 20)
+    (reason,) = allowing.reasons_against(
+        proposed, circumstances(cost=whole, spent_in_total=too_often)
+    )
+    assert "epsilon_in_total" in reason
+    (reason,) = allowing.reasons_against(proposed, circumstances(cost=whole + whole))
+    assert "epsilon_per_study" in reason
+    assert allowing.caps.delta == DELTA
+
+
+@pytest.mark.parametrize("written", ['"1e-9"', "1e-9", '"1/1000000000"'])
+def test_the_delta_of_a_policy_is_exact(written):
+    text = f'[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "3"\nmax_delta = {written}\n'
+    assert Policy.from_toml(text).max_delta == DELTA
+    with pytest.raises(InputError, match=r"budget\.max_delta: delta 0\.1 is above"):
+        Policy.from_toml(text.replace(written, "0.1"))

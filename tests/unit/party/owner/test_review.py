@@ -13,6 +13,7 @@ from common.methods.registry import run_of
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
+from common.privacy.spending import Spending
 from common.schema import Schema
 from common.study.document import Member, Study
 from common.study.steps import ChoiceStep, SumStep, TableRequest
@@ -53,26 +54,26 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
         ]
     around = Circumstances(
         party="a", identity=PEOPLE["a"], fewest_owners=fewest_owners(steps), rows=2000,
-        data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Fraction(1), signer=None,
-        curator=None,
+        data_as_of=dt.date(2025, 1, 1), cost=Spending.of(cost),
+        spent_in_total=Spending.of(Fraction(1)), signer=None, curator=None,
     )  # fmt: skip
     return review(study, Policy.from_toml(policy), around, steps)
 
 
 def test_a_step_is_counted_for_the_parties_it_concerns():
     assert planned(SUM, "a", order="abc") == PlannedStep(
-        phase="structure", epsilon=Fraction(1, 4), tables=2, cells=8, owners=3
+        phase="structure", cost=Fraction(1, 4), tables=2, cells=8, owners=3
     )
-    assert planned(SUM, "d", order="abc") == PlannedStep(phase="structure", epsilon=Fraction(0))
+    assert planned(SUM, "d", order="abc") == PlannedStep(phase="structure", cost=Fraction(0))
     assert planned(CHOICE, "a", order="abc") == PlannedStep(
-        phase="edges", epsilon=Fraction(1, 2), choices=1
+        phase="edges", cost=Fraction(1, 2), choices=1
     )
 
 
 def test_steps_are_added_up_by_phase():
     structure, edges = reviewed().phases
     assert structure == PlannedStep(
-        phase="structure", epsilon=Fraction(1, 2), tables=4, cells=16, owners=3
+        phase="structure", cost=Fraction(1, 2), tables=4, cells=16, owners=3
     )
     assert edges.choices == 1
 
@@ -84,7 +85,7 @@ def test_the_text_says_cost_queries_departures_and_verdict():
         "1 spent before; 9/4 (about 2.25) would be left",
         "it publishes 6,000 made-up rows and the model they are drawn from: method subn+",
         "it reads 1 column of ours, and no other:",
-        "a: {False, True}",
+        "a: false, true",
         f"a (us): 2,000 rows, identity {PEOPLE['a'].fingerprint}",
         f"b: 2,000 rows, identity {PEOPLE['b'].fingerprint}",
         "structure: epsilon 1/2 (about 0.5), 4 tables of 16 cells in all",
@@ -93,7 +94,7 @@ def test_the_text_says_cost_queries_departures_and_verdict():
         "never: a row, an exact count",
         "a suspicion of 50 % about a row can become about 68 % at most",
         "a person with two rows, both ours or one of another owner, pays twice: epsilon 3/2",
-        "a row that was in all of ours will have paid 7/4 (about 1.75)",
+        "a row that was in all of ours will have paid epsilon 7/4 (about 1.75)",
         "we can withdraw until the study is over",
         "Our policy allows it",
     ):
@@ -134,7 +135,7 @@ def test_the_json_is_plain_and_holds_everything():
     document = json.loads(json.dumps(made.as_json()))
     assert set(document) == {field.name for field in dataclasses.fields(made)}
     assert document["cost"] == "3/4"
-    assert document["phases"][0]["epsilon"] == "1/2"
+    assert document["phases"][0]["cost"] == "1/2"
     assert document["reasons_against"] == []
 
 
@@ -174,8 +175,9 @@ def rehearsed(**changes):
     steps = rehearse(study, "p1", begin=run_of)
     around = Circumstances(
         party="p1", identity=identities_of(TABLES)["p1"].public, rows=4000,
-        fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1), cost=Fraction(3, 4),
-        spent_in_total=Fraction(0), signer=None, curator=None,
+        fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1),
+        cost=Spending.of(Fraction(3, 4)),
+        spent_in_total=Spending(), signer=None, curator=None,
     )  # fmt: skip
     return review(study, Policy.from_toml(SAMPLE), around, steps)
 
@@ -210,3 +212,44 @@ def test_independent_models_add_nothing_up_and_say_so():
     assert made.leaves[0].startswith("1 choice made by a differentially private mechanism on our")
     assert "sum of all parties" not in made.text()
     assert not any("min_parties" in reason for reason in made.reasons_against)
+
+
+def test_delta_is_named_and_explained():
+    delta = Fraction(1, 10**9)
+    proposed = study_of(TABLES, epsilon=Fraction(3, 4), key_bits=3072, delta=delta, method="floor")
+    cost = Spending.of(proposed.promise.budget, delta)
+    name = proposed.members[0].name
+    around = Circumstances(
+        party=name, identity=proposed.members[0].identity, fewest_owners=3, rows=2000,
+        data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Spending.of(Fraction(1)),
+        signer=None, curator=None,
+    )  # fmt: skip
+    steps = [PlannedStep(phase="histograms", cost=cost.paid, tables=3, cells=6, owners=3)]
+    seen = review(proposed, Policy.from_toml(SAMPLE), around, steps)
+    text = seen.text()
+    for part in (
+        "epsilon 3/4 (about 0.75) and delta 1e-09 for each of our rows",
+        "but for a probability of delta",
+        "at most 1 in 1,000,000,000 for a row",
+        "histograms: rho about",
+        "pays more than twice: epsilon about 1.5",
+        "it has a delta of 1e-09, and none is allowed (max_delta)",
+    ):
+        assert part in text
+    assert seen.as_json()["delta"] == "1/1000000000"
+    assert seen.as_json()["currency"] == "rho"
+
+
+def test_the_purpose_comes_first_and_its_absence_is_said():
+    text = reviewed().text()
+    assert text.index("What it is for") < text.index("What it costs")
+    assert "does not say what its table is for" in text
+    text = reviewed(
+        purpose="Plan the next ward", recipient="Region North", contact="m@example.org",
+        ethics="EK 12/2026", expires=dt.date(2027, 1, 31),
+    ).text()  # fmt: skip
+    for line in (
+        "  Plan the next ward", "  for: Region North", "  contact: m@example.org",
+        "  ethics reference: EK 12/2026", "  expires: after 2027-01-31 (UTC)",
+    ):  # fmt: skip
+        assert f"{line}\n" in text

@@ -1,0 +1,212 @@
+"""Do the intervals of `parley estimate` hold the truth as often as they say?
+
+Repeated studies of three owners on rows of the made-up population. The truth is that of a very
+large draw of the population, coded by the schema: where numbers lie inside a bin is not asked. For
+every statistic the table says how often the 95 % interval held the truth, how often the ordinary
+interval of the synthetic rows did, and of the statistics whose interval failed in more than one
+study of ten, how many were flagged.
+
+    make bench-coverage
+    python -m benchmarks.coverage --rows 3000 --epsilon 1 --repeats 10 --method subn+
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import parley
+from common.release.estimates import Estimate, estimate
+from common.release.fitted_study import FittedStudy
+from common.release.replicates import Replicator
+from common.release.statistics import CodedTable, Statistic, Values, mean, regression, share
+from common.schema import Schema
+from parley.simulation.population import demo_schema_toml, make_population
+
+ATTRIBUTES = ("age", "sex", "region", "education", "income", "smoker", "chronic_illness")
+RESULTS = Path(__file__).parent / "results" / "coverage.json"
+_OWNERS = 3
+_TRUTH_ROWS = 1_000_000
+_FAILS = 0.9  # an interval that holds the truth less often than this has failed
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of means of a column between the rows with a value of a group and others."""
+
+    column: str
+    by: str
+    value: str
+    bounds = (-math.inf, math.inf)
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """Both."""
+        return frozenset({self.column, self.by})
+
+    def of(self, table: CodedTable) -> Values:
+        """One number."""
+        inside = table.column(self.by) == table.labels(self.by).index(self.value)
+        numbers = table.numbers(self.column)
+        found = numbers[inside].mean() - numbers[~inside].mean()
+        return {(f"{self.column}: {self.by} = {self.value} less others", None): float(found)}
+
+
+def statistics(schema: Schema) -> Iterator[tuple[str, Statistic]]:
+    """What is estimated, by family."""
+    for condition in ("sex = Female", "smoker = true", "age >= 65", "education >= Bachelor"):
+        yield "proportions, one attribute", share(schema, condition)
+    for condition in (
+        "smoker = true and sex = Male", "chronic_illness = true and age >= 65",
+        "education >= Bachelor and income >= 40000", "smoker = true and chronic_illness = true",
+        "region = Capital and education >= Bachelor",
+    ):  # fmt: skip
+        yield "proportions, two attributes", share(schema, condition)
+    for column in ("age", "income"):
+        yield "means", mean(schema, column)
+    for column, by, value in (
+        ("age", "chronic_illness", "true"), ("income", "smoker", "true"),
+        ("income", "region", "Capital"), ("income", "sex", "Female"),
+        ("age", "education", "Secondary"),
+    ):  # fmt: skip
+        yield "differences of means", Difference(column, by, value)
+    for formula in ("income ~ age", "age ~ chronic_illness", "income ~ smoker"):
+        yield "linear regression", regression(schema, formula)
+    for formula in ("chronic_illness ~ age", "smoker ~ sex", "chronic_illness ~ smoker"):
+        yield "logistic regression", regression(schema, formula)
+
+
+def _schema() -> Schema:
+    whole = Schema.from_toml(demo_schema_toml())
+    return Schema(tuple(each for each in whole.attributes if each.name in ATTRIBUTES))
+
+
+def truths(schema: Schema) -> Mapping[tuple[str, str | None], float]:
+    """Of every statistic, in the population."""
+    people = make_population(_TRUTH_ROWS, seed=0)[list(ATTRIBUTES)]
+    table = CodedTable(schema, schema.encode(people))
+    return {key: value for _, each in statistics(schema) for key, value in each.of(table).items()}
+
+
+def study(schema: Schema, rows: int, epsilon: str, method: str, seed: int) -> FittedStudy:
+    """One study on fresh people."""
+    people = make_population(rows, seed=1000 + seed)[list(ATTRIBUTES)]
+    owners = [people.iloc[place::_OWNERS] for place in range(_OWNERS)]
+    return parley.simulate(
+        owners,
+        schema,
+        epsilon=Fraction(epsilon),
+        method=method,
+        aggregation="clear",
+        seed=seed,
+    )
+
+
+@dataclass
+class Tally:
+    """Of one statistic over all studies."""
+
+    family: str
+    held: int = 0
+    asked: int = 0
+    flagged: int = 0
+
+    @property
+    def fails(self) -> bool:
+        """Whether its interval held the truth too seldom."""
+        return self.held < _FAILS * self.asked
+
+
+def run(rows: int, epsilon: str, method: str, repeats: int, tables: int) -> dict[str, Tally]:
+    """Repeated studies; a tally for each statistic."""
+    schema = _schema()
+    truth, tallies = truths(schema), dict[str, Tally]()
+    for seed in range(repeats):
+        fitted = study(schema, rows, epsilon, method, seed)
+        made = Replicator(fitted, fitted.released, seed=seed, processes=1).run(tables)
+        for family, statistic in statistics(schema):
+            flagged = bool(fitted.concerns(statistic))
+            for each in estimate(statistic, made, flagged=flagged):
+                if not each.statistic.endswith("(intercept)"):
+                    tally = tallies.setdefault(each.statistic, Tally(family))
+                    _count(tally, each, truth[each.statistic, each.group])
+    return tallies
+
+
+def _count(tally: Tally, found: Estimate, truth: float) -> None:
+    tally.asked += 1
+    tally.flagged += found.flagged
+    if found.low is not None and found.high is not None:
+        tally.held += found.low <= truth <= found.high
+
+
+def main() -> None:
+    """Print the table and write it."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rows", type=int, nargs="*", default=[3_000, 30_000])
+    options.add_argument("--epsilon", nargs="*", default=["0.5", "1", "4"])
+    options.add_argument("--method", nargs="*", default=["subn+"])
+    options.add_argument("--repeats", type=int, default=30)
+    options.add_argument("--tables", type=int, default=20)
+    options.add_argument("--out", type=Path, default=RESULTS)
+    chosen = options.parse_args()
+    lines = []
+    for method in chosen.method:
+        for rows in chosen.rows:
+            for epsilon in chosen.epsilon:
+                started = time.perf_counter()
+                found = run(rows, epsilon, method, chosen.repeats, chosen.tables)
+                lines += _report(method, rows, epsilon, found)
+                print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
+    chosen.out.parent.mkdir(exist_ok=True)
+    chosen.out.write_text(json.dumps(lines, indent=2) + "\n")
+
+
+def _report(
+    method: str, rows: int, epsilon: str, found: Mapping[str, Tally]
+) -> list[dict[str, object]]:
+    print(f"{method}, {rows:,} rows, epsilon {epsilon}")
+    families = defaultdict(list)
+    for words, tally in found.items():
+        families[tally.family].append((words, tally))
+        if tally.fails:
+            print(f"    {words}: {tally.held}/{tally.asked}, flagged {tally.flagged}")
+    lines = []
+    for family, members in families.items():
+        tallies = [tally for _, tally in members]
+        held, asked = (int(np.sum([getattr(t, k) for t in tallies])) for k in ("held", "asked"))
+        free = [t for t in tallies if 2 * t.flagged < t.asked]
+        failing = [t for t in tallies if t.fails]
+        line: dict[str, object] = {
+            "method": method, "rows": rows, "epsilon": epsilon, "family": family,
+            "coverage": held / asked, "asked": asked,
+            "coverage_not_flagged": _coverage(free),
+            "failing": len(failing),
+            "failing_flagged": sum(2 * t.flagged >= t.asked for t in failing),
+        }  # fmt: skip
+        lines.append(line)
+        shown = "-" if not free else f"{_coverage(free):.1%}"
+        print(
+            f"  {family:28} {held / asked:6.1%} of {asked:4}; not flagged {shown:>6}; "
+            f"failing {line['failing']}, of them flagged {line['failing_flagged']}",
+            flush=True,
+        )
+    return lines
+
+
+def _coverage(tallies: list[Tally]) -> float | None:
+    asked = sum(t.asked for t in tallies)
+    return sum(t.held for t in tallies) / asked if asked else None
+
+
+if __name__ == "__main__":
+    main()

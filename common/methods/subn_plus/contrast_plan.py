@@ -1,0 +1,125 @@
+"""How subn+ spends rho: margins, contrasts of all pairs, of all triples, and a few pairs in detail.
+
+Under Gaussian-like noise the error of m tables grows with sqrt(m), so that every pair and every
+triple can be looked at, in groups as fine as the noise allows. What is asked follows from forecasts
+of the noise as a total variation distance; docs/research/subn-notes.md has the figures.
+
+The margins' share. With errors a / sqrt(x) of the margins and b / sqrt(y) of the pairs, the sum is
+least for x / y = (a / b)^(2/3). Here a is the forecast noise of a margin that has all of the
+budget, and b is the same for every budget: groups are made finer until the noise is as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, inf, sqrt
+
+from common.methods.subn_plus.budget import PublicFacts
+from common.privacy import sensitivity
+from common.privacy.sensitivity import CONTRAST_UNIT
+
+MOST_COLUMNS = 64  # beyond, a mixture ties dependences to each other that have nothing in common
+MOST_PAIR_CELLS = 1 << 22
+MOST_TRIPLE_CELLS = 1 << 18  # the fit takes time in proportion
+MOST_GROUPS = 64
+# Forecast noise of a table, as a mean total variation distance. The fit takes off most of it.
+PAIRS_BELOW = 0.25
+TRIPLES_BELOW = 0.2
+DETAIL = Fraction(1, 20)  # of the budget, for pairs in detail
+_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
+_SHARES = 40  # the margins' share is a multiple of one part in so many
+_MARGINS_RATIO = 15
+_MOST_VARIANCE = 1 << 39  # that noise can be drawn of, and some room
+_MEAN_OF_HALF_ABSOLUTE = 0.4  # of half the absolute value of a normal variable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastPlan:
+    """What is asked.
+
+    Attributes:
+        margins: the cost of all histograms.
+        pairs: of all pairs' contrasts.
+        triples: of all triples' contrasts; 0 if they are not asked.
+        detail: of a few pairs, or of the margins once more.
+        pair_groups: the most groups of an attribute in pairs.
+        triple_groups: the same in triples.
+        resolved: whether pairs show every value of every attribute, with budget left for triples.
+    """
+
+    margins: Fraction
+    pairs: Fraction
+    triples: Fraction
+    detail: Fraction
+    pair_groups: int
+    triple_groups: int
+    resolved: bool
+
+
+def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
+    """The finest plan that the noise allows; None if pairs would show little but noise."""
+    sizes = [size for size in facts.sizes if size > 1]
+    if not 2 <= len(sizes) <= MOST_COLUMNS:
+        return None
+    margins = margins_share(facts)
+    left = 1 - margins - DETAIL
+    finest = _groups(facts, sizes, left * (1 - _TRIPLES[0]), 2)
+    groups = _groups(facts, sizes, left, 2)
+    if groups < 2:
+        return None
+    triples, in_triples = Fraction(0), 0
+    for share in _TRIPLES:
+        own = _groups(facts, sizes, left * share, 3)
+        if own >= 2 and _groups(facts, sizes, left * (1 - share), 2) >= finest:
+            triples, in_triples, groups = left * share, own, finest
+    return ContrastPlan(
+        margins=facts.budget * margins,
+        pairs=facts.budget * (left - triples),
+        triples=facts.budget * triples,
+        detail=facts.budget * DETAIL,
+        pair_groups=groups,
+        triple_groups=in_triples,
+        resolved=triples == left * _TRIPLES[-1],
+    )
+
+
+def margins_share(facts: PublicFacts) -> Fraction:
+    """The largest x, in parts of 1 / 40, of x / (1 - x) <= 15 a^(2/3); see above."""
+    moved = sensitivity.histograms(len(facts.sizes))
+    variance = facts.promise.law(facts.budget, moved).nominal_variance * facts.noise_shares
+    noise = Fraction(2 * sum(facts.sizes), 5 * len(facts.sizes) * facts.rows)
+    squared = variance * noise**2
+    best = 1
+    for part in range(2, _SHARES):
+        if Fraction(part, _SHARES - part) ** 3 <= _MARGINS_RATIO**3 * squared:
+            best = part
+    return Fraction(min(best, _SHARES * 4 // 5), _SHARES)
+
+
+def _groups(facts: PublicFacts, sizes: list[int], share: Fraction, order: int) -> int:
+    """As many groups, at most, as leave the forecast noise below the limit; 0 if not even two."""
+    if len(sizes) < order:
+        return 0
+    limit = PAIRS_BELOW if order == 2 else TRIPLES_BELOW
+    cells = MOST_PAIR_CELLS if order == 2 else MOST_TRIPLE_CELLS
+    best = 0
+    for groups in range(2, min(max(sizes), MOST_GROUPS) + 1):
+        widths = [min(size, groups) for size in sizes]
+        total = sensitivity.symmetric(widths, order)
+        if total > cells:
+            break
+        mean = total / comb(len(sizes), order)
+        noise = _deviation(facts, facts.budget * share, widths, order) * mean
+        if _MEAN_OF_HALF_ABSOLUTE * noise > limit * facts.rows:
+            break
+        best = groups
+    return best
+
+
+def _deviation(facts: PublicFacts, cost: Fraction, widths: list[int], order: int) -> float:
+    """The forecast standard deviation of the noise in a contrast, in rows."""
+    variance = sensitivity.contrasts(widths, order).l2_squared / (2 * cost)
+    if variance > _MOST_VARIANCE:
+        return inf
+    return sqrt(variance * facts.noise_shares) / float(CONTRAST_UNIT**order)
