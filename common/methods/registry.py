@@ -47,6 +47,12 @@ def method_of(study: Study) -> Method:
     return known[study.method]
 
 
+def cautions_of(study: Study) -> list[str]:
+    """What the method tells users of a study first: that a cap made its search smaller."""
+    decisions = method_of(study).decisions(study)
+    return [decision.caution for decision in decisions if decision.caution]
+
+
 def run_of(study: Study) -> ScriptRun:
     """Begin a fresh copy of the script that the study implies.
 

@@ -105,6 +105,8 @@ class Study:
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
         output_rows: how many synthetic rows; as many as there are real ones when 0.
+        settings: of the method, as in the table of study.toml that has the method's name, sorted by
+            key; the method knows what they mean.
         purpose: what the table is for, in a sentence or two. Owners read it first.
         recipient: who gets the table.
         contact: whom to ask about the study.
@@ -131,6 +133,7 @@ class Study:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
+    settings: tuple[tuple[str, str | int], ...] = ()
     delta: Fraction = Fraction(0)
     purpose: str = ""
     recipient: str = ""
@@ -318,6 +321,7 @@ class Study:
             "key_bits": self.key_bits,
             "encoding": self.encoding,
             "output_rows": self.output_rows,
+            "settings": dict(self.settings),
             "about": [getattr(self, key) for key in TEXTS],
             "expires": "" if self.expires is None else self.expires.isoformat(),
         }
@@ -353,6 +357,7 @@ class Study:
         if self.rows_per_person:
             lines.append(f"rows_per_person = {self.rows_per_person}")
             lines.append(f"owners_per_person = {self.owners_per_person}")
+        lines += self._settings_lines()  # a table: every key of the study itself comes before it
         for member in self.members:
             encoded = base64.b64encode(member.identity.encoded).decode()
             lines += [
@@ -365,6 +370,12 @@ class Study:
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
+
+    def _settings_lines(self) -> list[str]:
+        if not self.settings:
+            return []
+        values = [f"{key} = {json.dumps(value)}" for key, value in self.settings]
+        return ["", f"[{json.dumps(self.method)}]", *values]
 
     @classmethod
     def load(cls, path: Path) -> Study:
@@ -395,7 +406,8 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
         "output_rows": int, "rows_per_person": int, "owners_per_person": int,
         **dict.fromkeys(TEXTS, str), "expires": dt.date,
     }  # fmt: skip
-    others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
+    method = document.get("method")
+    others = {"epsilon", "delta", "party", "attribute", "rule", "signature", method}
     unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
@@ -423,9 +435,27 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
     fields["schema"] = Schema.from_document(
         {key: floats[key] for key in ("attribute", "rule") if key in floats}
     )
+    if isinstance(method, str) and method in document:
+        fields["settings"] = settings_of(document[method], where=f"[{method}]")
     if "signature" in document:
         fields["signature"] = StudySignature.from_table(document["signature"])
     return fields
+
+
+def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ...]:
+    """The settings of a method in the order of their names; texts and whole numbers."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{where}: write the settings of a method as a table")
+    for key, value in table.items():
+        check_name(key, most=MOST_NAME)
+        if type(value) is str:
+            check_most(f"{where} {key}: characters", len(value), MOST_NAME)
+        elif type(value) is not int:
+            raise InputError(
+                f"{where} {key}: expected a text or a whole number, got {value!r:.100}. "
+                'Write fractions as texts, such as "0.5"'
+            )
+    return tuple(sorted(table.items()))
 
 
 def _member(entry: object) -> Member:

@@ -255,9 +255,12 @@ def _about(study: Study) -> list[str]:
     rows = study.output_rows or sum(member.rows for member in study.members)
     columns = study.schema.attributes
     method = f"method {study.method}, profile {study.profile}"
+    decisions = method_of(study).decisions(study)
     formulas = formula_warning(study.schema)
     return [
         f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
+        *(f"{each.name}: {each.value}" for each in decisions),
+        *(each.caution for each in decisions if each.caution),
         *([] if formulas is None else [formulas]),
         f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]

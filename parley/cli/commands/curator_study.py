@@ -44,6 +44,7 @@ from parley.cli.options import (
     Encoding,
     KeyBits,
     MayMiss,
+    MethodSettings,
     Noise,
     OutputRows,
     OwnersDelta,
@@ -53,6 +54,8 @@ from parley.cli.options import (
     SchemaFile,
     StudyMethod,
     load_schema,
+    settings_of,
+    tell_decisions,
 )
 from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
@@ -86,6 +89,7 @@ def new(
     owners_per_person: OwnersPerPerson = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
+    set_: MethodSettings = None,
     rows: OutputRows = None,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
@@ -124,6 +128,7 @@ def new(
         key_bits=key_bits,
         encoding=encoding,
         output_rows=rows,
+        settings=settings_of(set_),
     )
     study = options.study(load_schema(schema), [member_of(written) for written in party])
     study = replace(
@@ -132,6 +137,7 @@ def new(
     )  # fmt: skip
     _require_time_left(study)
     run_of(study)  # refuses a study that could never be run
+    tell_decisions(study)
     if not purpose:
         console.warn("the study says no --purpose: owners are asked to pay for a name")
     if not unsigned:
