@@ -196,7 +196,7 @@ def test_the_plan_is_finer_the_more_there_is_to_spend():
     assert triples[-1] > 4
 
 
-def drawn(rows: np.ndarray, sizes, epsilon: Fraction, seed: int) -> np.ndarray:
+def drawn(rows, sizes, epsilon, seed):
     """Synthetic rows of the script, noise of its laws drawn for real."""
     known = facts(sizes, len(rows), epsilon)
     data = RowsInMemory(Codes.from_columns(list(rows.T), sizes))
@@ -208,7 +208,7 @@ def drawn(rows: np.ndarray, sizes, epsilon: Fraction, seed: int) -> np.ndarray:
     return np.stack(run.model().sample(len(rows), source).columns, axis=1)
 
 
-def pair_distance(rows: np.ndarray, other: np.ndarray, sizes) -> float:
+def pair_distance(rows, other, sizes):
     found = []
     for a, b in combinations(range(len(sizes)), 2):
         one, two = (
