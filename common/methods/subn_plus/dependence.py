@@ -28,7 +28,7 @@ Pair = tuple[int, int]
 DEVIATIONS = 3  # of the noise, that a pair must stand out by
 LEAST_DISTANCE = Fraction(3, 10)  # from independence, as a total variation distance
 _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
-LEAST_DIRECTIONS = 1.0  # that a pair has in common, to be a column of the mixture
+LEAST_DIRECTIONS = 1.2  # that a pair has in common, to be a column of the mixture
 
 
 @dataclass(frozen=True, slots=True)
