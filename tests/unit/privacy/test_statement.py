@@ -67,6 +67,8 @@ def test_scripts_find_their_keys():
         "neighbours",
         "adversaries",
         "not_promised",
+        "may_miss",
+        "missing",
         "mechanisms",
         "sampler",
         "notes",
