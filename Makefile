@@ -73,7 +73,7 @@ clean: ## remove what make made
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
 	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls \
-	bench-coverage bench-rules
+	bench-coverage bench-rules bench-papers
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -86,6 +86,9 @@ bench-privelet: .venv/.dev ## section 8 of the Privelet paper
 	$(BIN)/python -m benchmarks.privelet
 bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public implementations
 	$(BIN)/python -m benchmarks.privbayes
+# make bench-papers ARGS="run subn-7 privbayes-12 --runs 20"; without ARGS it lists the figures.
+bench-papers: .venv/.dev ## every figure and table of the five papers: list, or run some
+	$(BIN)/python -m benchmarks.papers $(ARGS)
 bench-rules: .venv/.dev ## rules in the schema against none
 	$(BIN)/python -m benchmarks.rules
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB

@@ -1,13 +1,15 @@
 """The four research tables of the PrivBayes papers, where they are on this machine.
 
-They are public but not ours to ship: they are looked for beside the project, in ../shared/data, and
-what is absent is skipped with a word. Hierarchies are public knowledge: binary trees over the bins
-of numbers, and groups of related labels.
+They are public but not ours to ship: `benchmarks.research_tables` makes them from what can be
+downloaded. They are looked for in the folder that RESEARCH_TABLES names, or else in ../shared/data
+beside the project, and what is absent is skipped with a word. Hierarchies are public knowledge:
+binary trees over the bins of numbers, and groups of related labels.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,8 @@ from common.bayes.privbayes.decisions import Encoding
 from common.schema.codes import Codes
 from common.schema.hierarchy import Hierarchy, Node, binary_tree, leaf
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("RESEARCH_TABLES", _BESIDE))
 
 Target = tuple[str, int, Callable[[NDArray[Any]], NDArray[np.bool_]]]  # name, column, is positive
 

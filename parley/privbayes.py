@@ -18,7 +18,12 @@ from typing import Any
 
 from common.bayes.network import Network
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
+from common.bayes.privbayes.decisions import (
+    MOST_CANDIDATE_CELLS,
+    MOST_PARENT_SETS,
+    Encoding,
+    PrivBayesOptions,
+)
 from common.bayes.privbayes.mechanism import fit_privbayes
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError
@@ -52,6 +57,10 @@ class PrivBayes:
         forbidden: edges that must not be there.
         network: the parents of each attribute, by name; then nothing is learnt.
         consistency: make overlapping noisy tables agree before they are used.
+        printed_sensitivity: the paper's looser bound for score R, to reproduce its figures.
+        most_candidate_cells: on bits, a cap on the cells of all candidates' tables together; a
+            caution says where it makes tables smaller.
+        most_parent_sets: elsewhere, a cap on the maximal parent sets of an attribute.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
     """
 
@@ -65,6 +74,9 @@ class PrivBayes:
     forbidden: Sequence[tuple[str, str]] = ()
     network: Mapping[str, Sequence[str]] | None = None
     consistency: bool = True
+    printed_sensitivity: bool = False
+    most_candidate_cells: int = MOST_CANDIDATE_CELLS
+    most_parent_sets: int = MOST_PARENT_SETS
     seed: int | None = None
 
     def fit(
@@ -121,6 +133,9 @@ class PrivBayes:
             ),
             network=network,
             consistency=self.consistency,
+            printed_sensitivity=self.printed_sensitivity,
+            most_candidate_cells=self.most_candidate_cells,
+            most_parent_sets=self.most_parent_sets,
         )
 
 

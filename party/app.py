@@ -7,7 +7,9 @@ with alone(settings), party_context(settings, source, clock=clock) as context:
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -45,9 +47,13 @@ from party.notes import Notes
 from party.owner.approvals import Approvals
 from party.owner.dry_run import rehearse
 from party.owner.policy import Policy
+from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable, owners_table
+from party.sources.source import Source
 
 logger = logging.getLogger(__name__)
+_PEOPLE_KEY = "people.key"
+_SECRET_BYTES = 32
 
 PREFIX = "PARLEY_PARTY_"
 TABLES = ("source",)
@@ -169,8 +175,9 @@ def party_context(
     try:
         ledger = Ledger(database)
         ledger.verify()  # before anything is decided or charged on the strength of it
+        name = subject_of(certificate).name
         yield PartyContext(
-            name=subject_of(certificate).name,
+            name=name,
             identity=load_identity(
                 settings.keys / "identity.key",
                 passphrase=passphrase or asking(settings.passphrase_file, {}),
@@ -182,7 +189,7 @@ def party_context(
             notes=Notes(database),
             collection=Collection(database),
             check_source=source.check_readable,
-            open_source=lambda study: source.open(study.schema),
+            open_source=lambda study: open_rows(source, study, name, settings.folder),
             begin=begin,
             forecast=partial(rehearse, begin=begin),
             clock=clock,
@@ -191,6 +198,41 @@ def party_context(
         )
     finally:
         database.close()
+
+
+def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Source:
+    """A party's rows as a study has them: those of people where it protects people.
+
+    Args:
+        source: where the rows are.
+        study: names the party.
+        name: of the party.
+        folder: of the node; the secret by which rows of people are chosen is kept there.
+    """
+    if not study.rows_per_person:
+        return source.open(study.schema)
+    rows = next((member.rows for member in study.members if member.name == name), None)
+    if rows is None:
+        raise InputError(f"study {study.name!r}: it does not list {name!r}")
+    key = hashlib.blake2b(study.digest, key=_people_secret(folder), digest_size=32).digest()
+    limit = PeopleLimit(rows=rows, per_person=study.rows_per_person, key=key, filler=study.digest)
+    return source.open(study.schema, people=limit)
+
+
+def _people_secret(folder: Path) -> bytes:
+    """Drawn once, before the first study reads a row; a restart chooses the same rows."""
+    file = folder / _PEOPLE_KEY
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+            new.write(OsRandomSource().random_bytes(_SECRET_BYTES))
+            new.flush()
+            os.fsync(new.fileno())
+    except FileExistsError:
+        pass
+    secret = file.read_bytes()
+    if len(secret) != _SECRET_BYTES:
+        raise InputError(f"{file}: the secret by which rows are chosen is damaged. Restore it")
+    return secret
 
 
 def session_manager(

@@ -21,7 +21,7 @@ from common.service.database import Database
 from common.service.process import alone_in
 from party.app import PartySettings
 from party.journal import Journal, StudyRecord, StudyState
-from party.ledger import Caps, Charge, Ledger
+from party.ledger import Charge, Ledger
 from party.owner.approvals import Approvals, Decision
 
 STATE = "party.db"
@@ -98,14 +98,19 @@ def _withdraw(approvals: Approvals, study: bytes, reason: str, at: str) -> None:
 def _charge_rest(
     ledger: Ledger, record: StudyRecord, approved: Fraction, about: About, *, at: str
 ) -> None:
-    """Charge all that a study was approved for: what left since the backup is not known."""
+    """Charge all that a study was approved for: what left since the backup is not known.
+
+    Under a promise with a delta the whole epsilon is charged again, as pure epsilon: a difference
+    of two epsilons says too little about the rho that may be missing.
+    """
     study = record.study.hex()
-    rest = approved - ledger.spent(study)
+    paid = [each.charge for each in ledger.entries() if each.charge.study == study]
+    concentrated = any(each.delta for each in paid)
+    rest = approved if concentrated else approved - ledger.spent(study)
     if rest <= 0:
         return
-    unlimited = Caps(per_study=approved, in_total=ledger.spent() + rest)
     charge = Charge(
         study=study, study_name=record.name, step=f"{_STEP} of {about.taken_at}",
         mechanism="what may have left since the backup", epsilon=rest,
     )  # fmt: skip
-    ledger.charge(charge, unlimited, at)
+    ledger.charge(charge, None, at)

@@ -132,9 +132,13 @@ def _rows(
     settings.check_readable()
     if wanted is None:
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
-    opened = settings.open(wanted.schema if isinstance(wanted, Study) else wanted)
     if isinstance(wanted, Study):
-        agreed = _member(wanted, files).rows
+        member = _member(wanted, files)
+        agreed = member.rows
+        opened = party_app.open_rows(settings, wanted, member.name, books.parent)
+    else:
+        opened = settings.open(wanted)
+    if isinstance(wanted, Study):
         if opened.rows != agreed:
             found = many(opened.rows, "row")
             raise InputError(f"{found}; the study says {agreed:,}: ask for a new study")

@@ -80,17 +80,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """The most this owner spends: on one study, and over all studies together.
+    """The most this owner spends: on one study, in a calendar year, and over all studies together.
 
     Attributes:
         per_study: epsilon of a study, at the study's delta.
         in_total: epsilon of all studies, at `delta`.
         delta: the most that a study may have, and that holds for all of them together.
+        in_year: epsilon of all studies in one calendar year, at `delta`; None if there is no such
+            cap.
     """
 
     per_study: Fraction
     in_total: Fraction
     delta: Fraction = Fraction(0)
+    in_year: Fraction | None = None
 
 
 class Ledger:
@@ -104,8 +107,13 @@ class Ledger:
         """Close the file."""
         self._file.close()
 
-    def charge(self, charge: Charge, caps: Caps, charged_at: str) -> bool:
+    def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
+
+        Args:
+            charge: the step.
+            caps: the most the owner spends; None for what has left already.
+            charged_at: the time.
 
         Raises:
             PolicyError: a cap would be passed. Nothing is charged.
@@ -127,11 +135,12 @@ class Ledger:
                         f"{charge.spending.paid}"
                     )
                 return False
-            self._refuse_overspending(charge, caps)
+            if caps is not None:
+                self._refuse_overspending(charge, caps, self.year(charged_at))
             self._append(charge, charged_at)
         return True
 
-    def _refuse_overspending(self, charge: Charge, caps: Caps) -> None:
+    def _refuse_overspending(self, charge: Charge, caps: Caps, year: str) -> None:
         if charge.delta > caps.delta:
             raise PolicyError(
                 f"step {charge.step!r} is of a study with delta {charge.delta}; the owner allows "
@@ -142,8 +151,9 @@ class Ledger:
             (f"study {charge.study_name!r}", self.spending(charge.study), caps.per_study,
              charge.delta),
             ("all studies together", self.spending(), caps.in_total, caps.delta),
+            (f"all studies in {year}", self.spending(year=year), caps.in_year, caps.delta),
         ):  # fmt: skip
-            if not (spent + charge.spending).within(cap, delta):
+            if cap is not None and not (spent + charge.spending).within(cap, delta):
                 raise PolicyError(
                     f"step {charge.step!r} costs {currency} {charge.spending.paid}; with "
                     f"{spent.words()} already spent on {what} that passes the owner's cap of {cap}"
@@ -160,12 +170,25 @@ class Ledger:
             ),
         )  # fmt: skip
 
-    def spending(self, study: str | None = None, *, besides: str | None = None) -> Spending:
-        """What was spent on one study, or on all of them but one."""
+    def year(self, at: str) -> str:
+        """The calendar year, in UTC, that a charge at a time counts for.
+
+        A clock that was set back finds no earlier year with room in it: the year of the newest
+        entry is the least.
+        """
+        newest = self._file.rows("SELECT MAX(SUBSTR(charged_at, 1, 4)) FROM entry")[0][0]
+        return max(at[:4], newest or "")
+
+    def spending(
+        self, study: str | None = None, *, besides: str | None = None, year: str | None = None
+    ) -> Spending:
+        """What was spent on one study, or on all of them but one; in one year, or in all."""
         return Spending.together(
             entry.charge.spending
             for entry in self.entries()
-            if study in (None, entry.charge.study) and entry.charge.study != besides
+            if study in (None, entry.charge.study)
+            and entry.charge.study != besides
+            and year in (None, entry.charged_at[:4])
         )
 
     def spent(self, study: str | None = None) -> Fraction:

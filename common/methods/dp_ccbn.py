@@ -7,21 +7,30 @@ sums, so it can also keep a promise of (epsilon, delta); usefulness is then judg
 under which Laplace noise would have the same variance.
 
 The paper splits epsilon in two without saying how; here in halves. Where the tables of an iteration
-would have more than `MOST_CELLS` cells together, tables are made smaller (a degree less on binary
-data, half the cells elsewhere) until they do not: a public rule that looks at no row.
+would have more than `most_cells` cells together, tables are made smaller (a degree less on binary
+data, half the cells elsewhere) until they do not: a public rule that looks at no row. The review,
+the terminal and the report say so where it happens.
+
+    [dp-ccbn]
+    budget = "1:1"              # structure : parameters
+    theta = "6"                 # usefulness of the published tables
+    most_cells = 524288         # of all candidates of one iteration
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.methods.dp_subn.decisions import lowered
 from common.methods.dp_subn.families import FamilyLimit, candidate_families, network_limit
 from common.methods.dp_subn.script import learn_parameters
+from common.methods.dp_subn.settings import Settings as Useful
 from common.methods.dp_subn.updates import on_grid
 from common.methods.network_model import Structure
 from common.methods.variables import Variables
@@ -29,24 +38,70 @@ from common.privacy import sensitivity
 from common.privacy.budget import split
 from common.privacy.laplace import pure_equivalent
 from common.study.document import Study
-from common.study.method import Method
+from common.study.method import Decision, Method
 from common.study.script import Fit, Script
+from common.study.settings import SettingsReader
 from common.study.steps import Attributes
 
-SHARES = (1, 1)
-"""How the budget is divided between structure and parameters."""
 MOST_CELLS = 1 << 19
-"""The most cells of all candidates of one iteration."""
+_LARGEST_CELLS = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a study may choose: the split of epsilon, usefulness, and the cap of an iteration."""
+
+    budget: tuple[Fraction, ...]
+    theta: Fraction
+    most_cells: int
+
+    @classmethod
+    def of(cls, study: Study) -> Settings:
+        """Read the settings of a study.
+
+        Raises:
+            InputError: a setting is unknown, or is not one that can be had.
+        """
+        read = SettingsReader(study)
+        found = cls(
+            budget=read.parts("budget", "1:1", 2),
+            theta=read.fraction("theta", 6),
+            most_cells=read.whole("most_cells", MOST_CELLS, least=4, most=_LARGEST_CELLS),
+        )
+        read.finish()
+        return found
+
+
+def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLimit]:
+    """The largest family that is useful, and the largest that the cap leaves."""
+    settings, promise = Settings.of(study), study.promise
+    _, table_cost = split(promise.budget, settings.budget)
+    moved = sensitivity.histograms(len(sizes))
+    pure = pure_equivalent(promise.law(table_cost, moved), moved)
+    useful = network_limit(sizes, study.rows, pure, Useful(theta_tables=settings.theta))
+    return useful, affordable_limit(sizes, useful, settings.most_cells)
+
+
+def decisions(study: Study) -> list[Decision]:
+    """The settings and what follows from them."""
+    sizes = Variables.of(study).sizes
+    useful, limit = _limits(study, sizes)
+    cap = lowered("k", useful.parents, limit.parents, "parents", "dp-ccbn", "most_cells")
+    settings = Settings.of(study)
+    promise = study.promise
+    parts = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
+    return [
+        Decision(f"{promise.currency} for structure and parameters", parts),
+        Decision("parents of an attribute (k)", f"{limit.parents} (theta {settings.theta})", cap),
+    ]
 
 
 def dp_ccbn(study: Study) -> Script[Fit]:
     """Structure, then parameters."""
     variables = Variables.of(study)
     promise = study.promise
-    structure_cost, table_cost = split(promise.budget, SHARES)
-    moved = sensitivity.histograms(len(variables.sizes))
-    pure = pure_equivalent(promise.law(table_cost, moved), moved)
-    limit = affordable_limit(variables.sizes, network_limit(variables.sizes, study.rows, pure))
+    structure_cost, table_cost = split(promise.budget, Settings.of(study).budget)
+    _, limit = _limits(study, variables.sizes)
     structure: Structure = ((),) * len(variables.sizes)
     if limit.parents == 0:
         return (yield from learn_parameters(study, variables, structure, promise.budget))
@@ -83,9 +138,11 @@ def first_attribute(study: Study, attributes: int) -> int:
     return int.from_bytes(drawn, "big") % attributes
 
 
-def affordable_limit(sizes: tuple[int, ...], limit: FamilyLimit) -> FamilyLimit:
-    """The limit, made smaller until every iteration's candidates fit into `MOST_CELLS`."""
-    while limit.parents > 0 and _most_cells(len(sizes), limit) > MOST_CELLS:
+def affordable_limit(
+    sizes: tuple[int, ...], limit: FamilyLimit, most_cells: int = MOST_CELLS
+) -> FamilyLimit:
+    """The limit, made smaller until every iteration's candidates fit into `most_cells`."""
+    while limit.parents > 0 and _most_cells(len(sizes), limit) > most_cells:
         limit = FamilyLimit(limit.parents - 1, limit.cells // 2)
     return limit
 
@@ -133,6 +190,7 @@ METHOD = Method(
     name="dp-ccbn",
     summary="a network, all candidates summed",
     script=dp_ccbn,
+    decisions=decisions,
     only_sums=True,
     place=3,
 )

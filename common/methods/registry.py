@@ -47,6 +47,12 @@ def method_of(study: Study) -> Method:
     return known[study.method]
 
 
+def cautions_of(study: Study) -> list[str]:
+    """What the method tells users of a study first: that a cap made its search smaller."""
+    decisions = method_of(study).decisions(study)
+    return [decision.caution for decision in decisions if decision.caution]
+
+
 def run_of(study: Study) -> ScriptRun:
     """Begin a fresh copy of the script that the study implies.
 
@@ -59,5 +65,11 @@ def run_of(study: Study) -> ScriptRun:
         raise InputError(
             f"delta: {method.name} also chooses by mechanisms that promise pure epsilon. Leave "
             f"delta out, or use one of the methods {able}"
+        )
+    if study.protected_rows > 1 and not method.only_sums:
+        able = ", ".join(known.name for known in methods().values() if known.only_sums)
+        raise InputError(
+            f"rows_per_person: {method.name} also chooses by mechanisms that protect a single row. "
+            f"Use one of the methods {able}"
         )
     return method.run(study)

@@ -103,6 +103,49 @@ class EpsilonDelta:
         return min(bound, self.epsilon) if rows * rows * spent <= self.budget else bound
 
 
-def promise_of(epsilon: Fraction, delta: Fraction = NONE) -> Promise:
+@dataclass(frozen=True, slots=True)
+class PerPerson:
+    """A promise to a person with several rows: noise is calibrated to all of them together.
+
+    Attributes:
+        to_one: what is promised, to whoever has one row.
+        rows: the most that a person has with one owner.
+        owners: the most that have rows of a person.
+    """
+
+    to_one: PureEpsilon | EpsilonDelta
+    rows: int
+    owners: int = 1
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one person may cost."""
+        return self.to_one.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The probability outside of which epsilon holds."""
+        return self.to_one.delta
+
+    @property
+    def currency(self) -> str:
+        """In what steps are paid."""
+        return self.to_one.currency
+
+    @property
+    def budget(self) -> Fraction:
+        """How much of the currency there is for a person."""
+        return self.to_one.budget
+
+    def law(self, cost: Fraction, sensitivity: Sensitivity) -> NoiseLaw:
+        """Return the law of the least noise for which a person pays at most `cost`."""
+        return self.to_one.law(cost, sensitivity.of_rows(self.rows * self.owners))
+
+    def delivered(self, spent: Fraction, rows: int = 1) -> Fraction:
+        """Return the epsilon at delta; `rows` is how often a person has as many rows as agreed."""
+        return self.to_one.delivered(spent, rows)
+
+
+def promise_of(epsilon: Fraction, delta: Fraction = NONE) -> PureEpsilon | EpsilonDelta:
     """Return the promise of a study: pure epsilon where delta is 0."""
     return EpsilonDelta(epsilon, delta) if delta else PureEpsilon(epsilon)

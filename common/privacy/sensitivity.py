@@ -50,6 +50,14 @@ class Sensitivity:
         """Return that of two answers side by side."""
         return Sensitivity(self.l1 + other.l1, self.l2_squared + other.l2_squared)
 
+    def of_rows(self, rows: int) -> Sensitivity:
+        """Return how far so many replaced rows can move the answer.
+
+        They are replaced one after the other, and either norm of the sum of their changes is at
+        most the sum of the norms: `rows` times the norm of one change.
+        """
+        return Sensitivity(rows * self.l1, rows * rows * self.l2_squared)
+
     def in_norm(self, norm: int) -> Fraction:
         """Return the L1 norm, or the L2 norm rounded up: for people."""
         if norm == 1:

@@ -18,7 +18,8 @@ from common.errors import LocalError
 from common.privacy.accountant import Accountant, Charge
 from common.privacy.budget import shown
 from common.privacy.concentrated import epsilon_of
-from common.privacy.promise import Promise
+from common.privacy.promise import PerPerson, Promise
+from common.wording import many
 
 VERSION = 1
 UNIT_OF_PRIVACY = "one row of one party's table"
@@ -41,6 +42,31 @@ _NEARLY_SURE = 99
 _LEAST_WRITTEN_OUT = 1e-12
 _CURVE = tuple(Fraction(1, 10**places) for places in (6, 9, 12, 15))
 _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
+
+
+def unit_of_privacy(promise: Promise) -> str:
+    """Who or what is protected."""
+    if not isinstance(promise, PerPerson):
+        return UNIT_OF_PRIVACY
+    return f"one person, with up to {_rows_of(promise)}"
+
+
+def neighbour_relation(promise: Promise) -> str:
+    """Which inputs may not be told apart."""
+    if not isinstance(promise, PerPerson):
+        return NEIGHBOUR_RELATION
+    return (
+        f"two inputs are neighbours if all rows of one person, up to {_rows_of(promise)}, are "
+        "replaced by other rows, as many at most; each party's public number of rows was agreed "
+        "beforehand, and its node fills up or leaves out rows until it has that many"
+    )
+
+
+def _rows_of(promise: PerPerson) -> str:
+    rows = many(promise.rows, "row")
+    if promise.owners == 1:
+        return f"{rows} of one party's table"
+    return f"{rows} of each of {promise.owners} parties' tables"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,11 +134,20 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
         else "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
         "anything else, is the sum of theirs. This is the epsilon of one."
     )
-    return (
-        (
+    if isinstance(promise, PerPerson):
+        add_up = add_up.replace("a row that was", "a person who was")
+        persons = (
+            f"A person with more rows than {_rows_of(promise)}, under several identifiers or with "
+            f"more owners, is protected less: with twice as many the epsilon is {_words(two)} "
+            f"instead of {_words(one)}."
+        )
+    else:
+        persons = (
             "A person with several rows is protected less: with two rows, of one owner or of two, "
             f"the epsilon is {_words(two)} instead of {_words(one)}, {more}."
-        ),
+        )
+    return (
+        persons,
         add_up,
         (
             "What is true of a group is true of its members: who learns that most smokers of an "
@@ -140,6 +175,8 @@ class PrivacyStatement:
         protections: who is protected from whom.
         not_private_because: see `shortcomings`; empty for a private run.
         notes: further sentences for the reader.
+        bounds: the most that each party can pay, where what it paid depends on published results:
+            the sum of such payments is no bound. None where it does not.
         may_miss: up to how many parties may be missing before the noise is too small.
         missing: for each party that is not in all sums, the first step (from 0) without it.
     """
@@ -149,6 +186,7 @@ class PrivacyStatement:
     protections: Sequence[Protection]
     not_private_because: Sequence[str]
     notes: Sequence[str] = ()
+    bounds: Mapping[str, Fraction] | None = None
     may_miss: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
 
@@ -162,12 +200,27 @@ class PrivacyStatement:
         return not self.not_private_because
 
     @property
+    def paid(self) -> Mapping[str, Fraction]:
+        """What each party's rows paid in the promise's currency: the bound where there is one."""
+        accountant = self.accountant
+        return self.bounds or {party: accountant.spent(party) for party in accountant.parties}
+
+    @property
+    def most_paid(self) -> Fraction:
+        """What the party paid that paid most."""
+        return max(self.paid.values(), default=Fraction(0))
+
+    @property
     def delivered(self) -> Fraction:
         """The epsilon, at the promise's delta, of whoever paid most."""
-        return self.promise.delivered(self.accountant.most_spent)
+        return self.promise.delivered(self.most_paid)
 
     def _paid(self, party: str) -> Fraction:
         """The epsilon of one party's rows, at the promise's delta."""
+        return self.promise.delivered(self.paid[party])
+
+    def _realised(self, party: str) -> Fraction:
+        """The epsilon that this run came to for one party: no bound where there is another."""
         return self.promise.delivered(self.accountant.spent(party))
 
     def as_dict(self) -> dict[str, object]:
@@ -182,26 +235,29 @@ class PrivacyStatement:
             "not_private_because": list(self.not_private_because),
             "epsilon_requested": shown(promise.epsilon),
             "epsilon_delivered": shown(self.delivered),
+            "epsilon_realised": shown(promise.delivered(accountant.most_spent)),
             "epsilon_claimed_by_paper": shown(max(claims, default=Fraction(0))),
             "delta": shown(promise.delta) if promise.delta else 0,
             "delta_delivered": shown(promise.delta) if promise.delta else 0,
             "rho": shown(accountant.most_spent) if promise.delta else None,
             "epsilon_by_delta": self._curve(),
             "parties": {party: shown(self._paid(party)) for party in parties},
+            "realised": {party: shown(self._realised(party)) for party in parties},
             "exact": {
                 "epsilon_requested": str(promise.epsilon),
                 "epsilon_delivered": str(self.delivered),
                 "delta": str(promise.delta),
                 "rho": str(accountant.most_spent) if promise.delta else None,
                 "parties": {party: str(self._paid(party)) for party in parties},
-                "parties_paid": {party: str(accountant.spent(party)) for party in parties},
+                "realised": {party: str(self._realised(party)) for party in parties},
+                "parties_paid": {party: str(self.paid[party]) for party in parties},
             },
             "may_miss": self.may_miss,
             "missing": dict(self.missing),
             "currency": promise.currency,
             "steps": [_step(charge, promise.currency) for charge in accountant.charges],
-            "unit_of_privacy": UNIT_OF_PRIVACY,
-            "neighbours": NEIGHBOUR_RELATION,
+            "unit_of_privacy": unit_of_privacy(promise),
+            "neighbours": neighbour_relation(promise),
             "adversaries": [
                 {
                     "against": protection.against,
@@ -210,8 +266,8 @@ class PrivacyStatement:
                 }
                 for protection in self.protections
             ],
-            "not_promised": list(not_promised(promise, accountant.most_spent)),
-            "what_delta_means": what_delta_means(promise, accountant.most_spent),
+            "not_promised": list(not_promised(promise, self.most_paid)),
+            "what_delta_means": what_delta_means(promise, self.most_paid),
             "mechanisms": sorted({charge.mechanism for charge in accountant.charges}),
             "sampler": SAMPLER_WITH_DELTA if promise.delta else SAMPLER,
             "notes": list(self.notes),
@@ -239,9 +295,10 @@ class PrivacyStatement:
         but = ", but for a probability of at most delta" if promise.delta else ""
         words = (
             f"This release was made with an epsilon of {_words(self.delivered)}{delta} "
-            f"({_words(promise.epsilon)} was asked for). What is protected is {UNIT_OF_PRIVACY}: "
-            "what is published is at most exp(epsilon) times as likely with one row as with any "
-            f"other in its place{but}. Here {NEIGHBOUR_RELATION}."
+            f"({_words(promise.epsilon)} was asked for). What is protected is "
+            f"{unit_of_privacy(promise)}: what is published is at most exp(epsilon) times as "
+            f"likely with one as with any other in its place{but}. "
+            f"Here {neighbour_relation(promise)}."
         )
         lines = [
             words,
@@ -260,7 +317,7 @@ class PrivacyStatement:
             ),
             "",
             "What is not promised:",
-            *(f"- {sentence}" for sentence in not_promised(promise, accountant.most_spent)),
+            *(f"- {sentence}" for sentence in not_promised(promise, self.most_paid)),
         ]
         if not self.private:
             lines = ["NOT PRIVATE: " + "; ".join(self.not_private_because) + ".", "", *lines]
@@ -269,13 +326,12 @@ class PrivacyStatement:
         return "\n".join(lines) + "\n"
 
     def _party_line(self, party: str) -> str:
-        spent, claimed = self._paid(party), self.accountant.claimed(party)
-        claim = (
-            ""
-            if self.accountant.spent(party) == claimed
-            else f" (the paper would have counted {_words(claimed)})"
-        )
-        return f"- {party}: {_words(spent)}{claim}"
+        paid, claimed = self.paid[party], self.accountant.claimed(party)
+        claim = "" if paid == claimed else f" (the paper would have counted {_words(claimed)})"
+        realised = ""
+        if paid != self.accountant.spent(party):
+            realised = f"; this run realised {_words(self._realised(party))}, which is no bound"
+        return f"- {party}: {_words(self._paid(party))}{claim}{realised}"
 
 
 def _protection_line(protection: Protection) -> str:

@@ -7,9 +7,11 @@ sampling of synthetic rows. Neither can see what the model leaves out; the diagn
 
 With B replicates the interval is
 
-    (estimate - bias) +- t(B - 1) * s * sqrt(1 + 1 / B)
+    (estimate - bias) +- t(B - 1) * sqrt(s^2 (1 + 1 / B) + bias^2)
 
-where the 1 / B is for the bias, which is a mean of B values.
+The 1 / B is for the bias, which is a mean of B values. The bias is also in the width: it is that of
+the released model, in which relations are weaker than in the population if the method weakens them,
+so what is taken away is not all of it.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ def _one(
         known = value if math.isfinite(value) else None
         return Estimate(*key, known, None, None, None, flagged=True)
     bias = float(valid.mean()) - centre if math.isfinite(centre) else 0.0
-    error = float(valid.std(ddof=1)) * math.sqrt(1 + 1 / len(valid))
+    error = math.hypot(float(valid.std(ddof=1)) * math.sqrt(1 + 1 / len(valid)), bias)
     half = t_quantile(len(valid) - 1, confidence) * error
     corrected = min(max(value - bias, bounds[0]), bounds[1])
     low, high = max(corrected - half, bounds[0]), min(corrected + half, bounds[1])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.marginals import count
+from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release.number_comparison import NumberComparison, compare_numbers
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Schema
@@ -30,8 +33,10 @@ MEANING = (
     "0 is perfect, 1 is disjoint."
 )
 MOST_MARGINALS = 3_000
+LOSSES = ("squared-hinge", "hinge")
 _MOST_TARGETS = 4
 _MOST_TRAINING_ROWS = 20_000
+_DRAWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,22 @@ class Distances:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """Misclassification rates on held-out real rows when predicting `target`."""
+    """Misclassification rates on held-out real rows when predicting `target`.
+
+    Attributes:
+        target: what is predicted.
+        trained_on_real: by a classifier of real rows.
+        trained_on_synthetic: by a classifier of synthetic rows.
+        majority: by always saying the most frequent value of the held-out rows.
+        noisy_majority: the same with the value that a noisy histogram of the other rows has most
+            often [Zhang17, Sec. 6.1], expected over the noise; None if no epsilon was given.
+    """
 
     target: str
     trained_on_real: float
     trained_on_synthetic: float
     majority: float
+    noisy_majority: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,7 @@ class Evaluation:
                 "trained_on_synthetic": c.trained_on_synthetic,
                 "majority": c.majority,
             }
+            | ({} if c.noisy_majority is None else {"noisy_majority": c.noisy_majority})
             for c in self.classifications
         }
         result["numbers"] = {
@@ -112,6 +128,9 @@ def evaluate(
     synthetic: Codes | Table,
     schema: Schema | Path | str,
     targets: Sequence[str] | None = None,
+    *,
+    loss: str = LOSSES[0],
+    majority_epsilon: Fraction | None = None,
 ) -> Evaluation:
     """Compare two tables of the same schema.
 
@@ -120,7 +139,11 @@ def evaluate(
         synthetic: the released rows; their number may differ.
         schema: what both follow.
         targets: attributes to predict; by default up to four with the fewest values.
+        loss: of the support vector machine: "squared-hinge", or "hinge" as in the papers.
+        majority_epsilon: report the noisy majority at this epsilon, too.
     """
+    if loss not in LOSSES:
+        raise InputError(f"--loss {loss!r}: choose one of {', '.join(LOSSES)}")
     schema = as_schema(schema)
     ours = real if isinstance(real, Codes) else encode(real, schema)[0]
     theirs = synthetic if isinstance(synthetic, Codes) else encode(synthetic, schema)[0]
@@ -138,7 +161,8 @@ def evaluate(
         dependence_real=dependence(ours),
         dependence_synthetic=dependence(theirs),
         classifications=tuple(
-            _classify(ours, theirs, schema, target) for target in _targets(schema, targets)
+            _classify(ours, theirs, schema, target, loss, majority_epsilon)
+            for target in _targets(schema, targets)
         ),
         numbers=() if coded else compare_numbers(real, synthetic, schema),
     )
@@ -212,20 +236,45 @@ def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:
     return [name for size, name in by_size if size <= 10][:_MOST_TARGETS]
 
 
-def _classify(real: Codes, synthetic: Codes, schema: Schema, target: str) -> Classification:
+def _classify(
+    real: Codes,
+    synthetic: Codes,
+    schema: Schema,
+    target: str,
+    loss: str,
+    majority_epsilon: Fraction | None,
+) -> Classification:
     position = schema.position(target)
     held_out = np.arange(real.rows) % 5 == 4
     test = real.take(np.flatnonzero(held_out))
+    train = real.take(np.flatnonzero(~held_out))
     majority = np.bincount(test.columns[position]).max() / test.rows
+    noisy = None
+    if majority_epsilon is not None:
+        noisy = noisy_majority(train, test, position, majority_epsilon)
     return Classification(
         target=target,
-        trained_on_real=_error(real.take(np.flatnonzero(~held_out)), test, position),
-        trained_on_synthetic=_error(synthetic, test, position),
+        trained_on_real=_error(train, test, position, loss),
+        trained_on_synthetic=_error(synthetic, test, position, loss),
         majority=1 - float(majority),
+        noisy_majority=noisy,
     )
 
 
-def _error(train: Codes, test: Codes, position: int) -> float:
+def noisy_majority(train: Codes, test: Codes, position: int, epsilon: Fraction) -> float:
+    """The error of always saying what a noisy histogram has most often, over `_DRAWS` draws.
+
+    A replaced row moves two counts by one, so the noise has scale 2 / epsilon.
+    """
+    size = train.sizes[position]
+    counts = np.bincount(train.columns[position], minlength=size)
+    shares = np.bincount(test.columns[position], minlength=size) / test.rows
+    source = SeededRandomSource("noisy majority")
+    noise = discrete_laplace(2 / epsilon, _DRAWS * size, source).reshape(_DRAWS, size)
+    return float(1 - shares[(counts + noise).argmax(axis=1)].mean())
+
+
+def _error(train: Codes, test: Codes, position: int, loss: str) -> float:
     """Share of test rows that a linear support vector machine gets wrong."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -237,7 +286,10 @@ def _error(train: Codes, test: Codes, position: int) -> float:
         return float((truth != answers[0]).mean())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a rough boundary is good enough here
-        model = LinearSVC(C=1.0, max_iter=300, dual="auto", random_state=0)
+        if loss == "hinge":
+            model = LinearSVC(C=1.0, loss="hinge", max_iter=300, dual=True, random_state=0)
+        else:
+            model = LinearSVC(C=1.0, max_iter=300, dual="auto", random_state=0)
         model.fit(_one_hot(train, position), answers)
     return float((model.predict(_one_hot(test, position)) != truth).mean())
 

@@ -10,6 +10,7 @@ from typing import assert_never
 
 import numpy as np
 
+from common.methods.registry import cautions_of, method_of
 from common.release import folder as release
 from common.release.finishing import finish
 from common.release.fitted_privbayes import FittedPrivBayes
@@ -183,6 +184,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFac
                 made=_privelet_steps(fitted),
                 shares=range_shares(fitted.ranges),
                 columns=range_errors(fitted.ranges),
+                cautions=_told(fitted.ranges.plan.caution),
             )
         case FittedPrivBayes():
             told = _Told(
@@ -191,6 +193,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFac
                 columns=expected_errors(model_tables(fitted.model), 1),
                 pairs=expected_errors(model_tables(fitted.model), 2),
                 network=network_drawing(fitted.model, fitted.schema),
+                cautions=_told(fitted.model.plan.caution),
             )
         case FittedStudy():
             told = _Told(
@@ -202,6 +205,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFac
                 more=[Section("Communication", _traffic(fitted))],
                 title=fitted.study.name,
                 below_floor=_below_floor(fitted, synthetic),
+                cautions=cautions_of(fitted.study),
             )
         case _:
             assert_never(fitted)
@@ -217,6 +221,7 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFac
         pairs=told.pairs,
         made=told.made,
         more=[*usable_pairs(fitted.diagnose(synthetic)), *told.more],
+        method_cautions=told.cautions,
         title=told.title,
         date=date,
         below_floor=told.below_floor,
@@ -233,8 +238,13 @@ class _Told:
     pairs: Sequence[ExpectedError] = ()
     network: NetworkDrawing | None = None
     more: Sequence[Section] = ()
+    cautions: Sequence[str] = ()
     title: str | None = None
     below_floor: str | None = None
+
+
+def _told(caution: str | None) -> tuple[str, ...]:
+    return () if caution is None else (caution,)
 
 
 def _privelet_steps(fitted: FittedPrivelet) -> list[tuple[str, object]]:
@@ -261,6 +271,7 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("aggregation", study.aggregation.value),
         ("colluding parties tolerated", study.effective_colluders),
         ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
+        *((each.name, each.value) for each in method_of(study).decisions(study)),
         ("study digest", study.digest.hex()),
     ]
 

@@ -51,7 +51,7 @@ def _column(attribute: Attribute, codes: CodeColumn, source: WordSource) -> pa.A
         fillers = [domain.values[0]] * (attribute.size - domain.count)
         return pa.array(np.array([*domain.values, *fillers]).take(codes), mask=gaps)
     bins = codes if gaps is None else np.minimum(codes, domain.count - 1)
-    numbers = _inside(domain, bins, source)
+    numbers = _inside(domain, codes, bins, source)
     if attribute.kind == "date":
         return pa.array(numbers.astype(np.int32), mask=gaps).view(pa.date32())
     array = pa.array(numbers, mask=gaps)
@@ -64,19 +64,28 @@ def _gaps(codes: CodeColumn, values: int, size: int) -> NDArray[np.bool_] | None
 
 
 def _inside(
-    domain: Binning, bins: CodeColumn, source: WordSource
+    domain: Binning, codes: CodeColumn, bins: CodeColumn, source: WordSource
 ) -> NDArray[np.int64] | NDArray[np.float64]:
-    """A number inside each bin, equally likely over the bin."""
+    """A number inside each bin, along the slope of the bins around it."""
     if domain.per_unit == 0:
         real = np.empty(len(bins), dtype=np.float64)
-        compiled(draw_real)(bins, source.words(len(bins)), domain.first, domain.last, real)
+        places = domain.along_slope(codes, _fractions(source.words(len(bins))))
+        words = (places * 2.0**53).astype(np.uint64) << np.uint64(11)
+        compiled(draw_real)(bins, words, domain.first, domain.last, real)
         return real
     if int(domain.steps.max()) > _WORD_RANGE:
-        fractions = (source.words(len(bins)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return domain.draw(bins, fractions)
+        places = domain.along_slope(codes, _fractions(source.words(len(bins))))
+        return domain.draw(bins, places)
     # The upper half of a 32-bit word times a width is below the width, exactly.
     halves = source.words((len(bins) + 1) // 2).view(np.uint32)[: len(bins)]
+    places = domain.along_slope(codes, halves.astype(np.float64) * 2.0**-32)
     drawn = np.empty(len(bins), dtype=np.int64)
     widths = domain.steps.astype(np.uint64)
-    compiled(draw_whole)(bins, halves, domain.first_step, widths, drawn)
+    compiled(draw_whole)(
+        bins, (places * 2.0**32).astype(np.uint32), domain.first_step, widths, drawn
+    )
     return drawn if domain.whole else drawn / domain.per_unit
+
+
+def _fractions(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53

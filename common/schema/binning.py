@@ -35,6 +35,7 @@ DEFAULT_BINS = 16
 MAX_BINS = 1 << 16
 _LARGEST = 1 << 53  # whole numbers up to here survive a detour through double precision
 _TABLE_LIMIT = 1 << 20  # ranges up to this many whole numbers are looked up instead of searched
+_STEEPEST = 1.9  # of at most 2, at which the density would be 0 at one end
 _STEPS_A_BIN = 1_000
 _MOST_STEPS = 1e15  # powers of ten up to here are doubles
 MAX_DECIMALS = 15
@@ -209,6 +210,32 @@ class Binning:
         steps = np.minimum(first + (uniforms * (last - first + 1)).astype(np.int64), last)
         drawn = steps if self.whole else steps / self.per_unit
         return drawn
+
+    def along_slope(
+        self, codes: NDArray[np.integer[Any]], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return where in their bins numbers are, from uniforms, along the slope of all of them.
+
+        The density in a bin is a straight line whose slope is the smaller of those to the bins on
+        either side, and flat where they differ in sign: a peak stays a peak, and an end is flat.
+        It follows from the codes that are drawn, so it costs nothing. Codes beyond the bins are
+        those of empty cells and other values.
+        """
+        counts = np.bincount(codes, minlength=self.count)[: self.count].astype(np.float64)
+        widths = (self.last - self.first).astype(np.float64) + self.whole
+        density = counts / widths
+        # Between the middles of two bins, in units of a bin's own density and width.
+        steps = np.diff(density) / ((widths[1:] + widths[:-1]) / 2)
+        before, after = np.append(0.0, steps), np.append(steps, 0.0)
+        agree = before * after > 0
+        flatter = np.where(np.abs(before) < np.abs(after), before, after)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where(agree & (density > 0), flatter * widths / density, 0.0)
+        tilt = np.clip(slope, -_STEEPEST, _STEEPEST)[np.minimum(codes, self.count - 1)]
+        # The quantile of the density 1 + tilt (t - 1/2) on [0, 1).
+        flat = 1 - tilt / 2
+        places = 2 * uniforms / (flat + np.sqrt(flat * flat + 2 * tilt * uniforms))
+        return np.where(tilt == 0, uniforms, np.minimum(places, 1 - 2.0**-53))
 
     @cached_property
     def per_unit(self) -> float:

@@ -1,9 +1,10 @@
 """From codes back to values: the columns of a table that people read.
 
-Numbers and dates come from inside their bin. A missing cell is empty (NA, NaT or None). A cell
-coded `other` is "(other)" in a text column and empty in a column that cannot hold text. The type
-of a column depends on the schema alone, never on the rows: integers that may be empty are nullable
-integers in every table. A template table (`like`) overrules that, column by column.
+Numbers and dates come from inside their bin, along the slope of the bins around it. A missing cell
+is empty (NA, NaT or None). A cell coded `other` is "(other)" in a text column and empty in a column
+that cannot hold text. The type of a column depends on the schema alone, never on the rows: integers
+that may be empty are nullable integers in every table. A template table (`like`) overrules that,
+column by column.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _numbers(
     else:
         # 53 random bits per cell; the words of special cells are drawn and not used.
         fractions = (source.words(len(codes)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        plain = domain.draw(bins, fractions)
+        plain = domain.draw(bins, domain.along_slope(codes, fractions))
     if attribute.kind == "date":
         plain = (plain * 86_400).view("datetime64[s]")
     elif attribute.kind == "datetime":

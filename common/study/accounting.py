@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from common.crypto.sums.plan import Aggregation
 from common.privacy.accountant import Accountant, Charge
@@ -64,16 +65,19 @@ def statement_of(
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
     """
+    bounds = method.bound(study)
+    paid = accountant.most_spent if bounds is None else max(bounds.values())
     missing = missing_in(study, [charge.costs for charge in accountant.charges])
     return PrivacyStatement(
         promise=study.promise,
         accountant=accountant,
-        protections=protections_of(study, method, study.promise.delivered(accountant.most_spent)),
+        bounds=bounds,
+        protections=protections_of(study, method, study.promise.delivered(paid)),
         not_private_because=shortcomings(
             source_private=source_private,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
         ),
-        notes=[*_notes(study, accountant), *_missing_notes(study, missing)],
+        notes=[*_notes(study, accountant, bounds), *_missing_notes(study, missing)],
         may_miss=study.may_miss,
         missing=missing,
     )
@@ -114,15 +118,17 @@ def _missing_notes(study: Study, missing: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _notes(study: Study, accountant: Accountant) -> list[str]:
+def _notes(
+    study: Study, accountant: Accountant, bounds: Mapping[str, Fraction] | None
+) -> list[str]:
     if study.profile == "sound":
         return ["Profile sound: the epsilon printed is the epsilon delivered."]
     lines = ["Profile paper: the noise is the paper's, the epsilons here are the true ones."]
-    for party in accountant.parties:
-        spent, claimed = accountant.spent(party), accountant.claimed(party)
-        if spent != claimed:
-            lines.append(
-                f"Party {party}: the paper claims {claimed}, the true epsilon is {spent}, because "
-                "its rows are under fresh noise in every release from its turn on."
-            )
+    lines += [
+        f"Party {party}: the paper claims {study.epsilon}, the mechanism's bound is {bound}, "
+        "because its rows are under fresh noise in every release from its turn on. This run "
+        f"realised {accountant.spent(party)}, which depends on what was published and is no bound."
+        for party, bound in (bounds or {}).items()
+        if bound != study.epsilon
+    ]
     return lines

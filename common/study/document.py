@@ -41,7 +41,7 @@ from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
-from common.privacy.promise import Promise, promise_of
+from common.privacy.promise import PerPerson, Promise, promise_of
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -105,12 +105,17 @@ class Study:
         key_bits: of the curator's Paillier key.
         encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
         output_rows: how many synthetic rows; as many as there are real ones when 0.
+        settings: of the method, as in the table of study.toml that has the method's name, sorted by
+            key; the method knows what they mean.
         purpose: what the table is for, in a sentence or two. Owners read it first.
         recipient: who gets the table.
         contact: whom to ask about the study.
         ethics: the reference of an ethics vote, a contract or a law that it rests on.
         expires: the last day (UTC) on which a party may join; a node refuses it afterwards. A study
             that runs by then goes on.
+        rows_per_person: what is promised, is promised to a person with up to so many rows at each
+            owner; 0 if it is promised to a row.
+        owners_per_person: the most owners that have rows of one person.
         signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
@@ -128,12 +133,15 @@ class Study:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
+    settings: tuple[tuple[str, str | int], ...] = ()
     delta: Fraction = Fraction(0)
     purpose: str = ""
     recipient: str = ""
     contact: str = ""
     ethics: str = ""
     expires: dt.date | None = None
+    rows_per_person: int = 0
+    owners_per_person: int = 1
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -168,6 +176,7 @@ class Study:
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
+        self._check_people()
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -176,6 +185,25 @@ class Study:
     def expired(self, today: dt.date) -> bool:
         """Whether no party may join any more."""
         return self.expires is not None and today > self.expires
+
+    def _check_people(self) -> None:
+        if not 0 <= self.rows_per_person <= min(member.rows for member in self.members):
+            raise InputError(
+                f"rows_per_person: {self.rows_per_person} is not between 0 and the rows of the "
+                "smallest party"
+            )
+        if not 1 <= self.owners_per_person <= len(self.members):
+            raise InputError(
+                f"owners_per_person: 1 to {len(self.members)} (the parties), not "
+                f"{self.owners_per_person}"
+            )
+        if self.owners_per_person > 1 and not self.rows_per_person:
+            raise InputError("owners_per_person: say rows_per_person, too: it is about people")
+        if self.rows_per_person and self.profile == "paper":
+            raise InputError(
+                "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
+                'profile = "sound"'
+            )
 
     def _check_delta(self) -> None:
         check_delta(self.delta)
@@ -246,8 +274,16 @@ class Study:
 
     @property
     def promise(self) -> Promise:
-        """What each party's rows are promised, and what that buys."""
-        return promise_of(self.epsilon, self.delta)
+        """What each party's rows, or people, are promised, and what that buys."""
+        to_one = promise_of(self.epsilon, self.delta)
+        if not self.rows_per_person:
+            return to_one
+        return PerPerson(to_one, self.rows_per_person, self.owners_per_person)
+
+    @property
+    def protected_rows(self) -> int:
+        """How many rows the promise covers at once: those of one person, at all owners."""
+        return max(1, self.rows_per_person) * self.owners_per_person
 
     @property
     def effective_colluders(self) -> int:
@@ -285,9 +321,12 @@ class Study:
             "key_bits": self.key_bits,
             "encoding": self.encoding,
             "output_rows": self.output_rows,
+            "settings": dict(self.settings),
             "about": [getattr(self, key) for key in TEXTS],
             "expires": "" if self.expires is None else self.expires.isoformat(),
         }
+        if self.rows_per_person:
+            document["people"] = [self.rows_per_person, self.owners_per_person]
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
@@ -315,6 +354,10 @@ class Study:
         said = {key: getattr(self, key) for key in TEXTS if getattr(self, key)}
         lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in said.items()]
         lines += [] if self.expires is None else [f"expires = {self.expires.isoformat()}"]
+        if self.rows_per_person:
+            lines.append(f"rows_per_person = {self.rows_per_person}")
+            lines.append(f"owners_per_person = {self.owners_per_person}")
+        lines += self._settings_lines()  # a table: every key of the study itself comes before it
         for member in self.members:
             encoded = base64.b64encode(member.identity.encoded).decode()
             lines += [
@@ -327,6 +370,12 @@ class Study:
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
+
+    def _settings_lines(self) -> list[str]:
+        if not self.settings:
+            return []
+        values = [f"{key} = {json.dumps(value)}" for key, value in self.settings]
+        return ["", f"[{json.dumps(self.method)}]", *values]
 
     @classmethod
     def load(cls, path: Path) -> Study:
@@ -354,10 +403,11 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
     kinds: dict[str, type] = {
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
-        "output_rows": int,
+        "output_rows": int, "rows_per_person": int, "owners_per_person": int,
         **dict.fromkeys(TEXTS, str), "expires": dt.date,
     }  # fmt: skip
-    others = {"epsilon", "delta", "party", "attribute", "rule", "signature"}
+    method = document.get("method")
+    others = {"epsilon", "delta", "party", "attribute", "rule", "signature", method}
     unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
@@ -385,9 +435,27 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
     fields["schema"] = Schema.from_document(
         {key: floats[key] for key in ("attribute", "rule") if key in floats}
     )
+    if isinstance(method, str) and method in document:
+        fields["settings"] = settings_of(document[method], where=f"[{method}]")
     if "signature" in document:
         fields["signature"] = StudySignature.from_table(document["signature"])
     return fields
+
+
+def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ...]:
+    """The settings of a method in the order of their names; texts and whole numbers."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{where}: write the settings of a method as a table")
+    for key, value in table.items():
+        check_name(key, most=MOST_NAME)
+        if type(value) is str:
+            check_most(f"{where} {key}: characters", len(value), MOST_NAME)
+        elif type(value) is not int:
+            raise InputError(
+                f"{where} {key}: expected a text or a whole number, got {value!r:.100}. "
+                'Write fractions as texts, such as "0.5"'
+            )
+    return tuple(sorted(table.items()))
 
 
 def _member(entry: object) -> Member:

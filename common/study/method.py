@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from common.errors import InputError
 from common.study.document import ENCODINGS, Study
 from common.study.script import Fit, Script, ScriptRun
+from common.study.settings import SettingsReader
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing that a method settles before any row is looked at, from public facts.
+
+    Attributes:
+        name: what is decided.
+        value: what it came to, in words.
+        caution: what a user has to know about it: that a cap made it smaller; None usually.
+    """
+
+    name: str
+    value: str
+    caution: str | None = None
+
+
+def no_decisions(study: Study) -> Sequence[Decision]:
+    """Refuse settings; there is nothing to tell."""
+    SettingsReader(study).finish()
+    return ()
+
+
+def as_charged(study: Study) -> None:
+    """Return None: what the steps cost depends on no result, so their sum is the bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +49,9 @@ class Method:
         single_turns: whether it asks single parties for a choice: it cannot do without one.
         replaces_noise: whether profile `paper` lets one party's noise replace another's.
         encodings: how it can take attributes.
+        parties: how many parties it is for; None for any number.
+        decisions: its settings and what follows from them; refuses settings that it does not have.
+        bound: the most that each party can pay, where what it pays depends on published results.
         only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
             mechanisms promise pure epsilon.
         place: where it stands in lists, smallest first.
@@ -34,6 +64,9 @@ class Method:
     single_turns: bool = False
     replaces_noise: bool = False
     encodings: Sequence[str] = ENCODINGS
+    parties: int | None = None
+    decisions: Callable[[Study], Sequence[Decision]] = no_decisions
+    bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
     only_sums: bool = False
     place: int = 100
 
@@ -48,10 +81,21 @@ class Method:
                 f"encoding: {self.name} cannot take {study.encoding!r}; use encoding = "
                 f'"{self.encodings[0]}"'
             )
+        if self.parties not in (None, len(study.members)):
+            raise InputError(
+                f"party: {self.name} is for {self.parties} parties, not {len(study.members)}. "
+                "Use another method"
+            )
+        self.decisions(study)
         if study.may_miss and self.single_turns:
             raise InputError(
                 f"may_miss: {self.name} asks single parties for a turn of their own, so it cannot "
                 "do without one. Use may_miss = 0, or another method"
             )
         rows = {member.name: member.rows for member in study.members}
-        return ScriptRun(self.script(study), rows, possible=study.schema.possible)
+        return ScriptRun(
+            self.script(study),
+            rows,
+            possible=study.schema.possible,
+            protected_rows=study.protected_rows,
+        )

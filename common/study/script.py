@@ -84,6 +84,7 @@ class ScriptRun:
         script: as a method makes it.
         rows: the public row count of every party; only studies that may miss one need it.
         possible: the rules of the study's schema.
+        protected_rows: how many rows the promise covers at once: those of one person.
     """
 
     def __init__(
@@ -92,8 +93,10 @@ class ScriptRun:
         rows: Mapping[str, int] | None = None,
         *,
         possible: Possible | None = None,
+        protected_rows: int = 1,
     ) -> None:
         self._script, self._rows, self._possible = script, rows or {}, possible
+        self._protected_rows = protected_rows
         self._fit: Fit | None = None
         self._model: Model | None = None
         self._missing: frozenset[str] = frozenset()
@@ -177,7 +180,15 @@ class ScriptRun:
             self._fit = end.value
             return None
         check_size(step)
-        return step
+        return self._per_person(step)
+
+    def _per_person(self, step: Step) -> Step:
+        """The step with the sensitivity of all rows of a person; its law is calibrated to it."""
+        if self._protected_rows == 1:
+            return step
+        if not isinstance(step, SumStep):
+            raise LocalError(f"step {step.name!r}: only sums are calibrated to several rows")
+        return replace(step, sensitivity=step.sensitivity.of_rows(self._protected_rows))
 
 
 def _without(step: Step | None, missing: Collection[str]) -> Step | None:

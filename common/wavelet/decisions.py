@@ -84,6 +84,17 @@ class Plan:
         return tuple(sorted(range(len(self.axes)), key=lambda i: rank[self.axes[i].kind]))
 
     @property
+    def caution(self) -> str | None:
+        """Say that a method with transforms transforms nothing; None if it does, or is basic."""
+        if self.method == "basic" or self.transformed:
+            return None
+        return (
+            f"{self.method} transforms no attribute here: each is small enough to be more accurate "
+            "without, so this is the same as basic. Name other attributes with --untransformed to "
+            "force transforms."
+        )
+
+    @property
     def stored_axes(self) -> tuple[Axis, ...]:
         """The axes in the order in which they are stored."""
         return tuple(self.axes[i] for i in self.order)

@@ -11,12 +11,13 @@ import typer
 
 from common.crypto.identities.files import load_identity
 from common.errors import InputError
-from common.methods.registry import methods
+from common.methods.registry import cautions_of, method_of, methods
 from common.privacy.budget import parse_epsilon
 from common.privacy.statement import suspicion
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
+from common.study.document import Study
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
 from parley.simulation.study_options import DEFAULT_METHOD
@@ -123,8 +124,20 @@ Drops = Annotated[
     ),
 ]
 Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
+RowsPerPerson = Annotated[
+    int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
+]
+OwnersPerPerson = Annotated[int, typer.Option(help="The most owners that have rows of a person.")]
 KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
 Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]
+
+MethodSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
+    ),
+]
 
 Delimiter = Annotated[
     str | None,
@@ -154,6 +167,31 @@ def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer 
     return Signer(
         role=role, name=sign_as, identity=load_identity(sign_with, passphrase=passphrase_in(None))
     )
+
+
+def settings_of(written: list[str] | None) -> dict[str, str | int]:
+    """The settings of a method that were written as KEY=VALUE; digits are whole numbers."""
+    found: dict[str, str | int] = {}
+    for words in written or ():
+        key, equals, value = (part.strip() for part in words.partition("="))
+        if not (key and equals and value) or key in found:
+            raise InputError(f"--set {words!r}: write each setting once, like budget=1:1:2:4")
+        found[key] = int(value) if value.isascii() and value.isdigit() else value
+    return found
+
+
+def tell_decisions(study: Study) -> None:
+    """Warn, before anything runs, of an epsilon above the claim and of caps that bind."""
+    method = method_of(study)
+    for caution in cautions_of(study):
+        console.warn(caution)
+    bounds = method.bound(study)
+    if bounds is not None:
+        each = ", ".join(f"{name} {float(bound):g}" for name, bound in bounds.items())
+        console.warn(
+            f"profile paper: the paper claims an epsilon of {float(study.epsilon):g}; the "
+            f"mechanism's bound is {float(max(bounds.values())):g} ({each})"
+        )
 
 
 def delimiter_of(written: str | None) -> str | None:

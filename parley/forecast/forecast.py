@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.errors import InputError
+from common.methods.registry import method_of
 from common.privacy.noise_law import NoiseLaw
 from common.release.progress import Reporter, silent
 from common.schema import Codes
@@ -167,7 +168,9 @@ def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> Epsil
     busiest = max(traffic.units.values(), default=0)
     return EpsilonForecast(
         epsilon=epsilon,
-        cost=study.promise.delivered(max(spent.values(), default=Fraction(0))),
+        cost=study.promise.delivered(
+            max((method_of(study).bound(study) or spent).values(), default=Fraction(0))
+        ),
         phases=_phases(study, made[0].steps, trial, epsilon),
         distances=trial.distances(made),
         floor=trial.distances(floors),

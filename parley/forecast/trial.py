@@ -96,6 +96,7 @@ class Trial:
             self.study,
             members=members,
             method=method,
+            settings=self.study.settings if method == self.study.method else (),
             epsilon=self._epsilon(epsilon),
             aggregation=Aggregation.CLEAR,
             signature=None,  # of the study as proposed, not of this one

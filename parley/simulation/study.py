@@ -10,7 +10,7 @@ in the clear, which is faster and NOT PRIVATE, and the privacy statement says so
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Codes, Schema
 from common.study.accounting import account, statement_of
-from common.study.document import Member
+from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from parley.simulation.in_process import run_study
 from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
@@ -45,6 +45,7 @@ def simulate(
     cohorts: int = 1,
     key_bits: int = 2048,
     encoding: str = "own",
+    settings: Mapping[str, str | int] | None = None,
     seed: int | None = None,
     tell: Reporter = silent,
 ) -> FittedStudy:
@@ -56,7 +57,7 @@ def simulate(
         epsilon: what each owner's rows may cost.
         delta: the probability outside of which epsilon holds; 0, the default, is pure epsilon. A
             small one, like 1e-9, allows much less noise.
-        method: "subn+", "dp-subn", "dp-ccbn", "independent" or "floor".
+        method: "subn+", "dp-subn", "dp-ccbn", "distdiffgen", "independent" or "floor".
         profile: "sound" or "paper".
         noise: "distributed" or "one-share"; by default what the profile calls for.
         aggregation: "paillier", "masked" or "clear" (NOT PRIVATE).
@@ -66,6 +67,7 @@ def simulate(
         cohorts: in how many releases dp-subn updates its structure.
         key_bits: of the curator's Paillier key.
         encoding: "own" domains, or "binary" as in the paper.
+        settings: of the method, as in its table of study.toml: {"budget": "1:1:2:4"}.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
     """
@@ -81,6 +83,7 @@ def simulate(
         cohorts=cohorts,
         key_bits=key_bits,
         encoding=encoding,
+        settings=settings or {},
     )
     return run_in_process(tables, schema, options, seed=seed, drop=drop, tell=tell)
 
@@ -93,8 +96,9 @@ def run_in_process(
     seed: int | None,
     drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
+    announce: Callable[[Study], None] = lambda study: None,
 ) -> FittedStudy:
-    """`simulate`, with the choices put together."""
+    """`simulate`, with the choices put together; `announce` sees the study before it runs."""
     domains = as_schema(schema)
     named = tables if isinstance(tables, Mapping) else _named(tables)
     if not named:
@@ -104,6 +108,7 @@ def run_in_process(
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
     study = options.study(domains, _members(codes, identities))
+    announce(study)
     run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
         study, method_of(study), account(study, run.steps), source_private=source.private

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import parse_delta, parse_epsilon
 from common.schema import Schema
-from common.study.document import Member, Study
+from common.study.document import Member, Study, settings_of
 
 DEFAULT_METHOD = "subn+"
 
@@ -27,6 +27,7 @@ class StudyOptions:
         delta: the probability outside of which epsilon holds; 0 for pure epsilon.
         noise: "distributed" or "one-share"; None for what the profile calls for.
         output_rows: how many synthetic rows; None for as many as there are real ones.
+        settings: of the method, by name: texts and whole numbers.
     """
 
     epsilon: str | Fraction | int | float
@@ -41,7 +42,10 @@ class StudyOptions:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int | None = None
+    settings: Mapping[str, str | int] = field(default_factory=dict)
     delta: str | Fraction | int | float = 0
+    rows_per_person: int = 0
+    owners_per_person: int = 1
 
     def study(self, schema: Schema, members: Sequence[Member]) -> Study:
         """The study of these parties.
@@ -65,6 +69,9 @@ class StudyOptions:
             key_bits=self.key_bits,
             encoding=self.encoding,
             output_rows=0 if self.output_rows is None else self.output_rows,
+            rows_per_person=self.rows_per_person,
+            owners_per_person=self.owners_per_person,
+            settings=settings_of(self.settings, where=f"[{self.method}]"),
         )
 
 

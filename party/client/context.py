@@ -83,11 +83,13 @@ class PartyContext:
             identity=self.identity.public,
             fewest_owners=fewest_owners(steps),
             rows=source.rows,
+            note=source.snapshot.note,
             data_as_of=source.snapshot.as_of,
             data_newest=source.snapshot.newest,
             today=self.today(),
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spending(besides=digest),
+            spent_in_year=self.ledger.spending(besides=digest, year=self.ledger.year(self.now())),
             signer=study.signer,
             curator=self.authority,
         )

@@ -36,6 +36,7 @@ SAMPLE = """\
 [budget]                        # required
 epsilon_per_study = "1"         # the most that one study may cost a row of ours
 epsilon_in_total = "4"          # the most that all studies together may cost it, for ever
+epsilon_per_year = "2"          # the most in one calendar year (UTC); leave it out for no such cap
 max_delta = "0"                 # 0 allows pure epsilon only: the promise that cannot fail. "1e-9"
                                 # also allows studies whose epsilon may fail that often, and
                                 # epsilon_in_total then holds at that delta
@@ -81,8 +82,10 @@ class Circumstances:
         today: by which it is told whether the study expired; None to leave that open.
         cost: what the study's plan charges our rows, in all.
         spent_in_total: what the ledger has of other studies.
+        spent_in_year: what it has of other studies in this calendar year.
         signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
         curator: fingerprint of the authority that certified the curator. Verified by the caller.
+        note: what only we may know about our rows.
     """
 
     party: str
@@ -96,6 +99,8 @@ class Circumstances:
     curator: str | None
     data_newest: dt.date | None = None
     today: dt.date | None = None
+    note: str = ""
+    spent_in_year: Spending = field(default_factory=lambda: Spending.of(Fraction(0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +109,7 @@ class Policy:
 
     epsilon_per_study: Fraction
     epsilon_in_total: Fraction
+    epsilon_per_year: Fraction | None = None
     max_delta: Fraction = Fraction(0)
     forgotten: tuple[str, ...] = ()  # beginnings of digests, in hexadecimal
     min_parties: int = 2
@@ -129,6 +135,7 @@ class Policy:
             per_study=self.epsilon_per_study,
             in_total=self.epsilon_in_total,
             delta=self.max_delta,
+            in_year=self.epsilon_per_year,
         )
 
     def writes_off(self, study: bytes) -> bool:
@@ -213,6 +220,13 @@ class Policy:
             yield (
                 f"it costs {cost.words()}, {spent.words()} is spent already, and all studies "
                 f"together may cost {self.epsilon_in_total}{at} (epsilon_in_total, max_delta)"
+            )
+        this_year = circumstances.spent_in_year
+        yearly = self.epsilon_per_year
+        if yearly is not None and not (this_year + cost).within(yearly, self.max_delta):
+            yield (
+                f"it costs {cost.words()}, {this_year.words()} is spent this year, and a year may "
+                f"cost {yearly} (epsilon_per_year)"
             )
 
     def _against_study(self, study: Study) -> Iterator[str]:
@@ -372,6 +386,7 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
     "budget": {
         "epsilon_per_study": parse_epsilon,
         "epsilon_in_total": parse_epsilon,
+        "epsilon_per_year": parse_epsilon,
         "max_delta": parse_delta,
         "forgotten": _digests,
     },

@@ -15,7 +15,7 @@ from common.crypto.sums.plan import Aggregation
 from common.methods.registry import method_of
 from common.privacy.budget import shown as printed
 from common.privacy.spending import fraction_words as shown
-from common.privacy.statement import Protection, suspicion, what_delta_means
+from common.privacy.statement import Protection, suspicion, unit_of_privacy, what_delta_means
 from common.schema.formulas import formula_warning
 from common.schema.refusals import describe
 from common.study.document import Study
@@ -194,7 +194,7 @@ def review(
         currency=promise.currency,
         spent=circumstances.spent_in_total.epsilon,
         left=policy.epsilon_in_total - after.epsilon,
-        about=tuple(_about(study)),
+        about=(*_about(study), *_people(study, circumstances)),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
@@ -255,9 +255,12 @@ def _about(study: Study) -> list[str]:
     rows = study.output_rows or sum(member.rows for member in study.members)
     columns = study.schema.attributes
     method = f"method {study.method}, profile {study.profile}"
+    decisions = method_of(study).decisions(study)
     formulas = formula_warning(study.schema)
     return [
         f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
+        *(f"{each.name}: {each.value}" for each in decisions),
+        *(each.caution for each in decisions if each.caution),
         *([] if formulas is None else [formulas]),
         f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]
@@ -305,6 +308,14 @@ def _sums(study: Study, fewest: int | None) -> str:
     return f"sums, the smallest of them of {fewest} of the {parties} parties,"
 
 
+def _people(study: Study, circumstances: Circumstances) -> list[str]:
+    """Who is protected, and what became of our rows for it: the second is for us alone."""
+    if not study.rows_per_person:
+        return []
+    note = f"; for our eyes only: {circumstances.note}" if circumstances.note else ""
+    return [f"protects {unit_of_privacy(study.promise)}{note}"]
+
+
 def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[str]:
     """What an owner who signs for the people in the table has to know besides."""
     cost = circumstances.cost
@@ -316,11 +327,14 @@ def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[
         "that we know who signed it: our policy names no signers, so compare the fingerprint with "
         "the one that its operator tells you"
     )
+    person = (
+        f"a person with two rows, both ours or one of another owner, pays {twice}: epsilon "
+        f"{shown(two_rows)}; {more}"
+    )
+    if study.rows_per_person:
+        person = "a person under two identifiers, or with more owners than agreed, pays twice"
     return [
-        (
-            f"a person with two rows, both ours or one of another owner, pays {twice}: epsilon "
-            f"{shown(two_rows)}; {more}"
-        ),
+        person,
         (
             f"studies add up: a row that was in all of ours will have paid {after.words()}, "
             "and what was published of it without Parley comes on top"

@@ -7,6 +7,7 @@
     sheet = "2026"                # excel; the first if not given
     as_of = 2026-06-30            # the date the data is of; for a file, the day it was written
     where = "consent = yes and age >= 18"     # files: which rows take part; databases have a query
+    person = "patient_id"         # whose row a row is, for studies that protect people, not rows
 
     [source.columns]              # from the study's names to the table's, where they differ
     sex = "GESCHL"
@@ -57,13 +58,14 @@ from party.sources.condition import Condition
 from party.sources.files import CsvReader, ParquetReader
 from party.sources.formats import FormatReader
 from party.sources.joined import JoinedSource
+from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
 from party.sources.shape import Shape, ShapedReader
 from party.sources.source import HELD_BYTES, Source, TableReader, TableSource, check_readable
 
 _FORMATS = ("excel", "spss", "stata", "sas")
 _FILES = ("csv", "parquet", *_FORMATS)
 _FILE_DATABASES = ("sqlite", "duckdb")
-_SHAPE = {"columns", "recode"}
+_SHAPE = {"columns", "recode", "person"}
 _KEYS = {
     "csv": {"path", "delimiter", "where", "as_of", *_SHAPE},
     "parquet": {"path", "where", "as_of", *_SHAPE},
@@ -91,6 +93,7 @@ class SourceSettings:
         master: for Spark.
         as_of: the date the data is of, if its owner gave one.
         shape: what is done with the table before it is encoded.
+        person: the table's column that says whose row a row is; never an attribute.
     """
 
     kind: str
@@ -101,6 +104,7 @@ class SourceSettings:
     master: str = ""
     as_of: dt.date | None = None
     shape: Shape = field(default_factory=Shape)
+    person: str = ""
 
     def __repr__(self) -> str:
         """Without the address."""
@@ -142,6 +146,7 @@ class SourceSettings:
             master=table.get("master", ""),
             as_of=table.get("as_of"),
             shape=_shape(table),
+            person=table.get("person", ""),
         )
 
     def check(self) -> None:
@@ -173,15 +178,49 @@ class SourceSettings:
         else:
             check_readable(self._reader(None))
 
-    def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> Source:
+    def open(
+        self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
+    ) -> Source:
         """The source, read once.
+
+        Args:
+            schema: the study's.
+            held_bytes: up to how many bytes of codes are held in memory.
+            people: what a study agreed about people; None if it is about rows.
 
         Raises:
             InputError: the table cannot be read, or is not of the schema.
         """
+        self._check_person(schema)
+        if people is not None:
+            return PeopleSource([self.people(schema)], schema, people, as_of=self.as_of)
         if self.kind == "spark":
             return self._spark(schema)
         return TableSource(self._reader(schema), schema, held_bytes=held_bytes)
+
+    def people(self, schema: Schema) -> PeopleTable:
+        """The table and its column of people.
+
+        Raises:
+            InputError: the settings name none.
+        """
+        self._check_person(schema)
+        if not self.person:
+            raise InputError(
+                "source: the study protects people. Name the column that says whose row a row is, "
+                'as in person = "patient_id"'
+            )
+        # A database reads the columns of a schema only, and all of them without one.
+        reader = self._reader(schema if self.kind in _FILES else None)
+        schema.check_columns(reader.names, where=reader.where)
+        return PeopleTable(reader, self.shape.called(self.person))
+
+    def _check_person(self, schema: Schema) -> None:
+        if self.person and self.person in map(self.shape.inside, schema.names):
+            raise InputError(
+                f"source.person: {self.person!r} is an attribute of the study, and who a row is "
+                "must not be one: ask for a study without it"
+            )
 
     def _spark(self, schema: Schema) -> Source:
         from party.sources.spark import SparkSource, start_session, table_of
@@ -240,8 +279,13 @@ class SeveralSources:
         for source in self.sources:
             source.check_readable()
 
-    def open(self, schema: Schema, *, held_bytes: int = HELD_BYTES) -> Source:
+    def open(
+        self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
+    ) -> Source:
         """The tables, each read once; every one has all columns of the schema."""
+        if people is not None:
+            tables = [source.people(schema) for source in self.sources]
+            return PeopleSource(tables, schema, people, as_of=None)
         part = held_bytes // len(self.sources)
         return JoinedSource([source.open(schema, held_bytes=part) for source in self.sources])
 

@@ -53,6 +53,10 @@ class Shape:
         """The table's name of a column."""
         return self.columns.get(name, name)
 
+    def called(self, inside: str) -> str:
+        """The study's name of a column of the table, or its own."""
+        return next((name for name, own in self.columns.items() if own == inside), inside)
+
     def outside(self, names: Sequence[str]) -> list[str]:
         """The study's names of the table's columns; a column that another one stands for is gone.
 

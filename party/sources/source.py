@@ -43,12 +43,14 @@ class Snapshot:
         digest: the same for the same rows in any order, wherever they come from. A secret.
         as_of: the date the data is of, where one is known; of several tables, of the oldest.
         newest: the date of the newest of several tables, where it is another.
+        note: what became of the owner's rows. For the owner only.
     """
 
     rows: int
     digest: str
     as_of: dt.date | None
     newest: dt.date | None = None
+    note: str = ""
 
 
 class Source(Protocol):
@@ -130,7 +132,7 @@ def check_readable(reader: TableReader) -> None:
     twice = [name for name, times in Counter(reader.names).items() if times > 1]
     if twice:
         raise InputError(f"{reader.where}: duplicate column {twice[0]!r}; names are unique")
-    if _in_some_way(reader, lambda: sum(map(_rows_of, reader.parts(reader.names)))) == 0:
+    if in_some_way(reader, lambda: sum(map(_rows_of, reader.parts(reader.names)))) == 0:
         raise InputError(f"{reader.where}: the table has no rows")
 
 
@@ -146,7 +148,7 @@ def _rows_of(part: Part) -> int:
     return rows
 
 
-def _in_some_way(reader: TableReader, read: Callable[[], _Read]) -> _Read:
+def in_some_way(reader: TableReader, read: Callable[[], _Read]) -> _Read:
     """What reading gives, slowly if it has to be."""
     try:
         try:
@@ -179,7 +181,7 @@ class TableSource:
         self._everything = tuple(range(len(schema.attributes)))
         self._held: Codes | None = None
         self._fingerprint: str | None = None  # of a database that can count, once it is known
-        _in_some_way(reader, lambda: self._open(held_bytes))
+        in_some_way(reader, lambda: self._open(held_bytes))
 
     def _open(self, held_bytes: int) -> None:
         """Read everything once: take the snapshot, and hold the codes while they fit."""

@@ -138,7 +138,7 @@ def _offer(world, chance, name):
         name,
         refused=refused,
         members=members,
-        method=chance.choice(list(methods())),
+        method=chance.choice([name for name, each in methods().items() if not each.parties]),
         aggregation=chance.choice([Aggregation.MASKED, Aggregation.PAILLIER]),
         epsilon=Fraction(PER_STUDY + 1) if refused else Fraction(chance.choice(_EPSILONS)),
     )

@@ -30,7 +30,8 @@ MODES = [
     for noise, aggregation in product(Noise, Aggregation)
     if noise is not Noise.NONE
 ]
-MATRIX = list(product(methods(), PROFILES, PARTIES, MODES))
+FOR_ANY = [name for name, each in methods().items() if not each.parties]
+MATRIX = list(product(FOR_ANY, PROFILES, PARTIES, MODES))
 
 # By default: every method, every profile, every legal mode and every number of parties, once.
 USUAL = [
@@ -155,6 +156,12 @@ def test_the_whole_matrix_over_grpc_releases_what_it_does_in_process(
     run_and_compare(tmp_path, paillier_key, method, profile, parties, mode)
 
 
+def test_a_method_of_two_parties_over_grpc(tmp_path, paillier_key):
+    mode = (Noise.DISTRIBUTED, Aggregation.MASKED)
+    settings = (("divisions", 2), ("target", "a0"))
+    run_and_compare(tmp_path, paillier_key, "distdiffgen", "sound", 2, mode, settings=settings)
+
+
 @pytest.mark.parametrize(("method", "profile", "parties", "mode"), ILLEGAL, ids=named)
 def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, parties, mode):
     noise, aggregation = mode
@@ -169,7 +176,7 @@ def test_the_matrix_is_whole():
     assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 5 * 2 * 4 * 2 * 3
     assert set(USUAL) | set(WITH_DELTA) <= set(LEGAL)
     assert {cell[0] for cell in WITH_DELTA} == {m.name for m in methods().values() if m.only_sums}
-    for position, everything in enumerate((methods(), PROFILES, PARTIES)):
+    for position, everything in enumerate((FOR_ANY, PROFILES, PARTIES)):
         assert {cell[position] for cell in USUAL} == set(everything)
     assert {cell[3] for cell in USUAL} | {(Noise.DISTRIBUTED, Aggregation.CLEAR)} == {
         cell[3] for cell in LEGAL

@@ -35,6 +35,8 @@ def test_sample_settings_name_every_key_with_its_default(name, kind, read):
             "passphrase_file",
             "metrics",
             "dashboard_operators",
+            "on_event",
+            "releases",
         ) and not isinstance(field.default, type(dataclasses.MISSING)):
             assert getattr(settings.values, field.name) == field.default
     for line in file.read_text().splitlines():

@@ -21,8 +21,8 @@ from common.errors import InputError
 from common.schema.encodings import bit_count
 from common.wording import many
 
-_MOST_CANDIDATE_CELLS = 1 << 23  # binary path: cells of all candidate tables together
-_MOST_PARENT_SETS = 1 << 14  # general path: maximal parent sets of one attribute
+MOST_CANDIDATE_CELLS = 1 << 23
+MOST_PARENT_SETS = 1 << 14
 
 
 class Encoding(StrEnum):
@@ -52,6 +52,8 @@ class PrivBayesOptions:
         network: a network of the user's own; nothing is then learnt and all budget buys tables.
         consistency: make overlapping noisy tables agree before they are used (free).
         printed_sensitivity: the paper's looser bound for score R, for comparison with it.
+        most_candidate_cells: on bits, all candidates' tables have together no more cells.
+        most_parent_sets: elsewhere, an attribute has no more maximal parent sets.
     """
 
     encoding: Encoding | None = None
@@ -62,6 +64,8 @@ class PrivBayesOptions:
     network: Network | None = None
     consistency: bool = True
     printed_sensitivity: bool = False
+    most_candidate_cells: int = MOST_CANDIDATE_CELLS
+    most_parent_sets: int = MOST_PARENT_SETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,8 @@ class Plan:
         network_epsilon: the budget for learning; zero if the network is given or forced.
         table_epsilon: the budget for the noisy tables.
         network: the network, where no row is needed to know it.
+        useful: what usefulness and the user's wishes allow, no cap applied: parents on the binary
+            path, cells on the general path.
         constraints: the edges that the user required and forbade.
     """
 
@@ -92,7 +98,23 @@ class Plan:
     network_epsilon: Fraction
     table_epsilon: Fraction
     network: Network | None
+    useful: int
     constraints: Constraints = field(default_factory=Constraints)
+
+    @property
+    def caution(self) -> str | None:
+        """Say that a cap of the search made tables smaller; None if it did not."""
+        got, unit, option = (
+            (self.cells or 0, "cells a table", "--most-parent-sets")
+            if self.degree is None
+            else (self.degree, "parents", "--most-candidate-cells")
+        )
+        if got >= self.useful:
+            return None
+        return (
+            f"PrivBayes: the largest useful table is {got:,} {unit}, lowered from {self.useful:,} "
+            f"by a cap of the search. Raise {option} to lift it."
+        )
 
 
 def make_plan(
@@ -113,9 +135,15 @@ def make_plan(
     share = (1 - wishes.beta) * epsilon
     degree = cells = None
     if encoding.in_bits:
-        degree = _degree(variables.width, rows, share, wishes)
+        useful = _useful_degree(variables.width, rows, share, wishes)
+        degree = affordable_degree(
+            attributes=variables.width, degree=useful, max_cells=wishes.most_candidate_cells
+        )
     else:
-        cells = _cells(variables, rows, share, wishes)
+        useful = cell_limit(
+            rows=rows, attributes=variables.width, epsilon=share, theta=wishes.theta
+        )
+        cells = affordable_cells(variables, useful, wishes.constraints, wishes.most_parent_sets)
     network = wishes.network or _forced(variables, degree, cells, wishes.constraints)
     if network is not None:
         network.check(variables)
@@ -131,6 +159,7 @@ def make_plan(
         network_epsilon=learning,
         table_epsilon=epsilon - learning,
         network=network,
+        useful=useful,
         constraints=wishes.constraints,
     )
 
@@ -175,19 +204,10 @@ def _variables(domain: Domain, encoding: Encoding) -> Domain:
     return domain if encoding is Encoding.HIERARCHICAL else domain.without_levels()
 
 
-def _degree(width: int, rows: int, epsilon: Fraction, wishes: PrivBayesOptions) -> int:
+def _useful_degree(width: int, rows: int, epsilon: Fraction, wishes: PrivBayesOptions) -> int:
     degree = choose_degree(rows=rows, attributes=width, epsilon=epsilon, theta=wishes.theta)
-    cap = wishes.constraints.max_parents
-    return affordable_degree(
-        attributes=width,
-        degree=degree if cap is None else min(degree, cap),
-        max_cells=_MOST_CANDIDATE_CELLS,
-    )
-
-
-def _cells(variables: Domain, rows: int, epsilon: Fraction, wishes: PrivBayesOptions) -> int:
-    cells = cell_limit(rows=rows, attributes=variables.width, epsilon=epsilon, theta=wishes.theta)
-    return affordable_cells(variables, cells, wishes.constraints, _MOST_PARENT_SETS)
+    most = wishes.constraints.max_parents
+    return degree if most is None else min(degree, most)
 
 
 def _forced(

@@ -12,9 +12,13 @@ Rules:
 - A blinding factor is used once.
 - `PrivateKey` is never printed, pickled or copied; `common.crypto.paillier.key_file` stores it.
 
-phe supplies the key pair's arithmetic constants. It is the only GPLv3 library used, and the
-reason this project is licensed GPL-3.0-only; nothing else imports it. phe's own encryption is not
-used: it pays a full-size r^n for every value, and draws from `random`.
+phe does what it does as fast as we could: it holds the private key, checks it, and decrypts, and
+`PublicKey.as_phe` hands out the key as an object of phe. What is ours is what phe does not have:
+primes that fixed-base blinding needs (phe's moduli would not do), the blinding base h, packing, and
+fixed-width bytes that carry h. phe's own encryption is not used: it pays a full-size r^n for every
+value, and draws from `random`. Tests check both ways: phe reads what we encrypt, and we read what
+phe encrypts. It is the only GPLv3 library used, and the reason this project is licensed
+GPL-3.0-only; nothing else imports it.
 
 Not here: blinding (blinding.py), many counts in one plaintext (packing.py), the secret key at rest
 (keyfile.py), sums over parties.
@@ -35,12 +39,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
 import phe
-from gmpy2 import gcd, invert, is_prime, jacobi, mpz, powmod, powmod_base_list
+from gmpy2 import gcd, invert, is_prime, jacobi, mpz, powmod
 
 from common.crypto.paillier.primes import lim_lee_prime
 from common.errors import InputError, LocalError, RemoteProtocolError
@@ -53,7 +56,6 @@ _KEY_FORMAT = 1
 _CIPHERTEXTS_FORMAT = 1
 _DIGEST_PREFIX = 16
 _HEADER = 1 + _DIGEST_PREFIX + 4
-_DECRYPT_CHUNK = 16
 
 
 class Blinder(Protocol):
@@ -119,6 +121,10 @@ class PublicKey:
 
     def __repr__(self) -> str:
         return f"PublicKey({self.bits} bits, digest {self.digest[:8].hex()})"
+
+    def as_phe(self) -> phe.PaillierPublicKey:
+        """The modulus as a key of phe, which has no blinding base."""
+        return phe.PaillierPublicKey(int(self.n))
 
     def to_bytes(self) -> bytes:
         """One byte of version, two of key bits, n, h; every integer big-endian, full width."""
@@ -254,7 +260,7 @@ class PrivateKey:
         if p * q != public_key.n or p == q or not (is_prime(p, 40) and is_prime(q, 40)):
             raise LocalError("these are not the two prime factors of the Paillier public key")
         self.public_key = public_key
-        self._key = phe.PaillierPrivateKey(phe.PaillierPublicKey(int(public_key.n)), p, q)
+        self._key = phe.PaillierPrivateKey(public_key.as_phe(), p, q)
 
     def __repr__(self) -> str:
         return f"PrivateKey(secret, of {self.public_key!r})"
@@ -266,26 +272,11 @@ class PrivateKey:
         """The secret factors p and q, for keyfile.py."""
         return self._key.p, self._key.q
 
-    def decrypt(self, ciphertexts: Sequence[mpz], executor: Executor | None = None) -> list[int]:
-        """Decrypts, by Chinese remainders [Paillier99, section 7]; plaintexts in -n/2 .. n/2.
-
-        Args:
-            ciphertexts: checked ciphertexts under this key.
-            executor: threads to spread the work over, which gmpy2 does outside Python's lock.
-        """
-        p, q = mpz(self._key.p), mpz(self._key.q)
-        halves = [(p, mpz(self._key.hp)), (q, mpz(self._key.hq))]
-        chunks = _chunks(ciphertexts, _DECRYPT_CHUNK)
-        tasks = [(chunk, *half) for chunk in chunks for half in halves]
-        run = map if executor is None else executor.map
-        residues = list(run(_residues, *zip(*tasks, strict=True))) if tasks else []
-        n, p_inverse = self.public_key.n, mpz(self._key.p_inverse)
-        plaintexts = []
-        for modulo_p, modulo_q in zip(residues[::2], residues[1::2], strict=True):
-            for m_p, m_q in zip(modulo_p, modulo_q, strict=True):
-                plaintext = m_p + (m_q - m_p) * p_inverse % q * p
-                plaintexts.append(int(plaintext - n if 2 * plaintext > n else plaintext))
-        return plaintexts
+    def decrypt(self, ciphertexts: Sequence[mpz]) -> list[int]:
+        """Decrypts checked ciphertexts under this key, with phe; plaintexts in -n/2 .. n/2."""
+        n = int(self.public_key.n)
+        plaintexts = [int(self._key.raw_decrypt(int(ciphertext))) for ciphertext in ciphertexts]
+        return [plain - n if 2 * plain > n else plain for plain in plaintexts]
 
     def residues(self, roots: Sequence[mpz]) -> list[mpz]:
         """r^n mod n^2 of each root, as anybody could compute it, by Chinese remainders.
@@ -329,17 +320,6 @@ def _generates_squares(root: mpz, prime: mpz, parts: Iterable[mpz]) -> bool:
     """Whether root^2 generates the squares modulo prime = 2 * product(parts) + 1."""
     square = root * root % prime
     return square != 0 and all(powmod(square, (prime - 1) // (2 * r), prime) != 1 for r in parts)
-
-
-def _residues(ciphertexts: Sequence[mpz], prime: mpz, scale: mpz) -> list[mpz]:
-    """The plaintexts modulo one prime factor of n."""
-    square = prime * prime
-    powers = powmod_base_list([c % square for c in ciphertexts], prime - 1, square)
-    return [(power - 1) // prime * scale % prime for power in powers]
-
-
-def _chunks(items: Sequence[mpz], size: int) -> list[Sequence[mpz]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def _sizes() -> str:

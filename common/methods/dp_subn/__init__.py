@@ -1,5 +1,6 @@
 """DP-SUBN [Su16]: five phases, and the decisions between them."""
 
+from common.methods.dp_subn.decisions import bound, decisions
 from common.methods.dp_subn.script import dp_subn
 from common.study.method import Method
 
@@ -9,5 +10,7 @@ METHOD = Method(
     script=dp_subn,
     single_turns=True,
     replaces_noise=True,
+    decisions=decisions,
+    bound=bound,
     place=2,
 )

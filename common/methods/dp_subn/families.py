@@ -20,19 +20,12 @@ from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.greedy_general import affordable_cells
 from common.bayes.privbayes.parent_sets import maximal_parent_sets
 from common.bayes.usefulness import affordable_degree
-from common.methods.dp_subn.usefulness import (
-    THETA_FRONTIER,
-    THETA_NETWORK,
-    frontier_degree,
-    network_degree,
-)
+from common.methods.dp_subn.settings import Settings
+from common.methods.dp_subn.usefulness import frontier_degree, network_degree
 from common.study.steps import Attributes
 
-# Public caps for budgets at which usefulness allows more than can be enumerated.
-_MOST_PARENTS = 10
-_MOST_CELLS = 1 << 16
 _MOST_PARENT_SETS = 1 << 14
-_MOST_CANDIDATE_CELLS = 1 << 23
+_DEFAULT = Settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +51,57 @@ class FamilyLimit:
         )
 
 
-def network_limit(sizes: Sequence[int], rows: int, epsilon: Fraction) -> FamilyLimit:
+def network_limit(
+    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULT
+) -> FamilyLimit:
     """The limit of the network whose d tables (d-k on binary data) are published at `epsilon`."""
-    if _binary(sizes):
-        degree = affordable_degree(
-            attributes=len(sizes),
-            degree=min(network_degree(sizes, rows, epsilon), _MOST_PARENTS),
-            max_cells=_MOST_CANDIDATE_CELLS,
-        )
-        return FamilyLimit(degree, 2 << degree)
-    return _by_cells(sizes, int(rows * epsilon / (2 * len(sizes) * THETA_NETWORK)))
+    useful = useful_tables(sizes, rows, epsilon, settings)
+    if not _binary(sizes):
+        return _by_cells(sizes, useful, settings)
+    degree = affordable_degree(
+        attributes=len(sizes),
+        degree=min(useful, settings.most_parents, len(sizes) - 1),
+        max_cells=settings.most_candidate_cells,
+    )
+    return FamilyLimit(degree, 2 << degree)
 
 
 def frontier_limit(
-    sizes: Sequence[int], rows: int, epsilon: Fraction, network: FamilyLimit
+    sizes: Sequence[int],
+    rows: int,
+    epsilon: Fraction,
+    network: FamilyLimit,
+    settings: Settings = _DEFAULT,
 ) -> FamilyLimit:
     """The limit of the search frontier, never below that of the network it extends."""
+    useful = useful_frontier(sizes, rows, epsilon, settings)
     if _binary(sizes):
-        degree = max(min(frontier_degree(sizes, rows, epsilon), _MOST_PARENTS), network.parents)
+        degree = max(min(useful, settings.most_parents, len(sizes) - 1), network.parents)
         return FamilyLimit(degree, 2 << degree)
-    useful = _by_cells(sizes, int(rows * epsilon / (2 * (len(sizes) - 1) * THETA_FRONTIER)))
-    return FamilyLimit(
-        max(useful.parents, network.parents),
-        max(useful.cells, network.cells),
-    )
+    limit = _by_cells(sizes, useful, settings)
+    return FamilyLimit(max(limit.parents, network.parents), max(limit.cells, network.cells))
+
+
+def useful_tables(
+    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULT
+) -> int:
+    """What usefulness allows a table of the network, no cap applied: parents of bits, or cells."""
+    if _binary(sizes):
+        if settings.degree is not None:
+            return settings.degree
+        return network_degree(sizes, rows, epsilon, theta=settings.theta_tables)
+    return int(rows * epsilon / (2 * len(sizes) * settings.theta_tables))
+
+
+def useful_frontier(
+    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULT
+) -> int:
+    """What usefulness allows a table of the frontier, no cap applied: parents of bits, or cells."""
+    if _binary(sizes):
+        if settings.frontier_degree is not None:
+            return settings.frontier_degree
+        return frontier_degree(sizes, rows, epsilon, theta=settings.theta_frontier)
+    return int(rows * epsilon / (2 * max(len(sizes) - 1, 1) * settings.theta_frontier))
 
 
 def candidate_families(
@@ -104,12 +124,12 @@ def _binary(sizes: Sequence[int]) -> bool:
     return all(size <= 2 for size in sizes)
 
 
-def _by_cells(sizes: Sequence[int], useful: int) -> FamilyLimit:
+def _by_cells(sizes: Sequence[int], useful: int, settings: Settings) -> FamilyLimit:
     cells = affordable_cells(
-        Domain.flat(sizes), min(useful, _MOST_CELLS), Constraints(), _MOST_PARENT_SETS
+        Domain.flat(sizes), min(useful, settings.most_cells), Constraints(), _MOST_PARENT_SETS
     )
     ascending = sorted(sizes)
-    degree = 0
-    while degree < min(_MOST_PARENTS, len(sizes) - 1) and prod(ascending[: degree + 2]) <= cells:
+    most, degree = min(settings.most_parents, len(sizes) - 1), 0
+    while degree < most and prod(ascending[: degree + 2]) <= cells:
         degree += 1
     return FamilyLimit(degree, cells)

@@ -28,7 +28,7 @@ from common.privacy.randomness import RandomSource, below
 from common.study.script import Script, chosen
 from common.study.steps import Attributes, ChoiceStep, PartyRows
 
-_LONGEST_PAIR = 128  # characters of one pair: a child and at most ten parents
+_LONGEST_PAIR = 192  # characters of one pair: a child and at most sixteen parents
 
 
 def shares_of_attributes(attributes: int, parties: int) -> list[int]:
@@ -47,12 +47,21 @@ def shares_of_attributes(attributes: int, parties: int) -> list[int]:
     return [each] * (parties - 1) + [choices - each * (parties - 1)]
 
 
+def printed_shares(attributes: int, parties: int) -> list[int]:
+    """For how many attributes each party chooses, the root among them, as printed [Su16, VI-A].
+
+    Every party takes floor(d/K), the last what is left: with K > d that is all of them.
+    """
+    each = attributes // parties
+    return [each] * (parties - 1) + [attributes - each * (parties - 1)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairChoice:
     """One party's turn: `take` attributes get their parents.
 
-    Each of the draws costs an equal part of `epsilon`, so the turn costs `epsilon`. If nothing is
-    placed yet the turn begins with a root, drawn uniformly: it depends on no row.
+    Each of the draws costs an equal part of `epsilon`, so the turn costs at most `epsilon`. If
+    nothing is placed yet the turn begins with a root, drawn uniformly: it depends on no row.
 
     Attributes:
         variables: what is placed.
@@ -61,6 +70,8 @@ class PairChoice:
         limit: the largest family.
         rows: of this party; public.
         epsilon: for all draws together.
+        parts: into how many parts epsilon is divided; a part for each draw if 0. The paper divides
+            by the attributes of a turn, of which the first turn's root needs no draw.
     """
 
     variables: Variables
@@ -69,6 +80,7 @@ class PairChoice:
     limit: FamilyLimit
     rows: int
     epsilon: Fraction
+    parts: int = 0
 
     def run(self, data: PartyRows, source: RandomSource) -> bytes:
         """Place the attributes; the pairs are published."""
@@ -81,7 +93,8 @@ class PairChoice:
             placed.append(families[0][0])
         for _ in range(self.take):
             candidates = candidate_families(sizes, placed, self.limit)
-            families.append(scorer.choose(candidates, self.epsilon / self.take, source))
+            each = self.epsilon / (self.parts or self.take)
+            families.append(scorer.choose(candidates, each, source))
             placed.append(families[-1][0])
         return _encode(families)
 
@@ -133,6 +146,7 @@ class PairChoice:
             (
                 "parents by mutual information",
                 self.take,
+                self.parts,
                 frame(self.placed),
                 self.limit.parents,
                 self.limit.cells,
@@ -148,6 +162,8 @@ def initial_structure(
     parties: Sequence[tuple[str, int]],
     limit: FamilyLimit,
     epsilon: Fraction,
+    *,
+    as_printed: bool = False,
 ) -> Script[Structure]:
     """Every party in turn places its share of the attributes.
 
@@ -155,34 +171,41 @@ def initial_structure(
         variables: what is placed.
         parties: name and row count, in the order of their turns.
         limit: the largest family.
-        epsilon: what each party's choices cost it together.
+        epsilon: what each party's choices cost it together, at most.
+        as_printed: share out the attributes, and divide epsilon, as in the paper.
     """
     placed: list[int] = []
     parents: dict[int, Attributes] = {}
-    shares = shares_of_attributes(len(variables.sizes), len(parties))
-    for (name, rows), take in zip(parties, shares, strict=True):
+    turns = _turns(len(variables.sizes), len(parties), as_printed=as_printed)
+    for (name, rows), take in zip(parties, turns, strict=True):
         if not take:
             continue
+        root = as_printed and not placed  # one of the attributes of the turn, and needs no draw
         choice = PairChoice(
             variables=variables,
             placed=tuple(placed),
-            take=take,
+            take=take - root,
             limit=limit,
             rows=rows,
             epsilon=epsilon,
+            parts=take if as_printed else 0,
         )
         step = ChoiceStep(
             name=f"initial structure by {name}",
             phase="initial structure",
             party=name,
             choice=choice,
-            epsilon=epsilon,
+            epsilon=epsilon if choice.take else Fraction(0),
             mechanism="exponential mechanism",
         )
         for child, *chosen_parents in choice.families((yield from chosen(step))):
             placed.append(child)
             parents[child] = tuple(chosen_parents)
     return tuple(parents[child] for child in range(len(variables.sizes)))
+
+
+def _turns(attributes: int, parties: int, *, as_printed: bool) -> list[int]:
+    return (printed_shares if as_printed else shares_of_attributes)(attributes, parties)
 
 
 class _Scorer:

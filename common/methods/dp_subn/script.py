@@ -24,9 +24,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.designs.nocd import optimal_design
+from common.methods.designs.nocd import View, optimal_design, printed_design
 from common.methods.dp_subn.correlation import correlations, pair_tables
-from common.methods.dp_subn.families import frontier_limit, network_limit
+from common.methods.dp_subn.decisions import Plan
 from common.methods.dp_subn.initialisation import initial_structure
 from common.methods.dp_subn.updates import (
     Party,
@@ -37,43 +37,48 @@ from common.methods.dp_subn.updates import (
 )
 from common.methods.network_model import NetworkModel, Structure, network_of, table_sets
 from common.methods.variables import Variables
-from common.privacy.budget import split
 from common.study.document import Study
 from common.study.script import Fit, Script
 
-SHARES = (1, 1, 1, 1)
-"""How the budget is divided among the first four phases; the paper's choice."""
 
-
-def dp_subn(study: Study, shares: Sequence[Fraction | int] = SHARES) -> Script[Fit]:
+def dp_subn(study: Study) -> Script[Fit]:
     """The five phases.
 
     If the budget does not carry a single parent, there is no structure to learn: all of it then
     buys the parameters of independent columns. Which of the two it is depends on public values.
     """
-    variables = Variables.of(study)
-    parties = [(member.name, member.rows) for member in study.members]
-    views_epsilon, choice_epsilon, update_epsilon, table_epsilon = split(study.epsilon, shares)
-    limit = network_limit(variables.sizes, study.rows, table_epsilon)
+    plan = Plan.of(study)
+    variables, parties = plan.variables, plan.parties
     structure: Structure = ((),) * len(variables.sizes)
-    if limit.parents == 0:
+    if plan.network.parents == 0:
         return (yield from learn_parameters(study, variables, structure, study.epsilon))
-    information = yield from _quantify_correlations(study, variables, views_epsilon)
-    structure = yield from initial_structure(variables, parties, limit, choice_epsilon)
+    views_epsilon, choice_epsilon, update_epsilon, table_epsilon = plan.epsilons
+    paper = study.profile == "paper"
+    views = views_of(variables.sizes, plan.settings.views)
+    information = yield from _quantify_correlations(study, variables, views, views_epsilon)
+    structure = yield from initial_structure(
+        variables, parties, plan.network, choice_epsilon, as_printed=paper
+    )
     search = Search(
         variables=variables,
         information=information,
-        network_limit=limit,
-        frontier_limit=frontier_limit(variables.sizes, study.rows, update_epsilon, limit),
+        network_limit=plan.network,
+        frontier_limit=plan.frontier,
         promise=study.promise,
         epsilon=update_epsilon,
     )
-    if study.profile == "paper":
+    if paper:
         structure = yield from update_by_replacement(search, structure, parties)
     else:
         cohorts = in_cohorts(parties, study.cohorts)
         structure = yield from update_in_cohorts(search, structure, cohorts)
     return (yield from learn_parameters(study, variables, structure, table_epsilon))
+
+
+def views_of(sizes: tuple[int, ...], kind: str) -> Sequence[View]:
+    """The views of phase 1: of the least error, or Algorithm 2 as printed (binary data only)."""
+    design = printed_design(len(sizes)) if kind == "printed" else optimal_design(sizes)
+    return design.views
 
 
 def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
@@ -100,10 +105,9 @@ def learn_parameters(
 
 
 def _quantify_correlations(
-    study: Study, variables: Variables, epsilon: Fraction
+    study: Study, variables: Variables, views: Sequence[View], epsilon: Fraction
 ) -> Script[NDArray[np.float64]]:
     """Phase 1: all views together; the mutual information of every pair is read off them."""
-    views = optimal_design(variables.sizes).views
     tables = yield from variables.sum_tables(
         views,
         name="correlations",

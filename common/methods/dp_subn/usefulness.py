@@ -15,27 +15,38 @@ THETA_NETWORK = 6  # for k, the degree of the network
 THETA_FRONTIER = 2  # for k', the degree of the search frontier
 
 
-def is_useful(*, rows: int, epsilon: Fraction, marginals: int, cells: int, theta: int) -> bool:
+def is_useful(
+    *, rows: int, epsilon: Fraction, marginals: int, cells: int, theta: Fraction | int
+) -> bool:
     """Whether `marginals` tables of `cells` cells published together are theta-useful."""
     return rows * epsilon >= theta * 2 * marginals * cells
 
 
-def network_degree(sizes: Sequence[int], rows: int, epsilon: Fraction) -> int:
-    """k: the largest degree whose parameters are 6-useful at the budget of phase 4.
+def network_degree(
+    sizes: Sequence[int], rows: int, epsilon: Fraction, *, theta: Fraction | int = THETA_NETWORK
+) -> int:
+    """k: the largest degree whose parameters are theta-useful at the budget of phase 4.
 
     Binary data: N*eps_4 / ((d-k) * 2^(k+2)) >= 6, d-k marginals of 2^(k+1) cells. On other domains
     the marginals cannot share an attribute set, so d of them are counted, of the mean cell count.
     """
-    return _largest(sizes, rows, epsilon, THETA_NETWORK, shared_prefix=True)
+    return _largest(sizes, rows, epsilon, theta, shared_prefix=True)
 
 
-def frontier_degree(sizes: Sequence[int], rows: int, epsilon: Fraction) -> int:
-    """k': the largest degree whose d-1 sufficient statistics are 2-useful at phase 3's budget."""
-    return _largest(sizes, rows, epsilon, THETA_FRONTIER, shared_prefix=False)
+def frontier_degree(
+    sizes: Sequence[int], rows: int, epsilon: Fraction, *, theta: Fraction | int = THETA_FRONTIER
+) -> int:
+    """k': the largest degree whose d-1 sufficient statistics are theta-useful at its budget."""
+    return _largest(sizes, rows, epsilon, theta, shared_prefix=False)
 
 
 def _largest(
-    sizes: Sequence[int], rows: int, epsilon: Fraction, theta: int, *, shared_prefix: bool
+    sizes: Sequence[int],
+    rows: int,
+    epsilon: Fraction,
+    theta: Fraction | int,
+    *,
+    shared_prefix: bool,
 ) -> int:
     attributes = len(sizes)
     binary = all(size <= 2 for size in sizes)

@@ -65,6 +65,31 @@ def balanced_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
     return tuple(g for g, (a, b) in enumerate(zip(starts, ends, strict=True)) for _ in range(a, b))
 
 
+def even_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
+    """The group of each value: runs of neighbouring values of about one part in `groups` each.
+
+    A value that outweighs several groups makes them one, so an attribute with one frequent value
+    has few groups: rare ones would show little but noise. At least two, if there are two values.
+
+    Args:
+        counts: noisy counts of the attribute's values.
+        rows: how many rows they stand for.
+        groups: the most groups.
+    """
+    if len(counts) <= groups:
+        return tuple(range(len(counts)))
+    weights = [int(own) for own in without_noise_floor(counts, rows)]
+    total, before, places = sum(weights), 0, []
+    for own in weights:
+        middle = 2 * before + own
+        places.append(min(middle * groups // max(2 * total, 1), groups - 1))
+        before += own
+    number = {place: group for group, place in enumerate(dict.fromkeys(places))}
+    if len(number) < 2:
+        return balanced_groups(counts, rows, 2)
+    return tuple(number[place] for place in places)
+
+
 def _one_more_run(before: Counts, cost: Counts, used: int) -> tuple[Counts, Counts]:
     """The least cost of the values up to each one in `used` + 1 runs, and where the last begins.
 

@@ -55,7 +55,7 @@ from common.methods.subn_plus.dependence import (
     strong_pairs,
 )
 from common.methods.subn_plus.forest import candidates, forest_model, pair_margin, pairs_within
-from common.methods.subn_plus.grouping import GroupedTables, balanced_groups
+from common.methods.subn_plus.grouping import GroupedTables, balanced_groups, even_groups
 from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks, joint_margin
 from common.methods.subn_plus.latent import (
     COMPONENTS,
@@ -142,7 +142,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     alone = GroupedTables(tuple((a,) for a in range(len(sizes))), every_value)
     margins = yield from _tables(facts, "margins", plan.margins, alone)
     histograms = _one_way(margins)
-    groups = _grouped(histograms, facts.rows, plan.pair_groups)
+    groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
     if not any(own.clear for own in found.values()):
@@ -152,7 +152,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
         return partial(_moment_mixture, facts, tables, (), [pairs])
     moments = [pairs]
     if plan.triples:
-        coarse = _grouped(histograms, facts.rows, plan.triple_groups)
+        coarse = _evenly(histograms, facts.rows, plan.triple_groups)
         moments.append((yield from _moments(facts, "triples", plan.triples, coarse, 3)))
     weights = _weights(histograms, groups, facts.rows)
     unit = CONTRAST_UNIT**2 * facts.rows
@@ -162,7 +162,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
         tables = [*margins.measurements(facts), *again.measurements(facts)]
         return partial(_moment_mixture, facts, tables, (), moments)
     most = pair_groups(facts, plan.detail, len(rich), DETAIL_NOISE)
-    request = GroupedTables(rich, _grouped(histograms, facts.rows, most))
+    request = GroupedTables(rich, _evenly(histograms, facts.rows, most))
     detail = yield from _tables(facts, "pairs", plan.detail, request)
     measured, joined = margins.measurements(facts), detail.measurements(facts)
     return partial(_moment_mixture, facts, measured, joined, moments)
@@ -338,6 +338,10 @@ def _one_way(margins: _Tables) -> list[Counts]:
 
 def _grouped(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
     return tuple(balanced_groups(histogram, rows, most) for histogram in histograms)
+
+
+def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
+    return tuple(even_groups(histogram, rows, most) for histogram in histograms)
 
 
 def _weights(histograms: Sequence[Counts], groups: Groups, rows: int) -> list[tuple[int, ...]]:

@@ -59,6 +59,7 @@ class ReleaseFacts:
         columns: what noise does to each column, as far as it is known.
         pairs: what noise does to each pair that was counted.
         made: how the release was made, as pairs of a word and its value.
+        method_cautions: what the method itself says must be known first.
         more: further sections, for example the ledger and the traffic of a study.
         title: the study's name; None for a release of a single owner.
         date: when the release was made, as 2026-11-17; None if that is not told.
@@ -76,6 +77,7 @@ class ReleaseFacts:
     made: Sequence[tuple[str, object]]
     more: Sequence[Section] = field(default_factory=tuple)
     synthetic_rows: int | None = None
+    method_cautions: Sequence[str] = ()
     title: str | None = None
     date: str | None = None
     below_floor: str | None = None
@@ -98,6 +100,7 @@ class ReleaseFacts:
             caution(self.columns, self.schema.names),
             self.relations.caution() if self.synthetic.rows else None,
             formula_warning(self.schema),
+            *self.method_cautions,
         )
         return tuple(words for words in found if words is not None)
 

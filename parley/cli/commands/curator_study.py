@@ -44,13 +44,18 @@ from parley.cli.options import (
     Encoding,
     KeyBits,
     MayMiss,
+    MethodSettings,
     Noise,
     OutputRows,
     OwnersDelta,
     OwnersEpsilon,
+    OwnersPerPerson,
+    RowsPerPerson,
     SchemaFile,
     StudyMethod,
     load_schema,
+    settings_of,
+    tell_decisions,
 )
 from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
@@ -80,8 +85,11 @@ def new(
     colluders: Colluders = 1,
     may_miss: MayMiss = 0,
     cohorts: Cohorts = 1,
+    rows_per_person: RowsPerPerson = 0,
+    owners_per_person: OwnersPerPerson = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
+    set_: MethodSettings = None,
     rows: OutputRows = None,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
@@ -115,9 +123,12 @@ def new(
         colluders=colluders,
         may_miss=may_miss,
         cohorts=cohorts,
+        rows_per_person=rows_per_person,
+        owners_per_person=owners_per_person,
         key_bits=key_bits,
         encoding=encoding,
         output_rows=rows,
+        settings=settings_of(set_),
     )
     study = options.study(load_schema(schema), [member_of(written) for written in party])
     study = replace(
@@ -126,6 +137,7 @@ def new(
     )  # fmt: skip
     _require_time_left(study)
     run_of(study)  # refuses a study that could never be run
+    tell_decisions(study)
     if not purpose:
         console.warn("the study says no --purpose: owners are asked to pay for a name")
     if not unsigned:

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from common.errors import InputError
+from common.privacy.budget import parse_epsilon
 from common.release import folder as release
-from common.release.evaluation import MEANING, Evaluation
+from common.release.evaluation import LOSSES, MEANING, Evaluation
 from common.release.evaluation import evaluate as compare
 from common.release.number_comparison import far_off
 from common.release.report.evaluation_page import evaluation_page
@@ -39,6 +41,13 @@ def evaluate(
         list[str] | None,
         typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
     ] = None,
+    loss: Annotated[
+        str, typer.Option(help="Of the classifier: squared-hinge, or hinge as in the papers.")
+    ] = LOSSES[0],
+    majority_epsilon: Annotated[
+        str | None,
+        typer.Option(help="Report the error of the noisy majority at this epsilon, too."),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(help="Write a report with pictures here. Not for publication.")
     ] = None,
@@ -60,6 +69,9 @@ def evaluate(
     if html is not None:
         release.check_file(html, overwrite=overwrite)
         release.check_private(html)
+    noisy_epsilon = None if majority_epsilon is None else parse_epsilon(majority_epsilon)
+    if loss not in LOSSES:
+        raise InputError(f"--loss {loss!r}: choose one of {', '.join(LOSSES)}")
     domains = Schema.load(schema)
     in_release = synthetic.is_dir() or is_release_zip(synthetic)
     place = synthetic_table(synthetic) if in_release else nullcontext(synthetic)
@@ -68,7 +80,7 @@ def evaluate(
         table = read_table(real, domains, delimiter=delimiter_of(delimiter))
         made_up = read_table(made_up_file, domains)
         report(0.3, "comparing marginals and training classifiers")
-        found = compare(table, made_up, domains, target)
+        found = compare(table, made_up, domains, target, loss=loss, majority_epsilon=noisy_epsilon)
     if html is not None:
         release.write_file(html, evaluation_page(found))
         console.note(f"report: {html}")
@@ -95,4 +107,5 @@ def _print(found: Evaluation) -> None:
         console.result(
             f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic rows, "
             f"{c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying the majority"
+            + ("" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one")
         )

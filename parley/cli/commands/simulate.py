@@ -36,6 +36,7 @@ from parley.cli.options import (
     Format,
     KeyBits,
     MayMiss,
+    MethodSettings,
     Noise,
     OutputFormat,
     OutputRows,
@@ -50,7 +51,9 @@ from parley.cli.options import (
     StudyMethod,
     delimiter_of,
     load_schema,
+    settings_of,
     signer_of,
+    tell_decisions,
 )
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random, by_column
@@ -101,6 +104,7 @@ def simulate_study(
     cohorts: Cohorts = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
+    set_: MethodSettings = None,
     rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
     seed: Seed = None,
@@ -150,6 +154,7 @@ def simulate_study(
         key_bits=key_bits,
         encoding=encoding,
         output_rows=rows,
+        settings=settings_of(set_),
     )
     with release.new_folder(out, overwrite=overwrite) as folder:
         if transport is Transport.GRPC:
@@ -174,7 +179,9 @@ def _in_process(
     gone: Mapping[str, int],
 ) -> Mapping[str, object]:
     with console.progress("study") as tell:
-        fitted = run_in_process(tables, schema, options, seed=seed, drop=gone, tell=tell)
+        fitted = run_in_process(
+            tables, schema, options, seed=seed, drop=gone, tell=tell, announce=tell_decisions
+        )
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
@@ -207,6 +214,7 @@ def _over_grpc(
             Path(scratch), tables, schema, options, file_format=file_format.value
         ) as consortium,
     ):
+        tell_decisions(consortium.study)
         place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
         return consortium.transcript()
@@ -254,8 +262,8 @@ def _report(
     console.tell_of_release(out, privacy)
     if as_json:
         told = (
-            "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "missing",
-            "private",
+            "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",
+            "missing", "private",
         )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
@@ -273,4 +281,10 @@ def _report(
         f"epsilon {privacy['epsilon_delivered']:g}{delta} "
         f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
     )
+    if privacy["realised"] != privacy["parties"]:
+        console.result(
+            f"epsilon {privacy['epsilon_delivered']:g} is the mechanism's bound; this run realised "
+            f"{privacy['epsilon_realised']:g}, and the paper claims "
+            f"{privacy['epsilon_claimed_by_paper']:g}"
+        )
     console.result(f"seconds by phase, not for publication: {out.parent / TIMES.format(out.name)}")

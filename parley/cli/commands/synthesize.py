@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from common.bayes.privbayes.decisions import MOST_CANDIDATE_CELLS, MOST_PARENT_SETS
 from common.errors import InputError
 from common.release import folder as release
 from common.release.signatures import SignerRole
@@ -48,6 +49,20 @@ class Method(StrEnum):
     SUBN = "subn+"
     PRIVBAYES = "privbayes"
     PRIVELET = "privelet"
+
+
+class OnOff(StrEnum):
+    """Of a switch."""
+
+    ON = "on"
+    OFF = "off"
+
+
+class Bound(StrEnum):
+    """Which bound on the sensitivity of score R."""
+
+    TIGHT = "tight"
+    PRINTED = "printed"
 
 
 _METHODS = {
@@ -97,9 +112,28 @@ def synthesize(
     forbid: Annotated[
         list[str] | None, typer.Option(help="privbayes: an edge that must not be. Repeatable.")
     ] = None,
+    consistency: Annotated[
+        OnOff, typer.Option(help="privbayes: make overlapping tables agree. off: as printed.")
+    ] = OnOff.ON,
+    sensitivity: Annotated[
+        Bound, typer.Option(help="privbayes: of score R. printed: the paper's looser bound.")
+    ] = Bound.TIGHT,
+    most_candidate_cells: Annotated[
+        int, typer.Option(min=4, help="privbayes on bits: cap on all candidates' cells together.")
+    ] = MOST_CANDIDATE_CELLS,
+    most_parent_sets: Annotated[
+        int, typer.Option(min=1, help="privbayes: cap on the parent sets of an attribute.")
+    ] = MOST_PARENT_SETS,
     variant: Annotated[
         str, typer.Option(help="privelet: basic, privelet, privelet+ or privelet*.")
     ] = "privelet+",
+    untransformed: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="privelet+ and privelet*: an attribute to leave alone (S_A), repeatable; or exact "
+            "or bound, the rule that chooses them; or none. [default: exact]"
+        ),
+    ] = None,
     seed: Seed = None,
     sign_with: SignWith = None,
     sign_as: SignAs = "owner",
@@ -120,12 +154,17 @@ def synthesize(
     maker: Subn | PrivBayes | Privelet
     if method is None:  # its own options choose PrivBayes
         given = any(each is not None for each in (score, encoding, max_parents, require, forbid))
-        tuned = (beta, theta) != (_BETA, _THETA)
+        tuned = (beta, theta, consistency, sensitivity) != (_BETA, _THETA, OnOff.ON, Bound.TIGHT)
         method = Method.PRIVBAYES if given or tuned else Method.SUBN
     if method is Method.SUBN:
         maker = Subn(epsilon=epsilon, seed=seed)
     elif method is Method.PRIVELET:
-        maker = Privelet(epsilon=epsilon, method=variant, seed=seed)
+        maker = Privelet(
+            epsilon=epsilon,
+            method=variant,
+            untransformed=_left_alone(untransformed, variant),
+            seed=seed,
+        )
     else:
         maker = PrivBayes(
             epsilon=epsilon,
@@ -136,6 +175,10 @@ def synthesize(
             max_parents=max_parents,
             required=[_edge(words) for words in require or ()],
             forbidden=[_edge(words) for words in forbid or ()],
+            consistency=consistency is OnOff.ON,
+            printed_sensitivity=sensitivity is Bound.PRINTED,
+            most_candidate_cells=most_candidate_cells,
+            most_parent_sets=most_parent_sets,
             seed=seed,
         )
     domains = load_schema(schema)
@@ -151,6 +194,19 @@ def synthesize(
                 folder, fitted, rows=rows, file_format=format.value, signer=signer, tell=tell
             )
     _report(out, fitted, written, as_json=json)
+
+
+def _left_alone(written: list[str] | None, variant: str) -> str | list[str]:
+    """S_A of Privelet+: a rule, or attributes by name."""
+    if written is None:
+        return "exact"
+    if variant in ("basic", "privelet"):
+        raise InputError(
+            f"--untransformed: {variant} has no choice of attributes. Use privelet+ or privelet*"
+        )
+    if len(written) == 1 and written[0] in ("exact", "bound"):
+        return written[0]
+    return [] if written == ["none"] else written
 
 
 def _edge(words: str) -> tuple[str, str]:

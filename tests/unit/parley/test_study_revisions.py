@@ -86,8 +86,12 @@ def test_an_owner_cannot_be_declared_missing_where_all_are_needed(parley, place,
     assert done.code == 3
     assert "it needs all of its owners, so none can be declared missing" in done.err
     assert "reform --without south" in done.err
-    again = parley(*place.words(name="with gaps", out="gaps.toml"), "--may-miss", "1",
-                   "--party", "south:40:south/keys/identity.pub")  # fmt: skip
+    place.add("west")
+    others = [
+        w for name in ("south", "west") for w in ("--party", f"{name}:40:{name}/keys/identity.pub")
+    ]
+    words = place.words(name="with gaps", out="gaps.toml")
+    again = parley(*words, "--may-miss", "1", *others)
     assert again.code == 0, again.err
     assert parley("curator", "study", "add", "gaps.toml", *HUB).code == 0
     early = parley("curator", "study", "missing", "with gaps", "south", *HUB)

@@ -208,3 +208,24 @@ def test_rho_without_a_delta_is_no_charge(ledger):
     wrong = Charge(study="s", study_name="s", step="x", mechanism="m", rho=Fraction(1))
     with pytest.raises(LocalError, match="rho has a delta"):
         ledger.charge(wrong, BOTH, "t")
+
+
+def test_a_year_has_a_cap_of_its_own_and_a_clock_set_back_finds_no_room_in_an_earlier_one(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    caps = Caps(per_study=Fraction(9), in_total=Fraction(9), in_year=Fraction(1))
+
+    def charge(step, epsilon, at):
+        made = Charge(study="s", study_name="s", step=step, mechanism="m", epsilon=epsilon)
+        return ledger.charge(made, caps, at)
+
+    assert charge("1", Fraction(1), "2026-12-31T23:59:59+00:00")
+    with pytest.raises(
+        PolicyError, match="on all studies in 2026 that passes the owner's cap of 1"
+    ):
+        charge("2", Fraction(1, 100), "2026-12-31T23:59:59+00:00")
+    assert charge("2", Fraction(1, 2), "2027-01-01T00:00:00+00:00"), "another year"
+    assert ledger.spending(year="2027").epsilon == Fraction(1, 2)
+    with pytest.raises(PolicyError, match="in 2027"):
+        charge("3", Fraction(3, 4), "2025-06-01T00:00:00+00:00")
+    assert ledger.spent() == Fraction(3, 2)
+    ledger.close()

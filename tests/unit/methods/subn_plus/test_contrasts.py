@@ -1,3 +1,4 @@
+from fractions import Fraction
 from itertools import combinations, pairwise, product
 from math import prod
 
@@ -7,11 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError
+from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.contrast_plan import plan_contrasts
 from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.moment_loss import MomentLoss, Moments
+from common.methods.subn_plus.script import measure
+from common.privacy.promise import promise_of
+from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift, contrasts
 from common.schema.codes import Codes
+from common.schema.limits import MOST_STEP_CELLS
+from common.study.script import ScriptRun
 from parley.simulation.in_process import RowsInMemory
 
 
@@ -47,7 +55,8 @@ def test_no_two_rows_are_further_apart_than_the_sensitivity(widths, order):
     assert max(int(np.abs(rows[0] - row).sum()) for row in rows) <= bound.l1
 
 
-@given(st.lists(st.integers(2, 40), min_size=3, max_size=9))
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(2, 40), min_size=3, max_size=8))
 def test_the_worst_set_of_changed_attributes_is_found_for_triples(widths):
     unit = CONTRAST_UNIT**2
     norms = [int((vector(0, own) ** 2).sum()) for own in widths]
@@ -141,3 +150,91 @@ def test_gradients_are_those_of_the_squared_error(order):
         moved = np.eye(3)[c] * step
         measured = (at(weights + moved, wide) - at(weights - moved, wide)) / (2 * step)
         assert weight_slopes[c] == pytest.approx(measured, rel=1e-5, abs=1e-6)
+
+
+def facts(sizes, rows, epsilon) -> PublicFacts:
+    return PublicFacts(
+        sizes=tuple(sizes),
+        parties=("a", "b"),
+        rows=rows,
+        promise=promise_of(epsilon, Fraction(1, 10**9)),
+        noise_shares=Fraction(2),
+    )
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    st.integers(1, 10**6),
+    st.fractions(Fraction(1, 100), 8),
+    st.integers(0, 2**32),
+)
+def test_the_steps_cost_no_more_than_rho_whatever_the_noise(sizes, rows, epsilon, seed):
+    known = facts(sizes, rows, epsilon)
+    plan, twin = (ScriptRun(measure(known)) for _ in range(2))
+    rng = np.random.default_rng(seed)
+    spent = Fraction(0)
+    while (step := plan.step()) is not None:
+        assert step.canonical == twin.step().canonical
+        assert step.cells <= MOST_STEP_CELLS
+        spent += step.costs["a"]
+        noisy = rng.integers(-rows, 2 * rows + 1, step.request.cells)
+        plan.advance(noisy)
+        twin.advance(noisy)
+    assert Fraction(999, 1000) * known.budget <= spent <= known.budget
+
+
+def test_the_plan_is_finer_the_more_there_is_to_spend():
+    groups, triples = [], []
+    for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10), Fraction(100)):
+        plan = plan_contrasts(facts([16] * 12, 40_000, epsilon))
+        groups.append(plan.pair_groups if plan else 0)
+        triples.append(plan.triple_groups if plan else 0)
+    assert groups == sorted(groups)
+    assert triples == sorted(triples)
+    assert (groups[0], groups[-1], triples[0]) == (0, 16, 0)
+    assert triples[-1] > 4
+
+
+def drawn(rows: np.ndarray, sizes, epsilon: Fraction, seed: int) -> np.ndarray:
+    """Synthetic rows of the script, noise of its laws drawn for real."""
+    known = facts(sizes, len(rows), epsilon)
+    data = RowsInMemory(Codes.from_columns(list(rows.T), sizes))
+    source = SeededRandomSource(f"contrasts {seed}")
+    run = ScriptRun(measure(known))
+    while (step := run.step()) is not None:
+        noise = sum(step.law.draw(step.cells, source) for _ in range(2))
+        run.advance(step.request.answer(data) + noise)
+    return np.stack(run.model().sample(len(rows), source).columns, axis=1)
+
+
+def pair_distance(rows: np.ndarray, other: np.ndarray, sizes) -> float:
+    found = []
+    for a, b in combinations(range(len(sizes)), 2):
+        one, two = (
+            np.bincount(t[:, a] * sizes[b] + t[:, b], minlength=sizes[a] * sizes[b])
+            for t in (rows, other)
+        )
+        found.append(np.abs(one - two).sum() / (2 * len(rows)))
+    return float(np.mean(found))
+
+
+def chained(rng: np.random.Generator, rows: int) -> np.ndarray:
+    """Six attributes, each a noisy copy of the one before."""
+    columns = [rng.integers(0, 6, rows)]
+    for _ in range(5):
+        noise = rng.integers(0, 6, rows)
+        columns.append(np.where(rng.random(rows) < 0.7, columns[-1], noise))
+    return np.stack(columns, axis=1)
+
+
+def test_dependence_is_kept_and_none_is_made_up():
+    rng = np.random.default_rng(1)
+    sizes, rows = (6,) * 6, 20_000
+    real = chained(rng, rows)
+    shuffled = np.stack([rng.permutation(column) for column in real.T], axis=1)
+    kept = pair_distance(real, drawn(real, sizes, Fraction(1), 0), sizes)
+    made_up = pair_distance(shuffled, drawn(shuffled, sizes, Fraction(1), 0), sizes)
+    again = pair_distance(shuffled, np.stack([rng.permutation(c) for c in real.T], axis=1), sizes)
+    assert kept < 0.05 < 0.2 < pair_distance(real, shuffled, sizes)
+    assert made_up < again + 0.005  # of another sample of independent columns

@@ -1,5 +1,5 @@
 import tracemalloc
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from common.errors import LocalError
 from common.methods.designs.blocks import disjoint_blocks, margin_error
-from common.methods.subn_plus.grouping import GroupedTables, balanced_groups, without_noise_floor
+from common.methods.subn_plus.grouping import (
+    GroupedTables,
+    balanced_groups,
+    even_groups,
+    without_noise_floor,
+)
 from common.schema.codes import Codes
 from common.study.steps import split_tables
 from parley.simulation.in_process import RowsInMemory
@@ -141,3 +146,21 @@ def test_binary_attributes_share_blocks_and_large_domains_stay_alone():
     blocks = disjoint_blocks([2] * 9 + [40, 40], 1024)
     assert {(9,), (10,)} <= set(blocks)
     assert all(len(block) > 1 for block in blocks if block[0] < 9)
+
+
+@given(
+    st.lists(st.integers(-50, 1000), min_size=1, max_size=30),
+    st.integers(1, 3000),
+    st.integers(2, 12),
+)
+def test_even_groups_are_runs_and_at_least_two(counts, rows, groups):
+    found = even_groups(np.array(counts), rows, groups)
+    assert len(found) == len(counts)
+    assert all(b - a in (0, 1) for a, b in pairwise(found))
+    assert found[0] == 0
+    assert min(2, len(counts)) <= max(found) + 1 <= max(groups, min(2, len(counts)))
+
+
+def test_one_frequent_value_leaves_few_groups():
+    assert even_groups(np.array([9000, 100, 100, 100, 100, 100]), 9500, 5) == (0, 1, 1, 1, 1, 1)
+    assert even_groups(np.array([10] * 6), 60, 3) == (0, 0, 1, 1, 2, 2)

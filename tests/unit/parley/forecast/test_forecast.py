@@ -10,6 +10,7 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.marginals import count
+from common.methods.dp_subn.decisions import bound
 from common.methods.registry import run_of
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
@@ -72,9 +73,10 @@ def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile, free
     for step in steps:
         for party, cost in step.costs.items():
             spent[party] = spent.get(party, 0) + cost
-    assert line.cost == max(spent.values())
     if profile == "sound":
-        assert line.cost == 1
+        assert line.cost == max(spent.values()) == 1
+    else:  # the bound: what a run comes to depends on what it publishes
+        assert line.cost == max(bound(study).values()) >= max(spent.values())
 
 
 @pytest.mark.parametrize(

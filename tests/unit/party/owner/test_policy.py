@@ -120,7 +120,7 @@ def test_every_reason_is_listed():
             study("ab", method="floor", profile="paper", key_bits=2048),
             circumstances(cost=Spending.of(Fraction(9)), rows=5, data_as_of=None),
         )
-    assert str(caught.value).count("\n- ") == 9
+    assert str(caught.value).count("\n- ") == 10
 
 
 def test_a_fingerprint_is_the_same_however_it_is_typed():
@@ -235,3 +235,10 @@ def test_the_delta_of_a_policy_is_exact(written):
     assert Policy.from_toml(text).max_delta == DELTA
     with pytest.raises(InputError, match=r"budget\.max_delta: delta 0\.1 is above"):
         Policy.from_toml(text.replace(written, "0.1"))
+
+
+def test_a_year_may_have_a_budget_of_its_own():
+    text = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "4"\n'
+    assert Policy.from_toml(text).caps.in_year is None
+    policy = Policy.from_toml(text + 'epsilon_per_year = "3/2"\n')
+    assert policy.caps.in_year == Fraction(3, 2)

@@ -1,0 +1,148 @@
+"""Every figure and table of the five papers: python -m benchmarks.papers list | run NAME ...
+
+`list` prints each figure with its state: measured (and when, with how many repetitions), not run,
+or that it shows no measurement. `run` measures some figures, prints a table for each, and writes
+benchmarks/results/papers-NAME.json. `run all` takes hours at the papers' repetitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.papers import privbayes_figures, subn_figures
+from benchmarks.papers.figure import EPSILONS, Figure, Options, Row
+from common.errors import ParleyError
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def _elsewhere(module: str, *words: str) -> list[Row]:
+    """A benchmark of its own, which prints its tables itself."""
+    subprocess.run([sys.executable, "-m", module, *words], check=True)
+    return [{"command": " ".join((f"python -m {module}", *words))}]
+
+
+def _census(options: Options) -> list[Row]:
+    return _elsewhere("benchmarks.privelet", "--full")
+
+
+def _scaling(options: Options) -> list[Row]:
+    return _elsewhere("benchmarks.privelet_scaling")
+
+
+DRAWN = (
+    ("privelet-1", "[Xiao11] Fig. 1", "a hierarchy of countries", "docs/your-table.md"),
+    ("privelet-2", "[Xiao11] Figs 2 to 4", "worked transforms", "tests/unit/wavelet"),
+    ("privelet-5", "[Xiao11] Fig. 5", "the algorithm Privelet+", "common/wavelet/mechanism.py"),
+    ("privelet-6", "[Xiao11] Figs 6 to 8", "Privelet*: thresholds", "common/wavelet"),
+    ("privbayes-1", "[Zhang17] Figs 1 to 3", "a network, encodings", "docs/privbayes.md"),
+    ("privbayes-20", "[Zhang17] Fig. 20", "the change of I", "tests/unit/privacy"),
+    ("subn-1", "[Su16] Figs 1 to 3", "the frontier, NOCD", "tests/unit/methods"),
+    ("pathak", "[Pathak10] Figs 1, 2", "the protocol, its error", "benchmarks/subn_wire.py"),
+)
+FIGURES: tuple[Figure, ...] = (
+    *privbayes_figures.FIGURES,
+    *subn_figures.FIGURES,
+    Figure(
+        name="privelet-9", paper="[Xiao11] Figs 9 to 12",
+        shows="absolute and relative error by coverage and selectivity, full census shape",
+        trend="Privelet+ and Privelet* beat Basic on wide queries, Privelet* is the best",
+        run=_census,
+    ),
+    Figure(
+        name="privelet-13", paper="[Xiao11] Figs 13, 14", shows="time by rows and by cells",
+        trend="linear; Basic < Privelet+ < Privelet*", run=_scaling,
+    ),
+    *(Figure(name=n, paper=p, shows=s, where=w) for n, p, s, w in DRAWN),
+)  # fmt: skip
+
+
+def state_of(figure: Figure) -> str:
+    """Whether it was measured here, and how."""
+    if figure.run is None:
+        return f"no measurement; see {figure.where}"
+    path = _path(figure)
+    if not path.is_file():
+        return "not run"
+    found = json.loads(path.read_text())
+    return f"measured {found['at']}, {found['runs']} runs, {found['seconds']:.0f} s"
+
+
+def _path(figure: Figure) -> Path:
+    return RESULTS / f"papers-{figure.name}.json"
+
+
+def show_list(console: Console) -> None:
+    """Print every figure with its state."""
+    table = Table("name", "paper", "shows", "the paper finds", "state")
+    for figure in FIGURES:
+        table.add_row(figure.name, figure.paper, figure.shows, figure.trend, state_of(figure))
+    console.print(table)
+
+
+def run(figure: Figure, options: Options, console: Console) -> None:
+    """Measure one figure, print it, and keep it."""
+    if figure.run is None:
+        console.print(f"{figure.name}: {state_of(figure)}")
+        return
+    started = time.perf_counter()
+    rows = figure.run(options)
+    seconds = time.perf_counter() - started
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    table = Table(*columns, title=f"{figure.paper}: {figure.shows} ({options.runs} runs)")
+    for row in rows:
+        table.add_row(*(_word(row.get(column, "")) for column in columns))
+    console.print(table)
+    console.print(f"the paper finds: {figure.trend}")
+    RESULTS.mkdir(exist_ok=True)
+    found = {"figure": figure.name, "paper": figure.paper, "runs": options.runs}
+    found |= {"at": time.strftime("%Y-%m-%d"), "seconds": seconds, "rows": rows}
+    _path(figure).write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _word(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__)
+    parser.add_argument("what", choices=["list", "run"], nargs="?", default="list")
+    parser.add_argument("names", nargs="*", help="figures, or all")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="repetitions; the papers have 20 to 100"
+    )
+    parser.add_argument(
+        "--epsilons", type=Fraction, nargs="+", default=EPSILONS, help="of the sweeps: 0.1 1/5"
+    )
+    given = parser.parse_args(words)
+    console = Console(width=160)
+    if given.what == "list":
+        show_list(console)
+        return 0
+    known = {figure.name: figure for figure in FIGURES}
+    names = list(known) if given.names == ["all"] else given.names
+    if unknown := [name for name in names if name not in known] or not names:
+        parser.error(f"no figure {unknown}; `list` prints them")
+    failed = 0
+    for name in names:
+        try:
+            run(known[name], Options(given.runs, tuple(given.epsilons)), console)
+        except ParleyError as error:  # a table that is not here: the others can still be run
+            console.print(f"{name}: {error}")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""People, not rows: at most k rows of a person take part, and always as many rows as were agreed.
+
+The promise of a study with `rows_per_person` is to a person, whatever rows the person has. So
+nothing that others see may depend on how many there are:
+
+* Of a person's rows, the k of the smallest keyed hashes are kept. A hash is of the person and the
+  row, so the order of the table does not matter, and the key is a secret of this node that was
+  drawn before it saw the rows.
+* The public number of rows is the agreed one. Of more rows than that, those of the smallest hashes
+  of all are kept; fewer are filled up with rows that are public: a fixed sequence that follows from
+  the study.
+
+If all rows of one person are replaced, at most k kept rows go and at most k come. The smallest n of
+a set change by at most max(k, k) = k rows then, and so does a set that is filled up from a fixed
+sequence: docs/privacy.md has the proof, and a test tries it.
+
+Rows whose person is empty count as one person's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from common.marginals import count
+from common.schema import Codes, Schema
+from common.schema.codes import concatenate
+from common.schema.words import word_of
+from common.wording import many
+from party.sources.fingerprint import RowDigest
+from party.sources.parts import Chosen, Columns, Part
+from party.sources.source import Snapshot, TableReader, in_some_way
+
+_HALF = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeopleLimit:
+    """What a study and its party agreed about people.
+
+    Attributes:
+        rows: how many take part, as the study says: public.
+        per_person: the most of one person.
+        key: of the hashes that choose; a secret of the node.
+        filler: what the public rows follow from.
+    """
+
+    rows: int
+    per_person: int
+    key: bytes
+    filler: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleTable:
+    """A table and the column that says whose row a row is."""
+
+    reader: TableReader
+    person: str
+
+
+class PeopleSource:
+    """A `Source` of the rows that are kept, held in memory.
+
+    Args:
+        tables: of one owner; a person may be in several.
+        schema: the study's.
+        limit: what was agreed.
+        as_of: the date the data is of.
+
+    Raises:
+        InputError: a table cannot be read, or has no column for the person.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[PeopleTable],
+        schema: Schema,
+        limit: PeopleLimit,
+        *,
+        as_of: dt.date | None,
+    ) -> None:
+        parts, people = list[Codes](), list[bytes]()
+        for table in tables:
+            codes, own = in_some_way(table.reader, partial(_read, table, schema))
+            parts += codes
+            people += own
+        rows = concatenate(parts)
+        kept = chosen(rows, people, limit)
+        self._codes = filled(rows.take(kept), schema, limit)
+        digest = RowDigest(schema.sizes)
+        digest.add(self._codes)
+        dropped, added = rows.rows - len(kept), limit.rows - len(kept)
+        self._snapshot = Snapshot(
+            rows=limit.rows,
+            digest=digest.hexdigest(),
+            as_of=as_of,
+            note=(
+                f"{many(rows.rows, 'row')} of {many(len(set(people)), 'person')}: "
+                f"{many(dropped, 'row')} dropped (at most {limit.per_person} of a person, "
+                f"{limit.rows:,} in all), {many(added, 'public row')} added"
+            ),
+        )
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which rows these are; its note is for the owner only."""
+        return self._snapshot
+
+    @property
+    def rows(self) -> int:
+        """The agreed number."""
+        return self._snapshot.rows
+
+    def chunks(self) -> Iterator[Codes]:
+        """All rows at once."""
+        yield self._codes
+
+    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set."""
+        return count(self._codes, sets)
+
+    def codes(self) -> Codes:
+        """All rows."""
+        return self._codes
+
+
+def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[np.intp]:
+    """Return the positions of the rows that are kept: `per_person` of each, `rows` of all."""
+    cells = np.stack([column.astype("<u2") for column in rows.columns], axis=1)
+    hashes = [
+        hashlib.blake2b(row.tobytes(), key=_key_of(limit.key, person)).digest()
+        for row, person in zip(cells, people, strict=True)
+    ]
+    order = sorted(range(rows.rows), key=lambda at: (people[at], hashes[at][:_HALF]))
+    kept, before, taken = list[int](), None, 0
+    for at in order:
+        taken = taken + 1 if people[at] == before else 1
+        before = people[at]
+        if taken <= limit.per_person:
+            kept.append(at)
+    kept.sort(key=lambda at: hashes[at][_HALF:])
+    return np.array(kept[: limit.rows], dtype=np.intp)
+
+
+def filled(kept: Codes, schema: Schema, limit: PeopleLimit) -> Codes:
+    """Return the rows and after them as many public ones as are missing."""
+    missing = limit.rows - kept.rows
+    if not missing:
+        return kept
+    seed = hashlib.shake_256(b"parley public rows 1\0" + limit.filler)
+    words = np.frombuffer(seed.digest(4 * missing * len(schema.sizes)), dtype="<u4")
+    # Row after row, so that more of them begin like fewer.
+    cells = words.reshape(missing, len(schema.sizes)) % np.array(schema.sizes, dtype=np.uint32)
+    public = Codes.from_columns(list(cells.T.astype(np.intp)), schema.sizes)
+    return concatenate([kept, schema.possible.repaired(public)])
+
+
+def _key_of(key: bytes, person: bytes) -> bytes:
+    return hashlib.blake2b(person, key=key, digest_size=32).digest()
+
+
+def _read(table: PeopleTable, schema: Schema) -> tuple[list[Codes], list[bytes]]:
+    reader = table.reader
+    if table.person not in reader.names:
+        raise InputError(f"{reader.where}: source.person: there is no column {table.person!r}")
+    parts, people = list[Codes](), list[bytes]()
+    for part in reader.parts([*schema.names, table.person]):
+        for codes, own in _encoded(part, schema, table):
+            parts.append(codes)
+            people += own
+    if not parts:
+        raise InputError(f"{reader.where}: the table has no rows")
+    return parts, people
+
+
+def _encoded(part: Part, schema: Schema, table: PeopleTable) -> Iterator[tuple[Codes, list[bytes]]]:
+    for rows in part.read():
+        if isinstance(rows, Columns):
+            columns = [list(pieces) for pieces in rows.pieces]
+            codes = schema.encode_pieces(
+                columns[:-1], where=table.reader.where, row_numbers=list, compiled=False
+            )
+            yield codes, _words(columns[-1])
+            continue
+        cells = rows.table if isinstance(rows, Chosen) else rows
+        if cells.num_rows:
+            codes = schema.encode(cells.select(list(schema.names)), where=table.reader.where)
+            yield codes, _words(cells.column(table.person).chunks)
+
+
+def _words(pieces: Iterable[pa.Array]) -> list[bytes]:
+    return [word_of(value) or b"" for piece in pieces for value in piece.to_pylist()]
