@@ -71,8 +71,6 @@ def test_scripts_find_their_keys():
         "neighbours",
         "adversaries",
         "not_promised",
-        "may_miss",
-        "missing",
         "mechanisms",
         "sampler",
         "notes",
