@@ -69,7 +69,6 @@ from common.methods.subn_plus.table_loss import Floats, Measurement
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
-from common.study.document import Study
 from common.study.script import Fit, Script, added_up, measured
 from common.study.steps import Counts, Request, SumStep
 
@@ -85,19 +84,6 @@ MOST_CLASSES = 256
 FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 BLOCK_PENALTY = 20.0
-
-
-def subn_plus(study: Study) -> Script[Fit]:
-    """The sums of a study, and the model."""
-    return measure(
-        PublicFacts(
-            sizes=study.schema.sizes,
-            parties=tuple(member.name for member in study.members),
-            rows=study.rows,
-            promise=study.promise,
-            noise_shares=study.noise_shares(len(study.members)),
-        )
-    )
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:

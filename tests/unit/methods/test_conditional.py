@@ -15,6 +15,7 @@ from common.methods import conditional
 from common.methods.conditional import ConditionalModel, network_form, within
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
+from common.methods.subn_plus.descent import SpreadModel
 from common.methods.subn_plus.joined import Joined, JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.variables import Variables
@@ -71,6 +72,12 @@ MODELS = {
     "network of bits": lambda: network(in_bits=True),
     "privbayes": lambda: privbayes(Encoding.VANILLA),
     "privbayes of Gray bits": lambda: privbayes(Encoding.GRAY),
+    "spread": lambda: SpreadModel(mixture((2, 3, 2, 2)), SIZES, {2: (0, 1, 0, 0, 1)}),
+    "spread and joined": lambda: SpreadModel(
+        JoinedModel(Joined.of([(2, 1)], (2, 2, 3, 2)), mixture((6, 2, 2))),
+        SIZES,
+        {2: (0, 1, 1, 2, 0), 1: (0, 0, 1)},
+    ),
     "stacked": lambda: StackedModels((privbayes(Encoding.VANILLA), privbayes(Encoding.BINARY))),
 }
 
