@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from common.methods.dp_subn.correlation import onto_simplex
 from common.methods.network_model import NetworkModel, network_of, table_sets
 from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.descent import descending
+from common.methods.tails import margin_of
 from common.methods.variables import Variables
+from common.privacy import sensitivity
 from common.study.method import Method
 from common.study.script import Fit, Script
 
@@ -31,7 +32,11 @@ def floor(facts: PublicFacts) -> Script[Fit]:
         promise=facts.promise,
         cost=facts.budget,
     )
-    fitted = (onto_simplex(table.astype(float), facts.rows) for table in tables)
+    deviation = facts.deviation(facts.budget, sensitivity.histograms(len(tables)))
+    fitted = (
+        margin_of(table.astype(float), facts.rows, deviation, run)
+        for table, run in zip(tables, facts.ordered, strict=True)
+    )
     return partial(NetworkModel, variables, network, dict(zip(families, fitted, strict=True)))
 
 

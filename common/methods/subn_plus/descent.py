@@ -32,6 +32,7 @@ from common.errors import LocalError
 from common.marginals import count
 from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.grouping import GroupedTables
+from common.methods.tails import ordered_values
 from common.privacy import sensitivity
 from common.privacy.promise import PartOf
 from common.privacy.randomness import RandomSource, uniforms
@@ -74,6 +75,7 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
         rows=study.rows,
         promise=study.promise,
         noise_shares=study.noise_shares(len(study.members)),
+        ordered=tuple(map(ordered_values, study.schema.attributes)),
     )
     trees = {
         a: Tree.of(attribute.hierarchy)
@@ -84,7 +86,8 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
         return (yield from script(facts))
     found, left = yield from descend(facts, trees)
     sizes = tuple(max(found[a]) + 1 if a in found else s for a, s in enumerate(facts.sizes))
-    coarse = replace(facts, sizes=sizes, promise=PartOf(facts.promise, left))
+    ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
+    coarse = replace(facts, sizes=sizes, promise=PartOf(facts.promise, left), ordered=ordered)
     fit = yield from in_cells(script(coarse), found)
     return partial(_spread, fit, facts.sizes, found)
 

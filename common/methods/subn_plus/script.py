@@ -343,14 +343,14 @@ def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
 
 
 def _independent_blocks(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
-    margins = estimated_margins(facts.sizes, facts.rows, blocks)
+    margins = estimated_margins(facts.sizes, facts.rows, blocks, facts.ordered)
     return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
 
 
 def _forest_model(
     facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
 ) -> NetworkModel:
-    margins = estimated_margins(facts.sizes, facts.rows, tables)
+    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
     return forest_model(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
 
 
@@ -362,7 +362,7 @@ def _mixture(
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to all tables, in which every chosen pair is a single column."""
     sizes, rows = facts.sizes, facts.rows
-    margins = estimated_margins(sizes, rows, tables)
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
     free = sum(min(size, budget.groups) - 1 for size in sizes) / len(sizes)
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = [
@@ -389,7 +389,7 @@ def _moment_mixture(
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
     sizes, rows = facts.sizes, facts.rows
-    margins = estimated_margins(sizes, rows, tables)
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = []
     for table in pairs:
