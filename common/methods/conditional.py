@@ -28,8 +28,9 @@ from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.decisions import Encoding
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.weighting import Floats, TooManyCells, WeightedNetwork, Weights
+from common.bayes.weighting import MOST_CELLS, Floats, TooManyCells, WeightedNetwork, Weights
 from common.errors import InputError, LocalError
+from common.methods.distdiffgen import LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.descent import SpreadModel
@@ -139,6 +140,11 @@ def network_form(model: object) -> NetworkForm:
             for a, cells in model.parts.items():
                 form = _of_values(form, a, np.array(cells, dtype=np.intp))
             return form
+        case LeafModel():
+            form = _of_combinations(model)
+            for a, groups in enumerate(model.cuts.maps(model.sizes)):
+                form = _of_values(form, a, groups)
+            return form
         case _:
             raise LocalError(f"{type(model).__name__}: not a network of variables")
 
@@ -176,6 +182,22 @@ def _of_mixture(
     net = WeightedNetwork(network, domain, conditionals)
     variables = tuple((place[a][0],) for a in range(len(sizes)))
     return NetworkForm(net, sizes, variables, tuple(readings))
+
+
+def _of_combinations(model: LeafModel) -> NetworkForm:
+    """The combination of groups is the only variable."""
+    sizes = tuple(map(len, model.cuts.groups))
+    if model.counts.size * max(sizes) > MOST_CELLS:
+        raise TooManyCells(f"{model.counts.size:,} combinations of groups are too many")
+    weights = np.maximum(model.counts, 0).astype(np.float64).reshape(1, -1)
+    weights = weights if weights.any() else np.ones_like(weights)
+    net = WeightedNetwork(
+        Network.from_parents({0: ()}),
+        Domain.flat([weights.size]),
+        (weights / weights.sum(),),
+    )
+    readings = np.unravel_index(np.arange(weights.size), sizes)
+    return NetworkForm(net, sizes, ((0,),) * len(sizes), tuple(readings))
 
 
 def _of_values(form: NetworkForm, attribute: int, cells: NDArray[np.intp]) -> NetworkForm:

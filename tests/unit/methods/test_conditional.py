@@ -13,6 +13,7 @@ from common.bayes.privbayes.mechanism import fit_privbayes
 from common.errors import InputError
 from common.methods import conditional
 from common.methods.conditional import ConditionalModel, network_form, within
+from common.methods.distdiffgen import Cuts, LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.descent import SpreadModel
@@ -25,6 +26,7 @@ from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
 from common.schema.cell_weights import CellWeights
 from common.schema.codes import Codes
+from common.schema.hierarchy import Node, leaf
 from common.schema.rules import Possible, read_rules
 
 SIZES = (2, 3, 5, 2)
@@ -77,6 +79,20 @@ MODELS = {
         JoinedModel(Joined.of([(2, 1)], (2, 2, 3, 2)), mixture((6, 2, 2))),
         SIZES,
         {2: (0, 1, 1, 2, 0), 1: (0, 0, 1)},
+    ),
+    "leaves": lambda: LeafModel(
+        Cuts(
+            tuple(
+                tuple(
+                    leaf("", own[0]) if len(own) == 1 else Node("", tuple(leaf("", c) for c in own))
+                    for own in cut
+                )
+                for cut in ([[0], [1]], [[0], [1, 2]], [[0, 3], [1, 4], [2]], [[0, 1]])
+            ),
+            0,
+        ),
+        SIZES,
+        RNG.integers(-3, 40, (2, 2, 3)),
     ),
     "stacked": lambda: StackedModels((privbayes(Encoding.VANILLA), privbayes(Encoding.BINARY))),
 }
