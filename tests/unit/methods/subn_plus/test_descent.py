@@ -177,7 +177,7 @@ def test_heavy_values_are_found_and_light_ones_stay_together():
 
 @pytest.mark.parametrize("method", ["floor", "subn+"])
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)])
-@pytest.mark.parametrize("per_person", [1, 2])
+@pytest.mark.parametrize("per_person", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_replaced_row_moves_no_step_by_more_than_it_says(method, delta, per_person):
     own = tables()
     plan = study(own, method=method, delta=delta, rows_per_person=per_person)
@@ -204,7 +204,7 @@ def test_a_replaced_row_moves_no_step_by_more_than_it_says(method, delta, per_pe
 
 def test_who_drops_out_does_not_end_the_descent():
     own = tables()
-    plan = study(own, method="subn+", epsilon=Fraction(3))
+    plan = study(own, epsilon=Fraction(3))
     run = run_of(plan)
     data = {name: RowsInMemory(each) for name, each in own.items()}
     source = SeededRandomSource(3)
@@ -221,7 +221,7 @@ def test_who_drops_out_does_not_end_the_descent():
 
 def test_every_copy_comes_to_the_same_steps():
     own = tables()
-    plan = study(own, method="subn+")
+    plan = study(own, method="floor")
     one, other = (drive(run_of(plan), plan, own, seed="same") for _ in range(2))
     assert one.digests == other.digests
     third = drive(run_of(plan), plan, own, seed="another")
@@ -270,9 +270,10 @@ def test_values_of_a_cell_are_equally_likely():
     assert ((counts - tilted) ** 2 / tilted).sum() > 20
 
 
-def test_a_release_of_many_values_is_verified_and_drawn_under_a_condition(tmp_path):
+@pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])
+def test_a_release_of_many_values_is_verified_and_drawn_given_a_condition(tmp_path, method):
     parts = [SCHEMA.decode(each, SeededRandomSource(1)) for each in tables().values()]
-    fitted = parley.simulate(parts, SCHEMA, epsilon=2, aggregation="masked")
+    fitted = parley.simulate(parts, SCHEMA, epsilon=2, method=method, aggregation="masked")
     folder = tmp_path / "release"
     fitted.save(folder)
     assert not verify(folder, unsigned=True).problems
