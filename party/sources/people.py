@@ -90,7 +90,7 @@ class PeopleSource:
     ) -> None:
         parts, people = list[Codes](), list[bytes]()
         for table in tables:
-            codes, own = in_some_way(table.reader, partial(_read, table, schema))
+            codes, own = in_some_way(table.reader, partial(read_people, table, schema))
             parts += codes
             people += own
         rows = concatenate(parts)
@@ -168,7 +168,8 @@ def _key_of(key: bytes, person: bytes) -> bytes:
     return hashlib.blake2b(person, key=key, digest_size=32).digest()
 
 
-def _read(table: PeopleTable, schema: Schema) -> tuple[list[Codes], list[bytes]]:
+def read_people(table: PeopleTable, schema: Schema) -> tuple[list[Codes], list[bytes]]:
+    """Return the rows, and whose each of them is."""
     reader = table.reader
     if table.person not in reader.names:
         raise InputError(f"{reader.where}: source.person: there is no column {table.person!r}")

@@ -43,7 +43,9 @@ from parley.cli.options import (
     Overwrite,
     OwnersDelta,
     OwnersEpsilon,
+    OwnersPerPerson,
     ReleaseFolder,
+    RowsPerPerson,
     SchemaFile,
     Seed,
     SignAs,
@@ -57,12 +59,14 @@ from parley.cli.options import (
 )
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random, by_column
+from parley.simulation.people import PeopleRows, tables_of_people
 from parley.simulation.study import run_in_process
 from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 app = new_app()
 TIMES = "{}-times.json"
 _DEFAULT_PARTIES = 3
+_SEVERAL = "several tables are several owners: leave out --parties and the like"
 _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
@@ -102,6 +106,12 @@ def simulate_study(
     may_miss: MayMiss = 0,
     drop: Drops = None,
     cohorts: Cohorts = 1,
+    person: Annotated[
+        str | None,
+        typer.Option(help="The column that says whose row a row is. It is no attribute."),
+    ] = None,
+    rows_per_person: RowsPerPerson = 0,
+    owners_per_person: OwnersPerPerson = 1,
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
     set_: MethodSettings = None,
@@ -132,6 +142,10 @@ def simulate_study(
         raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
     if transport is Transport.GRPC and drop:
         raise InputError("--drop: owners vanish in simulations in one process only")
+    if (person is None) != (rows_per_person == 0):
+        raise InputError("--person and --rows-per-person: give both, or none of them")
+    if person is not None and (transport is Transport.GRPC or partition_by is not None):
+        raise InputError("--person: leave out --transport grpc and --partition-by")
     gone = _drops(drop or [])
     signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
     domains = load_schema(schema)
@@ -140,7 +154,11 @@ def simulate_study(
         read = [read_table(path, domains, delimiter=delimiter_of(delimiter)) for path in data]
         for table in read:
             table.encode(domains)  # here an error can still name the file and the line
-    tables = _owners(data, read, parties, partition_by, seed)
+    if person is None:
+        tables = _owners(data, read, parties, partition_by, seed)
+    else:
+        owned = [PeopleRows.read(path, domains, person, delimiter_of(delimiter)) for path in data]
+        tables = _people(data, owned, domains, parties, rows_per_person, owners_per_person, seed)
     options = StudyOptions(
         epsilon=epsilon,
         delta=delta,
@@ -151,6 +169,8 @@ def simulate_study(
         colluders=colluders,
         may_miss=may_miss,
         cohorts=cohorts,
+        rows_per_person=rows_per_person,
+        owners_per_person=owners_per_person,
         key_bits=key_bits,
         encoding=encoding,
         output_rows=rows,
@@ -164,7 +184,7 @@ def simulate_study(
         files = sorted(file.name for file in folder.iterdir())
     times = out.parent / TIMES.format(out.name)
     release.write_file(times, dumps(traffic, indent=2) + "\n")
-    made = sum(table.data.num_rows for table in read) if rows is None else rows
+    made = sum(_rows_of(table) for table in tables.values()) if rows is None else rows
     _report(out, files, made, traffic, owners=len(tables), as_json=json)
 
 
@@ -234,11 +254,8 @@ def _owners(
 ) -> dict[str, Table]:
     if len(read) > 1:
         if parties is not None or partition_by is not None:
-            raise InputError("several tables are several owners: leave out --parties and the like")
-        names = [path.stem for path in paths]
-        if len(set(names)) < len(names):
-            names = [f"{name} {number}" for number, name in enumerate(names, start=1)]
-        return dict(zip(names, read, strict=True))
+            raise InputError(_SEVERAL)
+        return dict(zip(_names(paths), read, strict=True))
     whole: pd.DataFrame = read[0].data.to_pandas()
     if partition_by is not None:
         if parties is not None:
@@ -252,6 +269,41 @@ def _owners(
         return parts
     number = _DEFAULT_PARTIES if parties is None else parties
     return dict(at_random(whole, number, source_of(seed, "partition")))
+
+
+def _names(paths: list[Path]) -> list[str]:
+    names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [f"{name} {number}" for number, name in enumerate(names, start=1)]
+    return names
+
+
+def _people(
+    paths: list[Path],
+    files: list[PeopleRows],
+    schema: Schema,
+    parties: int | None,
+    per_person: int,
+    owners: int,
+    seed: int | None,
+) -> dict[str, Table]:
+    if len(files) > 1 and parties is not None:
+        raise InputError(_SEVERAL)
+    number = len(files) if len(files) > 1 else parties or _DEFAULT_PARTIES
+    made = tables_of_people(
+        files, schema, per_person=per_person, owners=owners, parties=number,
+        source=source_of(seed, "people"),
+    )  # fmt: skip
+    console.warn(
+        "each owner's number of rows is that of its people's rows, rounded down to two digits: "
+        "in a study it is agreed beforehand"
+    )
+    names = _names(paths) if len(files) > 1 else [f"party {n + 1}" for n in range(number)]
+    return dict(zip(names, made, strict=True))
+
+
+def _rows_of(table: Table) -> int:
+    return table.data.num_rows if isinstance(table, TableFile) else len(table)
 
 
 def _report(
