@@ -29,6 +29,7 @@ from common.bayes.privbayes.decisions import Encoding
 from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.weighting import Floats, TooManyCells, WeightedNetwork, Weights
 from common.errors import InputError, LocalError
+from common.methods.distdiffgen import LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.joined import JoinedModel
@@ -129,6 +130,10 @@ def network_form(model: object) -> NetworkForm:
         case LatentModel():
             sizes = tuple(column.shape[1] for column in model.columns)
             return _of_mixture(model, tuple((a,) for a in range(len(sizes))), sizes)
+        case LeafModel():
+            return _of_mixture(
+                _leaves(model), tuple((a,) for a in range(len(model.sizes))), model.sizes
+            )
         case JoinedModel():
             return _of_mixture(model.mixture, model.joined.sets, model.joined.sizes)
         case _:
@@ -148,6 +153,20 @@ def _of_bits(net: WeightedNetwork, sizes: Sequence[int], *, gray: bool = False) 
         patterns[codes ^ (codes >> 1) if gray else codes] = codes
         readings.append(patterns)
     return NetworkForm(net, tuple(sizes), tuple(map(tuple, bit_positions(sizes))), tuple(readings))
+
+
+def _leaves(model: LeafModel) -> LatentModel:
+    """Every combination of groups that has rows as a class, uniform in each group."""
+    counts = np.maximum(model.counts, 0) if (model.counts > 0).any() else np.ones_like(model.counts)
+    there = np.flatnonzero(counts)
+    places = iter(np.unravel_index(there, counts.shape))
+    columns = []
+    for cut, size in zip(model.cuts.groups, model.sizes, strict=True):
+        laws = np.zeros((len(cut), size))
+        for law, node in zip(laws, cut, strict=True):
+            law[list(node.codes())] = 1 / len(node.codes())
+        columns.append(laws[next(places) if len(cut) > 1 else np.zeros(len(there), np.intp)])
+    return LatentModel(counts.ravel()[there].astype(np.float64), tuple(columns))
 
 
 def _of_mixture(
