@@ -81,6 +81,7 @@ def test_statistics_are_those_that_pandas_computes(table):
     assert sum(counts.values()) == pytest.approx(1_000 * frame["age"].isna().mean())
 
 
+@pytest.mark.slow
 def test_regressions_are_those_of_other_software(table):
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -147,6 +148,18 @@ def test_intervals_hold_the_truth_and_would_not_without_noise_in_the_replicates(
     assert 0.9 <= covered(25) <= 1.0
     monkeypatch.setattr(refit, "draw_noise", lambda plan, _: np.zeros(plan.cells, dtype=np.int64))
     assert covered(10) < 0.85
+
+
+def test_replicates_scatter_as_samples_of_people_do_where_a_model_draws_in_strata():
+    rows = people(1_000)[["ill"]]
+    schema = parley.Schema(tuple(a for a in SCHEMA.attributes if a.name in rows.columns))
+    made = parley.simulate(
+        [rows[::2], rows[1::2]], schema, epsilon=1_000, method="subn+", aggregation="clear", seed=1
+    )
+    asked = kinds.share(schema, "ill = true")
+    (found,) = estimate(asked, Replicator(made, made.released, 1, processes=1).run(60))
+    sampling = math.sqrt(found.estimate * (1 - found.estimate) / 1_000)
+    assert 0.75 < found.standard_error / sampling < 1.35  # in strata it would be a hundredth
 
 
 def test_pooling_is_the_rule_for_fully_synthetic_tables():
