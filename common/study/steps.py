@@ -6,8 +6,7 @@ study does not imply.
 
 A step is one of three things. In a `SumStep` several parties add up integer vectors under the noise
 of a mechanism. In a `ReplaceStep` one party's rows come into running statistics and its share of
-noise replaces an older one. In a `ChoiceStep` one party runs a mechanism on its own rows and
-publishes the outcome.
+noise replaces an older one. In a `ChoiceStep` one party publishes what a mechanism chose.
 
 Every step says of itself: the tables it asks for and their shapes, its noise law, its sensitivity,
 what it costs each party, and its canonical bytes. Reviews, progress pages, forecasts, reports and
