@@ -19,7 +19,7 @@ from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
     GROUPS_BELOW,
     HALVES_BELOW,
-    MOST_GROUPS,
+    THREE_GROUPS_BELOW,
     VIEW_CELLS,
     PublicFacts,
     decide_budget,
@@ -102,6 +102,8 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
         ["correlations"],
         ["margins", "correlations", "pairs"],
         ["margins", "correlations", "margins again"],
+        ["margins", "correlations", "triples", "pairs"],
+        ["margins", "correlations", "triples", "margins again"],
     )
 
 
@@ -131,7 +133,7 @@ def test_more_noise_shares_are_forecast_as_more_noise():
 
 
 def test_views_see_large_domains_in_groups():
-    plan = ScriptRun(measure(facts([20, 3, 7, 4], rows=10**6)))
+    plan = ScriptRun(measure(facts([20, 3, 7, 4], rows=2000)))
     plan.advance(np.zeros(plan.step().request.cells, dtype=np.int64))
     assert plan.step().name == "correlations"
     assert max(plan.step().request.sizes) <= 6
@@ -144,10 +146,10 @@ def test_views_have_as_many_groups_as_their_noise_allows(epsilon):
     budget = decide_budget(facts(sizes, epsilon=epsilon))
     noise = view_noise(budget.design, facts(sizes, epsilon=epsilon), budget.correlations)
     assert budget.design.sizes == (budget.groups,) * 15
-    assert noise <= GROUPS_BELOW
+    assert noise <= (GROUPS_BELOW if budget.groups > 3 else THREE_GROUPS_BELOW)
     finer = best_design((budget.groups + 1,) * 15, cell_limit=VIEW_CELLS)
     assert (
-        budget.groups == MOST_GROUPS
+        budget.groups == max(sizes)
         or view_noise(finer, facts(sizes, epsilon=epsilon), budget.correlations) > GROUPS_BELOW
     )
 
@@ -222,7 +224,7 @@ def test_a_pair_that_depends_strongly_is_counted_in_full_detail_and_met():
         exact = step.request.answer(RowsInMemory(table))
         plan.advance(exact + step.law.draw(len(exact), source))
         steps.append(step)
-    assert [step.name for step in steps] == ["margins", "correlations", "pairs"]
+    assert steps[-1].name == "pairs"
     assert steps[-1].request.sets == ((0, 2),)
     assert steps[-1].request.sizes == table.sizes
     drawn = plan.model().sample(table.rows, source)
