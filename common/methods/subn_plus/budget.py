@@ -37,6 +37,7 @@ FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
 PAIR_NOISE = 0.1  # of a table of the forest
 MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its noise
 HALVES_BELOW = 0.05  # from the agreement of halves
+EARLY_BELOW = 0.09  # the same, with most of the budget for the margins: strong pairs still show
 THREE_GROUPS_BELOW = 0.17  # read off views of three groups
 GROUPS_BELOW = 0.12  # of more
 TRIPLES_BELOW = 0.2  # of triples' tables
@@ -49,6 +50,7 @@ _MARGINS_RATIO = 13  # see `margins_share`
 _PAIRS_SHARE = Fraction(3, 50)
 # Of the margins and of the pairs:
 _SHARES_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
+_EARLY_SHARES = Fraction(39, 50), Fraction(1, 50)
 _SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
 _NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
@@ -185,7 +187,8 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
     """As many groups of values as can be seen; None if even halves would drown."""
     halves = _with_halves(facts, blocks, *_SHARES_WITH_HALVES)
     if halves_noise(facts, halves.correlations) > HALVES_BELOW:
-        return None
+        early = _with_halves(facts, blocks, *_EARLY_SHARES)
+        return early if halves_noise(facts, early.correlations) <= EARLY_BELOW else None
     share = margins_share(margin_noise(facts, blocks))
     left = facts.budget * (1 - share - _PAIRS_SHARE)
     design = finest_design(facts, left)

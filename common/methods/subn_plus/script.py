@@ -80,6 +80,7 @@ Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of
 PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 PENALTY_PER_GROUP = 40.0
+HALVES_PENALTY = 20.0  # the same, where agreements of halves are all that shows dependence
 PAIR_PRICE = 10.0
 DETAIL_NOISE = 1.0  # of a pair in detail: margins and sparsity take off most of it
 PRICE = 0.85  # of information, times `noise_edge`
@@ -128,11 +129,14 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         seen = halves.measurements(facts, histograms)
         found = halves.departures(facts, histograms)
     measured, moments = margins.measurements(facts), list[Moments]()
+    mixture = partial(
+        _mixture, facts, seen, price=PENALTY_PER_GROUP if budget.design else HALVES_PENALTY
+    )
     if not any_clear(found):
         left = budget.triples + budget.pairs
         again = yield from _tables(facts, "margins again", left, blocks)
         measured += again.measurements(facts)
-        return partial(_mixture, facts, seen, measured)
+        return partial(mixture, measured)
     if budget.triples:
         coarse = _grouped(histograms, facts.rows, budget.triple_groups)
         all_triples = GroupedTables(tuple(combinations(_cut(facts), 3)), coarse)
@@ -143,10 +147,10 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if not pairs:
         again = yield from _tables(facts, "margins again", budget.pairs, blocks)
         measured += again.measurements(facts)
-        return partial(_mixture, facts, seen, measured, moments=moments)
+        return partial(mixture, measured, moments=moments)
     request = GroupedTables(pairs, every_value)
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
-    return partial(_mixture, facts, seen, measured, detail.measurements(facts), moments)
+    return partial(mixture, measured, detail.measurements(facts), moments)
 
 
 def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
@@ -399,6 +403,8 @@ def _mixture(
     blocks: Sequence[Measurement] = (),
     pairs: Sequence[Measurement] = (),
     moments: Sequence[Moments] = (),
+    *,
+    price: float = PENALTY_PER_GROUP,
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to all tables, in which every chosen pair is a single column."""
     sizes, rows = facts.sizes, facts.rows
@@ -420,7 +426,7 @@ def _mixture(
         [joined.translate(table) for table in (*tables, *pairs)],
         moments=[joined.moments(own) for own in moments],
         components=COMPONENTS << any(max(own.widths) >= FINE_TRIPLES for own in moments),
-        penalty=PENALTY_PER_GROUP * max(free, 1.0),
+        penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
 

@@ -17,6 +17,7 @@ from common.methods.dp_subn.correlation import onto_simplex, pair_tables
 from common.methods.registry import run_of
 from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
+    EARLY_BELOW,
     GROUPS_BELOW,
     HALVES_BELOW,
     THREE_GROUPS_BELOW,
@@ -166,6 +167,15 @@ def test_where_three_groups_drown_and_two_do_not_pairs_are_looked_at_in_halves()
     assert step.name == "correlations"
     assert step.request == Agreements(((0,) * 8 + (1,) * 8,) * 15)
     assert step.sensitivity.l1 == 7 * 8
+
+
+def test_few_rows_are_looked_at_in_halves_with_most_of_the_budget_on_margins():
+    given = facts([16] * 14 + [2], rows=5000)
+    budget = decide_budget(given)
+    assert (budget.design, budget.groups, budget.margins) == (None, 2, Fraction(39, 50))
+    assert budget.margins + budget.correlations + budget.pairs == given.budget
+    assert halves_noise(given, budget.correlations) <= EARLY_BELOW
+    assert decide_budget(facts([16] * 14 + [2], rows=2000)).correlations == 0
 
 
 def test_the_forecast_noise_of_halves_is_that_of_their_tables():
