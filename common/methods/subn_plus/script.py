@@ -28,7 +28,7 @@ parties come to the same steps; the fit, which is floating point, decides nothin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -415,7 +415,10 @@ def _mixture(
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = [
         joint_margin(
-            table, *(margins[a] for a in table.attributes), rows=rows, price=PAIR_PRICE
+            _all_shown(table, tables),
+            *(margins[a] for a in table.attributes),
+            rows=rows,
+            price=PAIR_PRICE,
         ).ravel()
         for table in pairs
     ]
@@ -429,6 +432,20 @@ def _mixture(
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
+    """A pair's table by inverse variance over all tables that show both attributes' own values."""
+    weight = 1 / pair.variance
+    total = weight * pair.counts
+    for table in tables:
+        shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
+        if set(pair.attributes) <= set(shown):
+            axes = [table.attributes.index(a) for a in pair.attributes]
+            counts = np.einsum(table.counts, range(table.counts.ndim), axes)
+            own = counts.size / (table.counts.size * table.variance)
+            total, weight = total + own * counts, weight + own
+    return replace(pair, counts=total / weight, variance=1 / weight)
 
 
 def _moment_mixture(

@@ -121,6 +121,17 @@ def test_where_margins_are_hard_to_see_they_get_everything():
     assert (budget.margins, budget.correlations, budget.pairs) == (Fraction(1, 10), 0, 0)
 
 
+def test_a_pair_in_detail_is_joined_with_the_views_that_show_it_too():
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 9, 3000)
+    table = Codes.from_columns([first, first // 2], (9, 5))
+    plan, source = ScriptRun(measure(facts(table.sizes, table.rows))), SeededRandomSource("two")
+    assert feed(plan, table, source) == ["margins", "correlations", "pairs"]
+    drawn = plan.model().sample(table.rows, source)
+    (met,), (real,) = count(drawn, [(0, 1)]), count(table, [(0, 1)])
+    assert np.abs(met - real).sum() / 2 < 0.03 * table.rows
+
+
 def test_where_even_blocks_drown_every_attribute_is_counted_by_itself():
     budget = decide_budget(facts([2] * 6, rows=10, epsilon=Fraction(1, 10)))
     assert budget.blocks == tuple((a,) for a in range(6))
