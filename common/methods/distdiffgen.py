@@ -272,6 +272,13 @@ class LeafRequest:
     cuts: Cuts
     sizes: tuple[int, ...]
 
+    unit: ClassVar[int] = 1
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """The one table."""
+        return self.tables
+
     @cached_property
     def tables(self) -> tuple[TableShape, ...]:
         """One table of all attributes that were divided, and the target."""

@@ -121,6 +121,14 @@ class Request(Protocol):
         """The tables that the vector consists of; none if its numbers are no tables."""
 
     @property
+    def shown(self) -> Sequence[TableShape]:
+        """The tables that the vector tells: its own, or those that it makes with their margins."""
+
+    @property
+    def unit(self) -> int:
+        """What the noise of the vector is divided by, to be that of a cell of a shown table."""
+
+    @property
     def links(self) -> Sequence[Attributes]:
         """The sets of variables that are counted together."""
 
@@ -152,6 +160,13 @@ class TableRequest:
     sets: tuple[Attributes, ...]
     sizes: tuple[int, ...]
     in_bits: bool = False
+
+    unit: ClassVar[int] = 1
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """The tables."""
+        return self.tables
 
     @cached_property
     def tables(self) -> tuple[TableShape, ...]:

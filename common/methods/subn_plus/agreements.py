@@ -50,6 +50,12 @@ class Agreements:
         return tuple(combinations(cut, 2))
 
     tables: ClassVar[Sequence[TableShape]] = ()
+    unit: ClassVar[int] = 2  # a row that agrees moves every cell by half
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """A table of halves for each pair: its margins are known."""
+        return GroupedTables(self.pairs, self.halves).tables
 
     @property
     def links(self) -> tuple[Pair, ...]:

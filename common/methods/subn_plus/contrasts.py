@@ -42,6 +42,16 @@ class Contrasts:
     tables: ClassVar[Sequence[TableShape]] = ()
 
     @property
+    def shown(self) -> Sequence[TableShape]:
+        """The tables that the contrasts are made of: smaller sets are told by other sums."""
+        return self.counted.tables
+
+    @property
+    def unit(self) -> int:
+        """What a row adds to the cell that it is in, before the centre is taken off."""
+        return int(CONTRAST_UNIT**self.order)
+
+    @property
     def links(self) -> tuple[Attributes, ...]:
         """The sets."""
         return self.sets
@@ -68,12 +78,17 @@ class Contrasts:
 
     def limit(self, rows: int) -> int:
         """No coordinate of a row's vector is larger than 8."""
-        return rows * int(CONTRAST_UNIT**self.order)
+        return rows * self.unit
 
     def answer(self, data: PartyRows) -> Counts:
         """The exact sums."""
         tables = split_tables(self.counted.tables, self.counted.answer(data))
         return np.concatenate([contrast(table).reshape(-1) for table in tables])
+
+    def squares(self, data: PartyRows) -> Counts:
+        """The sums over the rows of the squares of what each adds."""
+        tables = split_tables(self.counted.tables, self.counted.answer(data))
+        return np.concatenate([squares(table).reshape(-1) for table in tables])
 
     def split(self, answer: Counts) -> list[Counts]:
         """One array for each set."""
@@ -84,4 +99,13 @@ def contrast(table: Counts) -> Counts:
     """The contrast of a set, from its table."""
     for axis, groups in enumerate(table.shape):
         table = CONTRAST_UNIT * table - contrast_shift(groups) * table.sum(axis=axis, keepdims=True)
+    return table
+
+
+def squares(table: Counts) -> Counts:
+    """The sums of squares of a set, from its table."""
+    for axis, groups in enumerate(table.shape):
+        shift = contrast_shift(groups)
+        inside, outside = (CONTRAST_UNIT - shift) ** 2, shift**2
+        table = (inside - outside) * table + outside * table.sum(axis=axis, keepdims=True)
     return table

@@ -332,16 +332,21 @@ class RequestInCells:
     @cached_property
     def tables(self) -> tuple[TableShape, ...]:
         """Those of the request, grouped where there are cells."""
-        return tuple(
-            replace(
-                own,
-                grouped=tuple(
-                    each or v in self.parts
-                    for v, each in zip(own.variables, own.grouped, strict=True)
-                ),
-            )
-            for own in self.request.tables
-        )
+        return tuple(map(self._in_cells, self.request.tables))
+
+    @cached_property
+    def shown(self) -> tuple[TableShape, ...]:
+        """Those of the request, grouped where there are cells."""
+        return tuple(map(self._in_cells, self.request.shown))
+
+    def _in_cells(self, own: TableShape) -> TableShape:
+        seen = zip(own.variables, own.grouped, strict=True)
+        return replace(own, grouped=tuple(each or v in self.parts for v, each in seen))
+
+    @property
+    def unit(self) -> int:
+        """That of the request."""
+        return self.request.unit
 
     @property
     def links(self) -> Sequence[Attributes]:

@@ -6,8 +6,10 @@ compares, so machines must not differ in the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +135,13 @@ class GroupedTables:
 
     sets: tuple[Attributes, ...]
     groups: tuple[tuple[int, ...], ...]
+
+    unit: ClassVar[int] = 1
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """The tables."""
+        return self.tables
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -4,6 +4,7 @@
     2. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
        counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
        Where the noise allows no more than two groups, how often pairs agree (`.agreements`).
+       Where the noise allows it, tables of all triples too, in fewer groups.
     3. Pairs. The few that are seen to depend strongly (`common.methods.subn_plus.dependence`), in
     full detail.
        If there are none, the margins once more.
@@ -27,7 +28,7 @@ parties come to the same steps; the fit, which is floating point, decides nothin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -49,6 +50,7 @@ from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.dependence import (
     Departure,
     Pair,
+    any_clear,
     departures,
     group_weights,
     rich_pairs,
@@ -77,6 +79,7 @@ Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of
 PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 PENALTY_PER_GROUP = 40.0
+HALVES_PENALTY = 20.0  # the same, where agreements of halves are all that shows dependence
 PAIR_PRICE = 10.0
 DETAIL_NOISE = 1.0  # of a pair in detail: margins and sparsity take off most of it
 PRICE = 0.85  # of information, times `noise_edge`
@@ -94,7 +97,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     every_value = tuple(tuple(range(size)) for size in facts.sizes)
     if not budget.margins:
         views = yield from _correlations(facts, budget, every_value)
-        return partial(_mixture, facts, budget, views.measurements(facts), ())
+        return partial(_mixture, facts, views.measurements(facts))
     blocks = GroupedTables(budget.blocks, every_value)
     margins = yield from _tables(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
@@ -105,20 +108,35 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         return (yield from _forest(facts, budget, margins, histograms, groups))
     if budget.design:
         views = yield from _correlations(facts, budget, groups)
-        measured = [*margins.measurements(facts), *views.measurements(facts)]
+        seen = views.measurements(facts)
         found = views.departures(facts, histograms)
     else:
         halves = yield from _agreements(facts, budget, groups)
-        measured = [*margins.measurements(facts), *halves.measurements(facts, histograms)]
+        seen = halves.measurements(facts, histograms)
         found = halves.departures(facts, histograms)
+    measured, moments = margins.measurements(facts), list[Moments]()
+    mixture = partial(
+        _mixture, facts, seen, price=PENALTY_PER_GROUP if budget.design else HALVES_PENALTY
+    )
+    if not any_clear(found):
+        left = budget.triples + budget.pairs
+        again = yield from _tables(facts, "margins again", left, blocks)
+        measured += again.measurements(facts)
+        return partial(mixture, measured)
+    if budget.triples:
+        coarse = _grouped(histograms, facts.rows, budget.triple_groups)
+        all_triples = GroupedTables(tuple(combinations(_cut(facts), 3)), coarse)
+        triples = yield from _tables(facts, "triples", budget.triples, all_triples)
+        moments.append(triples.moments(facts))
     bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
     if not pairs:
         again = yield from _tables(facts, "margins again", budget.pairs, blocks)
-        return partial(_mixture, facts, budget, [*measured, *again.measurements(facts)], ())
+        measured += again.measurements(facts)
+        return partial(mixture, measured, moments=moments)
     request = GroupedTables(pairs, every_value)
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
-    return partial(_mixture, facts, budget, measured, detail.measurements(facts))
+    return partial(mixture, measured, detail.measurements(facts), moments)
 
 
 def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
@@ -131,7 +149,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
-    if not any(own.clear for own in found.values()):
+    if not any_clear(found):
         left = plan.triples + plan.detail
         again = yield from _tables(facts, "margins again", left, alone)
         tables = [*margins.measurements(facts), *again.measurements(facts)]
@@ -201,6 +219,17 @@ class _Tables:
             Measurement(own, tuple(map(maps, own)), table.astype(np.float64), variance)
             for own, table in zip(self.request.sets, self.tables, strict=True)
         ]
+
+    def moments(self, facts: PublicFacts) -> Moments:
+        """Tables of all triples, as the fit sees them."""
+        attributes = _cut(facts)
+        return Moments(
+            attributes,
+            tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
+            [own / facts.rows for own in self.tables],
+            _fit_variance(self.law, facts) / facts.rows**2,
+            centred=False,
+        )
 
     def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
         """How far the tables' pairs are from independence."""
@@ -356,18 +385,26 @@ def _forest_model(
 
 def _mixture(
     facts: PublicFacts,
-    budget: Budget,
-    tables: Sequence[Measurement],
-    pairs: Sequence[Measurement],
+    views: Sequence[Measurement],
+    blocks: Sequence[Measurement] = (),
+    pairs: Sequence[Measurement] = (),
+    moments: Sequence[Moments] = (),
+    *,
+    price: float = PENALTY_PER_GROUP,
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to all tables, in which every chosen pair is a single column."""
     sizes, rows = facts.sizes, facts.rows
+    tables = [*blocks, *views]
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
-    free = sum(min(size, budget.groups) - 1 for size in sizes) / len(sizes)
+    groups = max(max(table.counts.shape) for table in views)
+    free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = [
         joint_margin(
-            table, *(margins[a] for a in table.attributes), rows=rows, price=PAIR_PRICE
+            _all_shown(table, tables),
+            *(margins[a] for a in table.attributes),
+            rows=rows,
+            price=PAIR_PRICE,
         ).ravel()
         for table in pairs
     ]
@@ -376,9 +413,25 @@ def _mixture(
         columns,
         rows,
         [joined.translate(table) for table in (*tables, *pairs)],
-        penalty=PENALTY_PER_GROUP * max(free, 1.0),
+        moments=[joined.moments(own) for own in moments],
+        components=COMPONENTS << any(max(own.widths) >= FINE_TRIPLES for own in moments),
+        penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
+    """A pair's table by inverse variance over all tables that show both attributes' own values."""
+    weight = 1 / pair.variance
+    total = weight * pair.counts
+    for table in tables:
+        shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
+        if set(pair.attributes) <= set(shown):
+            axes = [table.attributes.index(a) for a in pair.attributes]
+            counts = np.einsum(table.counts, range(table.counts.ndim), axes)
+            own = counts.size / (table.counts.size * table.variance)
+            total, weight = total + own * counts, weight + own
+    return replace(pair, counts=total / weight, variance=1 / weight)
 
 
 def _moment_mixture(
