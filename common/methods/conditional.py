@@ -28,7 +28,7 @@ from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.decisions import Encoding
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.weighting import Floats, TooManyCells, WeightedNetwork, Weights
+from common.bayes.weighting import MOST_CELLS, Floats, TooManyCells, WeightedNetwork, Weights
 from common.errors import InputError, LocalError
 from common.methods.distdiffgen import LeafModel
 from common.methods.independent import StackedModels
@@ -133,16 +133,17 @@ def network_form(model: object) -> NetworkForm:
         case LatentModel():
             sizes = tuple(column.shape[1] for column in model.columns)
             return _of_mixture(model, tuple((a,) for a in range(len(sizes))), sizes)
-        case LeafModel():
-            return _of_mixture(
-                _leaves(model), tuple((a,) for a in range(len(model.sizes))), model.sizes
-            )
         case JoinedModel():
             return _of_mixture(model.mixture, model.joined.sets, model.joined.sizes)
         case SpreadModel():
             form = network_form(model.model)
             for a, cells in model.parts.items():
                 form = _of_values(form, a, np.array(cells, dtype=np.intp))
+            return form
+        case LeafModel():
+            form = _of_combinations(model)
+            for a, groups in enumerate(model.cuts.maps(model.sizes)):
+                form = _of_values(form, a, groups)
             return form
         case _:
             raise LocalError(f"{type(model).__name__}: not a network of variables")
@@ -163,20 +164,6 @@ def _of_bits(net: WeightedNetwork, sizes: Sequence[int], *, gray: bool = False) 
     return NetworkForm(net, tuple(sizes), tuple(map(tuple, bit_positions(sizes))), tuple(readings))
 
 
-def _leaves(model: LeafModel) -> LatentModel:
-    """Every combination of groups that has rows as a class, uniform in each group."""
-    counts = np.maximum(model.counts, 0) if (model.counts > 0).any() else np.ones_like(model.counts)
-    there = np.flatnonzero(counts)
-    places = iter(np.unravel_index(there, counts.shape))
-    columns = []
-    for cut, size in zip(model.cuts.groups, model.sizes, strict=True):
-        laws = np.zeros((len(cut), size))
-        for law, node in zip(laws, cut, strict=True):
-            law[list(node.codes())] = 1 / len(node.codes())
-        columns.append(laws[next(places) if len(cut) > 1 else np.zeros(len(there), np.intp)])
-    return LatentModel(counts.ravel()[there].astype(np.float64), tuple(columns))
-
-
 def _of_mixture(
     mixture: LatentModel, sets: Sequence[Sequence[int]], sizes: tuple[int, ...]
 ) -> NetworkForm:
@@ -195,6 +182,22 @@ def _of_mixture(
     net = WeightedNetwork(network, domain, conditionals)
     variables = tuple((place[a][0],) for a in range(len(sizes)))
     return NetworkForm(net, sizes, variables, tuple(readings))
+
+
+def _of_combinations(model: LeafModel) -> NetworkForm:
+    """The combination of groups is the only variable."""
+    sizes = tuple(map(len, model.cuts.groups))
+    if model.counts.size * max(sizes) > MOST_CELLS:
+        raise TooManyCells(f"{model.counts.size:,} combinations of groups are too many")
+    weights = np.maximum(model.counts, 0).astype(np.float64).reshape(1, -1)
+    weights = weights if weights.any() else np.ones_like(weights)
+    net = WeightedNetwork(
+        Network.from_parents({0: ()}),
+        Domain.flat([weights.size]),
+        (weights / weights.sum(),),
+    )
+    readings = np.unravel_index(np.arange(weights.size), sizes)
+    return NetworkForm(net, sizes, ((0,),) * len(sizes), tuple(readings))
 
 
 def _of_values(form: NetworkForm, attribute: int, cells: NDArray[np.intp]) -> NetworkForm:

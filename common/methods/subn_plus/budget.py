@@ -21,7 +21,7 @@ from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.sensitivity import Sensitivity
-from common.study.steps import Attributes
+from common.study.requests import Attributes
 
 BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12

@@ -40,16 +40,9 @@ from common.schema.attribute import Attribute
 from common.schema.codes import Codes
 from common.schema.hierarchy import Hierarchy, Node
 from common.study.document import Study
+from common.study.requests import Attributes, Counts, PartyRows, Request, TableShape
 from common.study.script import Fit, Script, measured
-from common.study.steps import (
-    Attributes,
-    Counts,
-    Model,
-    PartyRows,
-    Request,
-    SumStep,
-    TableShape,
-)
+from common.study.steps import Model, SumStep
 
 Cells: TypeAlias = tuple[int, ...]
 """The cell of each value of an attribute; cells are numbered from 0 by their first value."""
@@ -336,17 +329,17 @@ class RequestInCells:
 
     @cached_property
     def shown(self) -> tuple[TableShape, ...]:
-        """Those of the request, grouped where there are cells."""
+        """Those that the request tells, grouped where there are cells."""
         return tuple(map(self._in_cells, self.request.shown))
-
-    def _in_cells(self, own: TableShape) -> TableShape:
-        seen = zip(own.variables, own.grouped, strict=True)
-        return replace(own, grouped=tuple(each or v in self.parts for v, each in seen))
 
     @property
     def unit(self) -> int:
-        """That of the request."""
+        """The request's."""
         return self.request.unit
+
+    def _in_cells(self, own: TableShape) -> TableShape:
+        pairs = zip(own.variables, own.grouped, strict=True)
+        return replace(own, grouped=tuple(each or v in self.parts for v, each in pairs))
 
     @property
     def links(self) -> Sequence[Attributes]:

@@ -71,8 +71,9 @@ from common.methods.subn_plus.table_loss import Floats, Measurement
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
+from common.study.requests import Counts, Request
 from common.study.script import Fit, Script, added_up, measured
-from common.study.steps import Counts, Request, SumStep
+from common.study.steps import SumStep
 
 Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
 
@@ -428,7 +429,9 @@ def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
         shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
         if set(pair.attributes) <= set(shown):
             axes = [table.attributes.index(a) for a in pair.attributes]
-            counts = np.einsum(table.counts, range(table.counts.ndim), axes)
+            others = tuple(axis for axis in range(table.counts.ndim) if axis not in axes)
+            counts = table.counts.sum(axis=others)
+            counts = counts if axes == sorted(axes) else counts.T
             own = counts.size / (table.counts.size * table.variance)
             total, weight = total + own * counts, weight + own
     return replace(pair, counts=total / weight, variance=1 / weight)

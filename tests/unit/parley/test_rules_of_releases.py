@@ -49,10 +49,10 @@ def fitted(method, schema, seed):
     if method == "privelet":
         return api.Privelet(epsilon=1, seed=seed).fit(PEOPLE, schema)
     tables = [PEOPLE[:150], PEOPLE[150:]]
-    settings = {"target": schema.names[-1]} if method == "distdiffgen" else {}
     return api.simulate(
-        tables, schema, epsilon=1, method=method, aggregation="clear", seed=seed, settings=settings
-    )
+        tables, schema, epsilon=1, method=method, aggregation="clear", seed=seed,
+        settings={"target": schema.names[0]} if method == "distdiffgen" else None,
+    )  # fmt: skip
 
 
 def rules_of(seed):
