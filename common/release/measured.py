@@ -18,7 +18,8 @@ from common.release.report.relations import stands_out
 from common.schema import Codes, Schema
 from common.schema.encodings import binarise, bit_positions
 from common.study.document import Study
-from common.study.steps import ChoiceStep, ReplaceStep, Request, Step, SumStep, split_tables
+from common.study.requests import Request, split_tables
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from common.wavelet.noisy_matrix import RangeRelease
 
 Numbers = NDArray[np.float64]

@@ -25,7 +25,7 @@ from common.crypto.framing import frame
 from common.methods.subn_plus.dependence import Departure, Pair
 from common.methods.subn_plus.grouping import GroupedTables
 from common.methods.subn_plus.table_loss import Measurement
-from common.study.steps import Counts, PartyRows, TableShape, split_tables
+from common.study.requests import Counts, PartyRows, TableShape, split_tables
 
 Weights = Sequence[Sequence[int]]  # of both halves of every attribute
 

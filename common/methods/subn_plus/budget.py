@@ -21,7 +21,7 @@ from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.sensitivity import Sensitivity
-from common.study.steps import Attributes
+from common.study.requests import Attributes
 
 BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
@@ -37,12 +37,20 @@ FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
 PAIR_NOISE = 0.1  # of a table of the forest
 MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its noise
 HALVES_BELOW = 0.05  # from the agreement of halves
-GROUPS_BELOW = 0.17  # read off views of three or more groups
-_MARGINS_SHARE, _NOISY_MARGINS_SHARE = Fraction(1, 2), Fraction(3, 5)
-_NOISY_MARGINS_ABOVE = 0.015  # forecast noise of a margin, all of epsilon on it
+EARLY_BELOW = 0.09  # the same, with most of the budget for the margins: strong pairs still show
+THREE_GROUPS_BELOW = 0.17  # read off views of three groups
+GROUPS_BELOW = 0.12  # of more
+TRIPLES_BELOW = 0.2  # of triples' tables
+LEAST_TRIPLE_GROUPS = 3
+MOST_TRIPLE_CELLS = 1 << 18  # the fit takes time in proportion
+MOST_VIEW_GROUPS = 64
+_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))  # of what margins leave
+_SHARES = 40  # the margins' share is a multiple of one part in so many
+_MARGINS_RATIO = 13  # see `margins_share`
 _PAIRS_SHARE = Fraction(3, 50)
 # Of the margins and of the pairs:
 _SHARES_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
+_EARLY_SHARES = Fraction(39, 50), Fraction(1, 50)
 _SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
 _NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
@@ -59,6 +67,7 @@ class PublicFacts:
         promise: what each party's rows are promised.
         noise_shares: how many times the variance of its law a sum carries: 1 for one share,
             K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
+        ordered: of every attribute, how many of its first values are in an order; empty if unknown.
     """
 
     sizes: tuple[int, ...]
@@ -66,6 +75,7 @@ class PublicFacts:
     rows: int
     promise: Promise
     noise_shares: Fraction = Fraction(1)
+    ordered: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no study can have."""
@@ -97,6 +107,8 @@ class Budget:
         groups: the most groups that dependence is looked for in; 0 if it is not.
         margins: the cost of the blocks; 0 if there are none.
         correlations: of the views, or of the agreement of halves if there are no views.
+        triples: of the tables of all triples; 0 if they are not asked.
+        triple_groups: the most groups of an attribute in them.
         pairs: of the pairs in full detail.
         forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a
             mixture.
@@ -107,6 +119,8 @@ class Budget:
     groups: int = 0
     margins: Fraction = Fraction(0)
     correlations: Fraction = Fraction(0)
+    triples: Fraction = Fraction(0)
+    triple_groups: int = 0
     pairs: Fraction = Fraction(0)
     forest: bool = False
 
@@ -175,29 +189,73 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
     """As many groups of values as can be seen; None if even halves would drown."""
     halves = _with_halves(facts, blocks, *_SHARES_WITH_HALVES)
     if halves_noise(facts, halves.correlations) > HALVES_BELOW:
-        return None
-    best = halves
-    for groups in range(3, MOST_GROUPS + 1):
+        early = _with_halves(facts, blocks, *_EARLY_SHARES)
+        return early if halves_noise(facts, early.correlations) <= EARLY_BELOW else None
+    share = margins_share(margin_noise(facts, blocks))
+    left = facts.budget * (1 - share - _PAIRS_SHARE)
+    design = finest_design(facts, left)
+    if design is None:
+        return halves
+    triples, in_triples = Fraction(0), 0
+    for part in _TRIPLES if len(design.views) > 1 else ():
+        own = _triple_groups(facts, left * part)
+        views = finest_design(facts, left * (1 - part))
+        if own >= LEAST_TRIPLE_GROUPS and views and max(views.sizes) == max(design.sizes):
+            triples, in_triples = left * part, own
+    return Budget(
+        blocks=blocks,
+        design=finest_design(facts, left - triples),
+        groups=max(design.sizes),
+        margins=facts.budget * share,
+        correlations=left - triples,
+        triples=triples,
+        triple_groups=in_triples,
+        pairs=facts.budget * _PAIRS_SHARE,
+    )
+
+
+def margins_share(noise: float) -> Fraction:
+    """The margins' share of the budget, in parts of 1 / 40.
+
+    With errors a / x of the margins and b / y of the pairs, the sum is least for
+    x / y = sqrt(a / b). Here a is the forecast noise of a margin that has all of the budget, and b
+    is the same for every budget: groups are made finer until the noise is as before.
+    """
+    best = 1
+    for part in range(2, _SHARES):
+        if part**2 <= _MARGINS_RATIO**2 * noise * (_SHARES - part) ** 2:
+            best = part
+    return Fraction(min(best, _SHARES * 3 // 5), _SHARES)
+
+
+def finest_design(facts: PublicFacts, cost: Fraction) -> Design | None:
+    """Views of as many groups as can be seen, three or more; None if even three would drown."""
+    best = None
+    for groups in range(3, min(max(facts.sizes), MOST_VIEW_GROUPS) + 1):
         sizes = tuple(min(size, groups) for size in facts.sizes)
         design = best_design(sizes, cell_limit=VIEW_CELLS)
-        finer = _with_views(facts, blocks, design)
-        if view_noise(design, facts, finer.correlations) > GROUPS_BELOW:
+        limit = GROUPS_BELOW if groups > 3 else THREE_GROUPS_BELOW
+        if view_noise(design, facts, cost) <= limit:
+            best = design
+        elif best is None or groups > max(best.sizes) + 1:
             break
-        best = finer
     return best
 
 
-def _with_views(facts: PublicFacts, blocks: tuple[Attributes, ...], design: Design) -> Budget:
-    noisy = margin_noise(facts, blocks) > _NOISY_MARGINS_ABOVE
-    share = _NOISY_MARGINS_SHARE if noisy else _MARGINS_SHARE
-    return Budget(
-        blocks=blocks,
-        design=design,
-        groups=max(design.sizes),
-        margins=facts.budget * share,
-        correlations=facts.budget * (1 - share - _PAIRS_SHARE),
-        pairs=facts.budget * _PAIRS_SHARE,
-    )
+def _triple_groups(facts: PublicFacts, cost: Fraction) -> int:
+    """As many groups, at most, as all triples' tables bear; 0 if not even two."""
+    sizes = [size for size in facts.sizes if size > 1]
+    tables = comb(len(sizes), 3)
+    if not tables:
+        return 0
+    deviation = facts.deviation(cost, sensitivity.histograms(tables)) / facts.rows
+    best = 0
+    for groups in range(2, min(max(sizes), MOST_VIEW_GROUPS) + 1):
+        cells = sensitivity.symmetric([min(size, groups) for size in sizes], 3)
+        if cells > MOST_TRIPLE_CELLS or cells * deviation / (2 * tables) > TRIPLES_BELOW:
+            break
+        best = groups
+    return best
 
 
 def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:

@@ -24,7 +24,7 @@ import numpy as np
 from common.crypto.framing import frame
 from common.methods.subn_plus.grouping import GroupedTables
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
-from common.study.steps import Attributes, Counts, PartyRows, TableShape, split_tables
+from common.study.requests import Attributes, Counts, PartyRows, TableShape, split_tables
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from math import prod, sqrt
 import numpy as np
 
 from common.methods.subn_plus.grouping import without_noise_floor
-from common.study.steps import Attributes, Counts
+from common.study.requests import Attributes, Counts
 
 Groups = tuple[int, ...]  # the group of each value of an attribute
 Pair = tuple[int, int]
@@ -58,9 +58,17 @@ class Departure:
         probability of at most exp(-x) [Laurent00, Lemma 1]. The bound is generous: for x = 5/2 it
         is three deviations, whatever f.
         """
+        return self.clear_among(1)
+
+    def clear_among(self, pairs: int) -> bool:
+        """Whether noise alone would hardly show as much in any of so many pairs.
+
+        The chance of each is divided by their number: ln(pairs) is added to x, or a little more.
+        """
+        chance = _NOT_BY_CHANCE + Fraction(7, 10) * (pairs - 1).bit_length()
         freedom = (self.shape[0] - 1) * (self.shape[1] - 1)
-        above = self.squares / self.variance - 2 * _NOT_BY_CHANCE
-        return above > 0 and above**2 > 4 * freedom * _NOT_BY_CHANCE
+        above = self.squares / self.variance - 2 * chance
+        return above > 0 and above**2 > 4 * freedom * chance
 
     def stands_out(self, rows: int) -> bool:
         """Whether it is large, and more than noise.
@@ -75,6 +83,11 @@ class Departure:
             and signal**2 > DEVIATIONS**2 * (2 * freedom + 4 * signal)
             and self.strength > (2 * LEAST_DISTANCE * rows) ** 2
         )
+
+
+def any_clear(found: Mapping[Pair, Departure]) -> bool:
+    """Whether some pair depends; where none does, noise alone says so of few tables."""
+    return any(own.clear_among(len(found)) for own in found.values())
 
 
 def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:

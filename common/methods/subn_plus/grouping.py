@@ -18,7 +18,7 @@ from common.crypto.framing import frame
 from common.errors import LocalError
 from common.marginals import count
 from common.schema.codes import Codes
-from common.study.steps import Attributes, Counts, PartyRows, TableShape
+from common.study.requests import Attributes, Counts, PartyRows, TableShape
 
 _MOST_TOTAL = 1 << 30  # so that the squares of totals fit 64 bits
 

@@ -4,6 +4,7 @@
     2. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
        counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
        Where the noise allows no more than two groups, how often pairs agree (`.agreements`).
+       Where the noise allows it, tables of all triples too, in fewer groups.
     3. Pairs. The few that are seen to depend strongly (`common.methods.subn_plus.dependence`), in
     full detail.
        If there are none, the margins once more.
@@ -27,7 +28,7 @@ parties come to the same steps; the fit, which is floating point, decides nothin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -49,6 +50,7 @@ from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.dependence import (
     Departure,
     Pair,
+    any_clear,
     departures,
     group_weights,
     rich_pairs,
@@ -69,15 +71,16 @@ from common.methods.subn_plus.table_loss import Floats, Measurement
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
-from common.study.document import Study
+from common.study.requests import Counts, Request
 from common.study.script import Fit, Script, added_up, measured
-from common.study.steps import Counts, Request, SumStep
+from common.study.steps import SumStep
 
 Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
 
 PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 PENALTY_PER_GROUP = 40.0
+HALVES_PENALTY = 20.0  # the same, where agreements of halves are all that shows dependence
 PAIR_PRICE = 10.0
 DETAIL_NOISE = 1.0  # of a pair in detail: margins and sparsity take off most of it
 PRICE = 0.85  # of information, times `noise_edge`
@@ -85,19 +88,6 @@ MOST_CLASSES = 256
 FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 BLOCK_PENALTY = 20.0
-
-
-def subn_plus(study: Study) -> Script[Fit]:
-    """The sums of a study, and the model."""
-    return measure(
-        PublicFacts(
-            sizes=study.schema.sizes,
-            parties=tuple(member.name for member in study.members),
-            rows=study.rows,
-            promise=study.promise,
-            noise_shares=study.noise_shares(len(study.members)),
-        )
-    )
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
@@ -108,7 +98,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     every_value = tuple(tuple(range(size)) for size in facts.sizes)
     if not budget.margins:
         views = yield from _correlations(facts, budget, every_value)
-        return partial(_mixture, facts, budget, views.measurements(facts), ())
+        return partial(_mixture, facts, views.measurements(facts))
     blocks = GroupedTables(budget.blocks, every_value)
     margins = yield from _tables(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
@@ -119,20 +109,35 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         return (yield from _forest(facts, budget, margins, histograms, groups))
     if budget.design:
         views = yield from _correlations(facts, budget, groups)
-        measured = [*margins.measurements(facts), *views.measurements(facts)]
+        seen = views.measurements(facts)
         found = views.departures(facts, histograms)
     else:
         halves = yield from _agreements(facts, budget, groups)
-        measured = [*margins.measurements(facts), *halves.measurements(facts, histograms)]
+        seen = halves.measurements(facts, histograms)
         found = halves.departures(facts, histograms)
+    measured, moments = margins.measurements(facts), list[Moments]()
+    mixture = partial(
+        _mixture, facts, seen, price=PENALTY_PER_GROUP if budget.design else HALVES_PENALTY
+    )
+    if not any_clear(found):
+        left = budget.triples + budget.pairs
+        again = yield from _tables(facts, "margins again", left, blocks)
+        measured += again.measurements(facts)
+        return partial(mixture, measured)
+    if budget.triples:
+        coarse = _grouped(histograms, facts.rows, budget.triple_groups)
+        all_triples = GroupedTables(tuple(combinations(_cut(facts), 3)), coarse)
+        triples = yield from _tables(facts, "triples", budget.triples, all_triples)
+        moments.append(triples.moments(facts))
     bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
     if not pairs:
         again = yield from _tables(facts, "margins again", budget.pairs, blocks)
-        return partial(_mixture, facts, budget, [*measured, *again.measurements(facts)], ())
+        measured += again.measurements(facts)
+        return partial(mixture, measured, moments=moments)
     request = GroupedTables(pairs, every_value)
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
-    return partial(_mixture, facts, budget, measured, detail.measurements(facts))
+    return partial(mixture, measured, detail.measurements(facts), moments)
 
 
 def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
@@ -145,7 +150,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
-    if not any(own.clear for own in found.values()):
+    if not any_clear(found):
         left = plan.triples + plan.detail
         again = yield from _tables(facts, "margins again", left, alone)
         tables = [*margins.measurements(facts), *again.measurements(facts)]
@@ -215,6 +220,17 @@ class _Tables:
             Measurement(own, tuple(map(maps, own)), table.astype(np.float64), variance)
             for own, table in zip(self.request.sets, self.tables, strict=True)
         ]
+
+    def moments(self, facts: PublicFacts) -> Moments:
+        """Tables of all triples, as the fit sees them."""
+        attributes = _cut(facts)
+        return Moments(
+            attributes,
+            tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
+            [own / facts.rows for own in self.tables],
+            _fit_variance(self.law, facts) / facts.rows**2,
+            centred=False,
+        )
 
     def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
         """How far the tables' pairs are from independence."""
@@ -357,31 +373,39 @@ def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
 
 
 def _independent_blocks(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
-    margins = estimated_margins(facts.sizes, facts.rows, blocks)
+    margins = estimated_margins(facts.sizes, facts.rows, blocks, facts.ordered)
     return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
 
 
 def _forest_model(
     facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
 ) -> NetworkModel:
-    margins = estimated_margins(facts.sizes, facts.rows, tables)
+    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
     return forest_model(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
 
 
 def _mixture(
     facts: PublicFacts,
-    budget: Budget,
-    tables: Sequence[Measurement],
-    pairs: Sequence[Measurement],
+    views: Sequence[Measurement],
+    blocks: Sequence[Measurement] = (),
+    pairs: Sequence[Measurement] = (),
+    moments: Sequence[Moments] = (),
+    *,
+    price: float = PENALTY_PER_GROUP,
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to all tables, in which every chosen pair is a single column."""
     sizes, rows = facts.sizes, facts.rows
-    margins = estimated_margins(sizes, rows, tables)
-    free = sum(min(size, budget.groups) - 1 for size in sizes) / len(sizes)
+    tables = [*blocks, *views]
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
+    groups = max(max(table.counts.shape) for table in views)
+    free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = [
         joint_margin(
-            table, *(margins[a] for a in table.attributes), rows=rows, price=PAIR_PRICE
+            _all_shown(table, tables),
+            *(margins[a] for a in table.attributes),
+            rows=rows,
+            price=PAIR_PRICE,
         ).ravel()
         for table in pairs
     ]
@@ -390,9 +414,27 @@ def _mixture(
         columns,
         rows,
         [joined.translate(table) for table in (*tables, *pairs)],
-        penalty=PENALTY_PER_GROUP * max(free, 1.0),
+        moments=[joined.moments(own) for own in moments],
+        components=COMPONENTS << any(max(own.widths) >= FINE_TRIPLES for own in moments),
+        penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
+    """A pair's table by inverse variance over all tables that show both attributes' own values."""
+    weight = 1 / pair.variance
+    total = weight * pair.counts
+    for table in tables:
+        shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
+        if set(pair.attributes) <= set(shown):
+            axes = [table.attributes.index(a) for a in pair.attributes]
+            others = tuple(axis for axis in range(table.counts.ndim) if axis not in axes)
+            counts = table.counts.sum(axis=others)
+            counts = counts if axes == sorted(axes) else counts.T
+            own = counts.size / (table.counts.size * table.variance)
+            total, weight = total + own * counts, weight + own
+    return replace(pair, counts=total / weight, variance=1 / weight)
 
 
 def _moment_mixture(
@@ -403,7 +445,7 @@ def _moment_mixture(
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
     sizes, rows = facts.sizes, facts.rows
-    margins = estimated_margins(sizes, rows, tables)
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = []
     for table in pairs:

@@ -11,7 +11,8 @@ import numpy as np
 from common.release.report.expected_error import NoisyTable, expected_errors
 from common.release.report.released import Shares
 from common.study.document import Study
-from common.study.steps import Step, SumStep, TableShape, split_tables
+from common.study.requests import TableShape, split_tables
+from common.study.steps import Step, SumStep
 
 
 def study_shares(
