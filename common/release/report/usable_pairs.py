@@ -9,8 +9,10 @@ from common.wording import many
 _MOST_PAIRS = 60
 _MOST_SUMS = 60
 _MEANING = {
-    Verdict.SAFE: "A released table counts the pair value by value, and the rows follow it.",
-    Verdict.CARE: "The pair is counted in groups only, or under much noise, or the rows do not "
+    Verdict.SAFE: "A released sum tells the pair's table, in all values or at least eight groups "
+    "of each column, and the rows follow it. Conditions on values within a group follow from "
+    "the model.",
+    Verdict.CARE: "The pair is counted in few groups, or under much noise, or the rows do not "
     "follow its table or show no relation. What the rows show of it may be wrong.",
     Verdict.ABSENT: "The pair was never counted together. What the rows show of it follows from "
     "other pairs, or from nothing.",
