@@ -135,6 +135,9 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if not any_clear(found):
         left = budget.triples + budget.pairs
         again = yield from _tables(facts, "margins again", left, blocks)
+        if budget.design:
+            twice = zip(measured, again.measurements(facts), strict=True)
+            return partial(_independent_blocks, facts, [_both(*own) for own in twice])
         measured += again.measurements(facts)
         return partial(mixture, measured)
     if budget.triples:
@@ -432,6 +435,13 @@ def _mixture(
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _both(one: Measurement, other: Measurement) -> Measurement:
+    """Two tables of the same attributes as one, by inverse variance."""
+    share = other.variance / (one.variance + other.variance)
+    counts = share * one.counts + (1 - share) * other.counts
+    return replace(one, counts=counts, variance=share * one.variance)
 
 
 def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
