@@ -169,8 +169,8 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     if not any_clear(found):
         left = plan.triples + plan.detail
         again = yield from _tables(facts, "margins again", left, alone)
-        tables = [*margins.measurements(facts), *again.measurements(facts)]
-        return partial(_moment_mixture, facts, tables, (), [pairs])
+        twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
+        return partial(_independent_blocks, facts, [_both(*own) for own in twice])
     moments = [pairs]
     if plan.triples:
         coarse = _evenly(histograms, facts.rows, plan.triple_groups)
@@ -451,8 +451,10 @@ def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
     for table in tables:
         shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
         if set(pair.attributes) <= set(shown):
-            axes = [table.attributes.index(a) for a in pair.attributes]
-            counts = np.einsum(table.counts, range(table.counts.ndim), axes)
+            first, second = (table.attributes.index(a) for a in pair.attributes)
+            others = tuple(i for i in range(table.counts.ndim) if i not in (first, second))
+            counts = table.counts.sum(axis=others)
+            counts = counts if first < second else counts.T
             own = counts.size / (table.counts.size * table.variance)
             total, weight = total + own * counts, weight + own
     return replace(pair, counts=total / weight, variance=1 / weight)
