@@ -73,7 +73,7 @@ clean: ## remove what make made
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
 	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls \
-	bench-coverage bench-rules bench-papers
+	bench-coverage bench-descent bench-tails bench-rules bench-papers
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -89,6 +89,10 @@ bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public impl
 # make bench-papers ARGS="run subn-7 privbayes-12 --runs 20"; without ARGS it lists the figures.
 bench-papers: .venv/.dev ## every figure and table of the five papers: list, or run some
 	$(BIN)/python -m benchmarks.papers $(ARGS)
+bench-descent: .venv/.dev ## counts that descend a hierarchy of many values, against cutting it
+	$(BIN)/python -m benchmarks.descent
+bench-tails: .venv/.dev ## means of amounts, with and without tails that fall outwards
+	$(BIN)/python -m benchmarks.tails
 bench-rules: .venv/.dev ## rules in the schema against none
 	$(BIN)/python -m benchmarks.rules
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB

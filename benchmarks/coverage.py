@@ -7,7 +7,7 @@ interval of the synthetic rows did, and of the statistics whose interval failed 
 study of ten, how many were flagged.
 
     make bench-coverage
-    python -m benchmarks.coverage --rows 3000 --epsilon 1 --repeats 10 --method subn+
+    python -m benchmarks.coverage --rows 3000 --epsilon 1 --delta 1e-5 --repeats 10 --tables 10
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -97,15 +98,32 @@ def truths(schema: Schema) -> Mapping[tuple[str, str | None], float]:
     return {key: value for _, each in statistics(schema) for key, value in each.of(table).items()}
 
 
-def study(schema: Schema, rows: int, epsilon: str, method: str, seed: int) -> FittedStudy:
+@dataclass(frozen=True)
+class Setting:
+    """A kind of study."""
+
+    method: str
+    rows: int
+    epsilon: str
+    delta: str
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        promise = f"epsilon {self.epsilon}" + (f", delta {self.delta}" if self.delta != "0" else "")
+        return f"{self.method}, {self.rows:,} rows, {promise}"
+
+
+def study(schema: Schema, setting: Setting, seed: int) -> FittedStudy:
     """One study on fresh people."""
-    people = make_population(rows, seed=1000 + seed)[list(ATTRIBUTES)]
+    people = make_population(setting.rows, seed=1000 + seed)[list(ATTRIBUTES)]
     owners = [people.iloc[place::_OWNERS] for place in range(_OWNERS)]
     return parley.simulate(
         owners,
         schema,
-        epsilon=Fraction(epsilon),
-        method=method,
+        epsilon=Fraction(setting.epsilon),
+        delta=Fraction(setting.delta),
+        method=setting.method,
         aggregation="clear",
         seed=seed,
     )
@@ -126,12 +144,12 @@ class Tally:
         return self.held < _FAILS * self.asked
 
 
-def run(rows: int, epsilon: str, method: str, repeats: int, tables: int) -> dict[str, Tally]:
+def run(setting: Setting, repeats: int, tables: int) -> dict[str, Tally]:
     """Repeated studies; a tally for each statistic."""
     schema = _schema()
     truth, tallies = truths(schema), dict[str, Tally]()
     for seed in range(repeats):
-        fitted = study(schema, rows, epsilon, method, seed)
+        fitted = study(schema, setting, seed)
         made = Replicator(fitted, fitted.released, seed=seed, processes=1).run(tables)
         for family, statistic in statistics(schema):
             flagged = bool(fitted.concerns(statistic))
@@ -154,27 +172,23 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rows", type=int, nargs="*", default=[3_000, 30_000])
     options.add_argument("--epsilon", nargs="*", default=["0.5", "1", "4"])
+    options.add_argument("--delta", nargs="*", default=["0", "1e-6"])
     options.add_argument("--method", nargs="*", default=["subn+"])
     options.add_argument("--repeats", type=int, default=30)
     options.add_argument("--tables", type=int, default=20)
     options.add_argument("--out", type=Path, default=RESULTS)
     chosen = options.parse_args()
     lines = []
-    for method in chosen.method:
-        for rows in chosen.rows:
-            for epsilon in chosen.epsilon:
-                started = time.perf_counter()
-                found = run(rows, epsilon, method, chosen.repeats, chosen.tables)
-                lines += _report(method, rows, epsilon, found)
-                print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
+    for each in product(chosen.method, chosen.rows, chosen.epsilon, chosen.delta):
+        setting, started = Setting(*each), time.perf_counter()
+        lines += _report(setting, run(setting, chosen.repeats, chosen.tables))
+        print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
     chosen.out.parent.mkdir(exist_ok=True)
     chosen.out.write_text(json.dumps(lines, indent=2) + "\n")
 
 
-def _report(
-    method: str, rows: int, epsilon: str, found: Mapping[str, Tally]
-) -> list[dict[str, object]]:
-    print(f"{method}, {rows:,} rows, epsilon {epsilon}")
+def _report(setting: Setting, found: Mapping[str, Tally]) -> list[dict[str, object]]:
+    print(setting.words)
     families = defaultdict(list)
     for words, tally in found.items():
         families[tally.family].append((words, tally))
@@ -187,7 +201,7 @@ def _report(
         free = [t for t in tallies if 2 * t.flagged < t.asked]
         failing = [t for t in tallies if t.fails]
         line: dict[str, object] = {
-            "method": method, "rows": rows, "epsilon": epsilon, "family": family,
+            **asdict(setting), "family": family,
             "coverage": held / asked, "asked": asked,
             "coverage_not_flagged": _coverage(free),
             "failing": len(failing),

@@ -28,7 +28,8 @@ from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
-from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, TableRequest
+from common.study.requests import TableRequest
+from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from parley.simulation.in_process import RowsInMemory, run_study
 
 Counts = NDArray[np.int64]

@@ -27,7 +27,6 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
@@ -47,14 +46,14 @@ from common.study.messages import (
     ToCurator,
     ToParty,
 )
-from common.study.steps import Step
 from common.study.sums import needs_key
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
 from curator.effects import Effect, Fail, Finish, Send
 from curator.live_role import DECLARED, LiveRole, effect_name
-from curator.progress import chosen_links, step_record
+from curator.opening import Encoder, StepOpening
+from curator.progress import chosen_links
 from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
 
@@ -169,10 +168,10 @@ class StudyNode:
                 return
             work = self._current()
             step = work.role.current_step
-            if step is None or self._absent(work, step) == self._waiting.names:
+            if step is None or self._opening(work).absent(step) == self._waiting.names:
                 return
             with self._rebuilt_on_failure(), self._store.transaction():
-                absent = self._open_held(work, step)
+                absent = self._opening(work).held(step)
                 waiting = self._note_waiting(work, absent)
             self._waiting = waiting
         if not absent:
@@ -386,7 +385,7 @@ class StudyNode:
 
     def _execute(self, work: LiveRole, effects: Sequence[Effect], ending: StudyState) -> Waiting:
         """Write the effects down in order, in the caller's transaction; who is waited for then."""
-        digest, encoded = self.digest, _Encoder()
+        digest, encoded = self.digest, Encoder()
         step = work.role.current_step
         phase = step.phase if step else ""
         opening: bytes | None = None
@@ -413,49 +412,13 @@ class StudyNode:
                     assert_never(effect)
         absent: tuple[str, ...] = ()
         if opening is not None and step is not None:
-            absent = self._open_or_hold(work, step, opening)
+            absent = self._opening(work).now_or_later(step, opening)
         elif step is not None and self.holds_a_step:  # a party less to wait for
-            absent = self._open_held(work, step)
+            absent = self._opening(work).held(step)
         return self._note_waiting(work, absent)
 
-    def _open_or_hold(self, work: LiveRole, step: Step, body: bytes) -> tuple[str, ...]:
-        """Open a step, or hold it if owners of it are not online; these."""
-        absent = self._absent(work, step)
-        if absent:
-            self._store.hold(self.digest, body)
-            logger.info(
-                "study %s: step %d is opened when %s calls", self.digest.hex()[:16],
-                work.role.step_number + 1, ", ".join(absent),
-            )  # fmt: skip
-        else:
-            self._queue_step(work, step, body)
-        return absent
-
-    def _open_held(self, work: LiveRole, step: Step) -> tuple[str, ...]:
-        """Open the step that is held, unless owners of it are not online; these."""
-        absent, body = self._absent(work, step), self._store.held(self.digest)
-        if not absent and body is not None:
-            self._store.release_held(self.digest)
-            self._queue_step(work, step, body)
-        return absent
-
-    def _left(self, work: LiveRole) -> tuple[str, ...]:
-        """The parties that were not declared missing."""
-        return tuple(name for name in self.names if name not in work.role.gone)
-
-    def _absent(self, work: LiveRole, step: Step) -> tuple[str, ...]:
-        """The parties of a step that are left and not online."""
-        left = self._left(work)
-        return self._around.absent(name for name in step.parties if name in left)
-
-    def _queue_step(self, work: LiveRole, step: Step, body: bytes) -> None:
-        opened = codec.decode_to_party(body)
-        for name in self._left(work):
-            self._store.queue(self.digest, name, body)
-            self._note(opened, len(body), name, sent=False, phase=step.phase)
-        number = work.role.step_number
-        shown = step_record(self.study, number, step, at=self._around.now())
-        self._store.note_step(self.digest, shown)
+    def _opening(self, work: LiveRole) -> StepOpening:
+        return StepOpening(self.study, work, self._around)
 
     def _note_waiting(self, work: LiveRole, absent: tuple[str, ...]) -> Waiting:
         """Note whom the study waits for now, in the caller's transaction."""
@@ -534,16 +497,3 @@ class StudyNode:
             number = work.role.step_number
             self._waiting = Waiting.on_disk(self._store, self.digest, step=number)
         return self._work
-
-
-@dataclass(slots=True)
-class _Encoder:
-    """Encodes a message to all parties once."""
-
-    message: ToParty | None = None
-    body: bytes = field(default=b"", repr=False)
-
-    def __call__(self, message: ToParty) -> bytes:
-        if message is not self.message:
-            self.message, self.body = message, codec.encode_to_party(message)
-        return self.body

@@ -75,6 +75,8 @@ def _study_of(release: Path, found: Verified) -> Study:
     study = found.agreement.study if found.agreement is not None else None
     if study is None:
         raise InputError(f"{release} is of a single owner; there is no study to vouch for")
+    if not (found.derived and found.verified):
+        raise PolicyError("the release cannot be derived from its study here; we do not vouch")
     return study
 
 
@@ -99,8 +101,7 @@ def _our_name(study: Study, identity: Identity) -> str:
 
 
 def _require_ours(found: Verified, study: Study, name: str, books: _Books) -> None:
-    if found.agreement is None or not (found.derived and found.verified):
-        raise PolicyError("the release cannot be derived from its study here; we do not vouch")
+    assert found.agreement is not None  # noqa: S101  # it has a study
     reasons = reasons_against(
         study,
         party=name,

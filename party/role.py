@@ -52,8 +52,9 @@ from common.study.messages import (
     ToParty,
     message_digest,
 )
+from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, PartyRows, ReplaceStep, Step, SumStep, step_digest
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest
 from common.study.sums import decode_total, sum_plan_of
 from party.effects import ChargeBudget, Effect, Send
 

@@ -19,18 +19,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.domain import Domain
-from common.bayes.network import Network
+from common.bayes.domain import Domain, View
+from common.bayes.network import Network, Pair
 from common.bayes.privbayes.decisions import Encoding
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.weighting import Floats, TooManyCells, WeightedNetwork, Weights
+from common.bayes.weighting import MOST_CELLS, Floats, TooManyCells, WeightedNetwork, Weights
 from common.errors import InputError, LocalError
+from common.methods.distdiffgen import LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
+from common.methods.subn_plus.descent import SpreadModel
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.privacy.randomness import RandomSource, uniforms
@@ -40,6 +43,7 @@ from common.schema.encodings import bit_count, bit_positions
 from common.schema.rules import Possible
 from common.study.steps import Model
 
+_T = TypeVar("_T")
 Draw = Callable[[int, RandomSource], Codes]
 
 _MOST_FITTINGS = 50
@@ -131,6 +135,16 @@ def network_form(model: object) -> NetworkForm:
             return _of_mixture(model, tuple((a,) for a in range(len(sizes))), sizes)
         case JoinedModel():
             return _of_mixture(model.mixture, model.joined.sets, model.joined.sizes)
+        case SpreadModel():
+            form = network_form(model.model)
+            for a, cells in model.parts.items():
+                form = _of_values(form, a, np.array(cells, dtype=np.intp))
+            return form
+        case LeafModel():
+            form = _of_combinations(model)
+            for a, groups in enumerate(model.cuts.maps(model.sizes)):
+                form = _of_values(form, a, groups)
+            return form
         case _:
             raise LocalError(f"{type(model).__name__}: not a network of variables")
 
@@ -168,6 +182,51 @@ def _of_mixture(
     net = WeightedNetwork(network, domain, conditionals)
     variables = tuple((place[a][0],) for a in range(len(sizes)))
     return NetworkForm(net, sizes, variables, tuple(readings))
+
+
+def _of_combinations(model: LeafModel) -> NetworkForm:
+    """The combination of groups is the only variable."""
+    sizes = tuple(map(len, model.cuts.groups))
+    if model.counts.size * max(sizes) > MOST_CELLS:
+        raise TooManyCells(f"{model.counts.size:,} combinations of groups are too many")
+    weights = np.maximum(model.counts, 0).astype(np.float64).reshape(1, -1)
+    weights = weights if weights.any() else np.ones_like(weights)
+    net = WeightedNetwork(
+        Network.from_parents({0: ()}),
+        Domain.flat([weights.size]),
+        (weights / weights.sum(),),
+    )
+    readings = np.unravel_index(np.arange(weights.size), sizes)
+    return NetworkForm(net, sizes, ((0,),) * len(sizes), tuple(readings))
+
+
+def _of_values(form: NetworkForm, attribute: int, cells: NDArray[np.intp]) -> NetworkForm:
+    """The form with an attribute's own values, equally likely in each of its cells.
+
+    Two variables come in: the cell, which follows from what the form reads it from, and the value.
+    """
+    net, sources, reading = form.net, form.variables[attribute], form.readings[attribute]
+    sizes, number = list(net.domain.sizes), form.sizes[attribute]
+    cell, value = len(sizes), len(sizes) + 1
+    widths = np.bincount(cells, minlength=number)
+    even = (np.arange(number)[:, None] == cells) / widths[:, None]
+    pairs = (
+        *net.network.pairs,
+        Pair(cell, tuple(map(View, sources))),
+        Pair(value, (View(cell),)),
+    )
+    conditionals = (*net.conditionals, np.eye(number)[reading], even)
+    domain = Domain.flat([*sizes, number, len(cells)])
+
+    def put(old: tuple[_T, ...], new: _T) -> tuple[_T, ...]:
+        return (*old[:attribute], new, *old[attribute + 1 :])
+
+    return NetworkForm(
+        WeightedNetwork(Network(pairs), domain, conditionals, net.log_mass),
+        put(form.sizes, len(cells)),
+        put(form.variables, (value,)),
+        put(form.readings, np.arange(len(cells))),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,16 +55,10 @@ from common.schema.codes import Codes
 from common.schema.hierarchy import Node
 from common.study.document import Study
 from common.study.method import Decision, Method
+from common.study.requests import Attributes, Counts, PartyRows, TableShape
 from common.study.script import Fit, Script, chosen, summed
 from common.study.settings import SettingsReader
-from common.study.steps import (
-    Attributes,
-    ChoiceStep,
-    Counts,
-    PartyRows,
-    SumStep,
-    TableShape,
-)
+from common.study.steps import ChoiceStep, SumStep
 
 SCORES = ("max", "gini")
 _MOST_CELLS, _LARGEST_CELLS = 1 << 20, 1 << 24
@@ -271,6 +265,13 @@ class LeafRequest:
 
     cuts: Cuts
     sizes: tuple[int, ...]
+
+    unit: ClassVar[int] = 1
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """The one table."""
+        return self.tables
 
     @cached_property
     def tables(self) -> tuple[TableShape, ...]:

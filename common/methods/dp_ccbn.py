@@ -39,9 +39,9 @@ from common.privacy.budget import split
 from common.privacy.laplace import pure_equivalent
 from common.study.document import Study
 from common.study.method import Decision, Method
+from common.study.requests import Attributes
 from common.study.script import Fit, Script
 from common.study.settings import SettingsReader
-from common.study.steps import Attributes
 
 MOST_CELLS = 1 << 19
 _LARGEST_CELLS = 1 << 26

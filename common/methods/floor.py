@@ -9,35 +9,41 @@ from __future__ import annotations
 
 from functools import partial
 
-from common.methods.dp_subn.correlation import onto_simplex
 from common.methods.network_model import NetworkModel, network_of, table_sets
+from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.descent import descending
+from common.methods.tails import margin_of
 from common.methods.variables import Variables
-from common.study.document import Study
+from common.privacy import sensitivity
 from common.study.method import Method
 from common.study.script import Fit, Script
 
 
-def floor(study: Study) -> Script[Fit]:
+def floor(facts: PublicFacts) -> Script[Fit]:
     """One sum of all histograms; attributes keep their domains, whatever the study's encoding."""
-    variables = Variables(tuple(study.schema.sizes))
+    variables = Variables(facts.sizes)
     network = network_of(((),) * len(variables.sizes))
     families = table_sets(network)
     tables = yield from variables.sum_tables(
         families.values(),
         name="histograms",
         phase="histograms",
-        parties=tuple(member.name for member in study.members),
-        promise=study.promise,
-        cost=study.promise.budget,
+        parties=facts.parties,
+        promise=facts.promise,
+        cost=facts.budget,
     )
-    fitted = (onto_simplex(table.astype(float), study.rows) for table in tables)
+    deviation = facts.deviation(facts.budget, sensitivity.histograms(len(tables)))
+    fitted = (
+        margin_of(table.astype(float), facts.rows, deviation, run)
+        for table, run in zip(tables, facts.ordered, strict=True)
+    )
     return partial(NetworkModel, variables, network, dict(zip(families, fitted, strict=True)))
 
 
 METHOD = Method(
     name="floor",
     summary="every column by itself, to compare with",
-    script=floor,
+    script=descending(floor),
     only_sums=True,
     place=5,
 )

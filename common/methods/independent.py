@@ -31,8 +31,9 @@ from common.schema import Schema
 from common.schema.codes import Codes, concatenate
 from common.study.document import Study
 from common.study.method import Method
+from common.study.requests import PartyRows
 from common.study.script import Fit, Script, chosen
-from common.study.steps import ChoiceStep, PartyRows
+from common.study.steps import ChoiceStep
 
 _MOST_COUNT = 1 << 53  # counts beyond this are no longer whole numbers as doubles
 

@@ -21,7 +21,7 @@ from common.bayes.sampling import Sampler
 from common.methods.variables import Variables
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
-from common.study.steps import Attributes
+from common.study.requests import Attributes
 
 Structure = tuple[tuple[int, ...], ...]  # the parents of each attribute
 

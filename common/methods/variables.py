@@ -13,8 +13,9 @@ from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import bit_count
 from common.study.document import Study
+from common.study.requests import Attributes, BitRows, Counts, PartyRows, TableRequest
 from common.study.script import Script, summed
-from common.study.steps import Attributes, BitRows, Counts, PartyRows, SumStep, TableRequest
+from common.study.steps import SumStep
 
 
 @dataclass(frozen=True, slots=True)

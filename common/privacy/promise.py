@@ -146,6 +146,42 @@ class PerPerson:
         return self.to_one.delivered(spent, rows)
 
 
+@dataclass(frozen=True, slots=True)
+class PartOf:
+    """A promise of whose budget a part is left.
+
+    Attributes:
+        whole: what is promised.
+        budget: how much of its currency there is.
+    """
+
+    whole: Promise
+    budget: Fraction
+
+    @property
+    def epsilon(self) -> Fraction:
+        """That of the whole."""
+        return self.whole.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """That of the whole."""
+        return self.whole.delta
+
+    @property
+    def currency(self) -> str:
+        """That of the whole."""
+        return self.whole.currency
+
+    def law(self, cost: Fraction, sensitivity: Sensitivity) -> NoiseLaw:
+        """Return the law of the least noise for which an answer costs at most `cost`."""
+        return self.whole.law(cost, sensitivity)
+
+    def delivered(self, spent: Fraction, rows: int = 1) -> Fraction:
+        """Return what `spent` amounts to."""
+        return self.whole.delivered(spent, rows)
+
+
 def promise_of(epsilon: Fraction, delta: Fraction = NONE) -> PureEpsilon | EpsilonDelta:
     """Return the promise of a study: pure epsilon where delta is 0."""
     return EpsilonDelta(epsilon, delta) if delta else PureEpsilon(epsilon)

@@ -358,6 +358,13 @@ def _plain(value: object) -> object:
     return json.loads(json.dumps(value))
 
 
+def _close(one: float, other: float) -> bool:
+    try:
+        return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME)
+    except OverflowError:  # an integer that is larger than any float
+        return False
+
+
 def _alike(one: object, other: object) -> bool:
     """The same, but for the last digits of numbers."""
     match one, other:
@@ -367,7 +374,9 @@ def _alike(one: object, other: object) -> bool:
             return len(one) == len(other) and all(map(_alike, one, other))
         case bool(), _:
             return one is other
+        case int(), int():  # which may be larger than any float
+            return one == other
         case int() | float(), int() | float():
-            return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME)
+            return _close(one, other)
         case _:
             return one == other

@@ -6,11 +6,13 @@ A replicate cannot show what the model leaves out. These facts can:
   that pair's table;
 * every released sum: how far the synthetic rows are from it, in units of its noise.
 
-A pair is *safe to use* if a released table counts it value by value, noise moves less than a tenth
-of its rows, and the synthetic rows follow the table and show the relation. It is to be *used with
-care* if it is only counted in groups, in bits or through something that is no table, if noise moves
-more, if the rows do not follow, or if they show no relation: a model drops weak ones. Other pairs
-are *not in this release*: what the rows show of them comes from other pairs, or from nothing.
+A pair is *safe to use* if a released sum tells its table, with all values of both attributes or in
+at least eight groups of each, noise moves less than a tenth of its rows, and the synthetic rows
+follow the table and show the relation. Noise is judged in eight groups of an attribute at most:
+more groups are noisier one by one, and what is asked of several of them together is not. A pair is
+to be *used with care* if its groups are fewer, or bits, if noise moves more, if the rows do not
+follow, or if they show no relation: a model drops weak ones. Other pairs are *not in this release*:
+what the rows show of them comes from other pairs, or from nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
+GROUPS = 8  # of an attribute, from which on they are as good as its values
 _CARE = 0.1  # noise moves more than this part of the rows of a pair's table
 _MEAN_ABSOLUTE = math.sqrt(2 / math.pi)  # of a normal draw of deviation 1
 _DOUBT = 4.0  # deviations of the mean square of residuals beyond which rows do not follow
@@ -43,16 +46,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
-    """A released table, or a sum that is no table.
+    """A table that a released sum tells.
 
     Attributes:
         name: of the step it belongs to.
         attributes: those that are counted together.
-        shape: values or groups of each attribute; empty for a sum that is no table.
+        shape: values or groups of each attribute.
         deviation: of the noise in one cell.
         rows: how many rows it counts.
         grouped: of each attribute, whether its values are counted in groups, or in bits.
-        residuals: of each cell: released less synthetic, in rows; None if not compared.
+        summable: whether tables of fewer attributes can be summed out of it.
+        residuals: of each released number: released less synthetic, in rows; None if not compared.
         deviations: of each residual, by noise and the drawing of synthetic rows.
     """
 
@@ -62,6 +66,7 @@ class Measured:
     deviation: float
     rows: int
     grouped: tuple[bool, ...]
+    summable: bool = True
     residuals: NDArray[np.float64] | None = None
     deviations: NDArray[np.float64] | None = None
 
@@ -70,11 +75,18 @@ class Measured:
         """How many cells the table has."""
         return prod(self.shape)
 
-    def exact(self, own: Sequence[int]) -> bool:
-        """Whether these of its attributes are counted value by value."""
-        return bool(self.shape) and not any(
-            grouped
-            for attribute, grouped in zip(self.attributes, self.grouped, strict=True)
+    def tells(self, own: Sequence[int]) -> bool:
+        """Whether the table of these attributes can be told from it."""
+        mine = set(self.attributes)
+        return mine >= set(own) if self.summable else mine == set(own)
+
+    def fine(self, own: Sequence[int]) -> bool:
+        """Whether these of its attributes are counted value by value, or in many groups."""
+        return all(
+            size >= GROUPS or not grouped
+            for attribute, size, grouped in zip(
+                self.attributes, self.shape, self.grouped, strict=True
+            )
             if attribute in own
         )
 
@@ -95,7 +107,7 @@ class Measured:
         """Residuals in units of noise, of the whole table or summed over other attributes."""
         if self.residuals is None or self.deviations is None or not self.residuals.size:
             return None
-        if not own or not self.shape:
+        if not own or not self.summable:
             return self.residuals / self.deviations
         others = tuple(axis for axis, a in enumerate(self.attributes) if a not in own)
         residual = self.residuals.reshape(self.shape).sum(axis=others)
@@ -103,8 +115,12 @@ class Measured:
         return np.asarray(residual / np.sqrt(variance), dtype=np.float64)
 
     def moved(self, own: Sequence[int]) -> float:
-        """The part of the rows that noise moves in the table of some of its attributes."""
-        cells = prod(size for a, size in zip(self.attributes, self.shape, strict=True) if a in own)
+        """The part of the rows that noise moves in a table of few groups of these attributes."""
+        cells = prod(
+            min(size, GROUPS)
+            for a, size in zip(self.attributes, self.shape, strict=True)
+            if a in own
+        )
         deviation = self.deviation * math.sqrt(self.cells / cells)
         return min(1.0, cells * _MEAN_ABSOLUTE * deviation / (2 * max(1, self.rows)))
 
@@ -144,25 +160,23 @@ class Diagnostics:
         holders: dict[Pair, list[Measured]] = {}
         for each in self.measured:
             for pair in combinations(sorted(set(each.attributes)), 2):
-                holders.setdefault(pair, []).append(each)
+                if each.tells(pair):
+                    holders.setdefault(pair, []).append(each)
         return {
             pair: self._facts(pair, holders.get(pair, ()))
             for pair in combinations(range(len(self.names)), 2)
         }
 
-    def _facts(self, pair: Pair, holders: Iterable[Measured]) -> PairFacts:
+    def _facts(self, pair: Pair, tables: Sequence[Measured]) -> PairFacts:
         names = (self.names[pair[0]], self.names[pair[1]])
-        tables = [each for each in holders if each.shape]
-        exact = [each for each in tables if each.exact(pair)]
+        fine = [each for each in tables if each.fine(pair)]
         if not tables:
-            verdict = Verdict.CARE if list(holders) else Verdict.ABSENT
-            words = "counted, but in no table" if list(holders) else "never counted together"
-            return PairFacts(names, verdict, words)
-        best = min(exact or tables, key=lambda each: each.moved(pair))
+            return PairFacts(names, Verdict.ABSENT, "never counted together")
+        best = min(fine or tables, key=lambda each: each.moved(pair))
         moved = best.moved(pair)
         words = f"noise moves {moved:.1%} of the rows of its table"
-        if not exact:
-            return PairFacts(names, Verdict.CARE, f"counted in groups only; {words}")
+        if not fine:
+            return PairFacts(names, Verdict.CARE, f"counted in few groups only; {words}")
         if not all(each.follows(pair) for each in tables):
             return PairFacts(names, Verdict.CARE, f"the rows do not follow its table; {words}")
         if pair not in self.related:
@@ -181,7 +195,6 @@ class Diagnostics:
             {
                 triple
                 for each in self.measured
-                if each.shape
                 for triple in combinations(sorted(set(each.attributes)), 3)
             }
         )
@@ -204,7 +217,7 @@ class Diagnostics:
             for facts in (self.pairs[pair] for pair in combinations(asked, 2))
             if facts.verdict is not Verdict.SAFE
         ]
-        together = any(set(asked) <= set(each.attributes) and each.shape for each in self.measured)
+        together = any(set(asked) <= set(each.attributes) for each in self.measured)
         if len(asked) > 2 and not pairwise and not together:
             names = ", ".join(self.names[a] for a in asked)
             found.append(f"{names}: never counted together, only by fewer at a time")
@@ -222,7 +235,7 @@ class Diagnostics:
                 {
                     "step": each.name,
                     "attributes": [self.names[a] for a in each.attributes],
-                    "cells": each.cells if each.shape else None,
+                    "cells": each.cells,
                     "noise_deviation": each.deviation,
                     "residual_spread": each.spread,
                     "follows": each.follows(),

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.privbayes.model import PrivBayesModel
-from common.release.diagnostics import Diagnostics, Measured
+from common.methods.subn_plus.contrasts import Contrasts
+from common.methods.subn_plus.grouping import GroupedTables, even_groups
+from common.release.diagnostics import GROUPS, Diagnostics, Measured
 from common.release.refit import RowsInMemory
 from common.release.report.relations import stands_out
 from common.schema import Codes, Schema
 from common.schema.encodings import binarise, bit_positions
 from common.study.document import Study
+from common.study.requests import Request, split_tables
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from common.wavelet.noisy_matrix import RangeRelease
 
@@ -44,36 +47,42 @@ def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Ite
     published = np.frombuffer(result, dtype="<i8").astype(np.int64)
     residuals = deviations = None
     if synthetic.rows:
-        expected = step.request.answer(RowsInMemory(synthetic))
-        residuals, deviations = _compared(published, expected, rows, synthetic.rows, variance)
-    own = _attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in step.tables) else None
-    if not step.tables:
-        for link in step.links:
-            yield Measured(
-                name=step.name,
-                attributes=tuple(link),
-                shape=(),
-                deviation=math.sqrt(variance),
-                rows=rows,
-                grouped=(True,) * len(link),
-                residuals=residuals,
-                deviations=deviations,
-            )
-        return
-    places = np.cumsum([0, *(shape.cells for shape in step.tables)])
-    for number, shape in enumerate(step.tables):
+        residuals, deviations = _residuals(step.request, published, synthetic, rows, variance)
+    shown, unit = step.request.shown, step.request.unit
+    own = _attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
+    whole = len(published) == sum(shape.cells for shape in shown)  # else a number for each table
+    places = np.cumsum([0, *(shape.cells if whole else 1 for shape in shown)])
+    for number, shape in enumerate(shown):
         part = slice(places[number], places[number + 1])
         variables = tuple(own[v] for v in shape.variables) if own else shape.variables
         yield Measured(
             name=step.name,
             attributes=variables,
             shape=shape.shape,
-            deviation=math.sqrt(variance),
+            deviation=math.sqrt(variance) / unit,
             rows=rows,
             grouped=tuple(own is not None or each for each in shape.grouped),
-            residuals=None if residuals is None else residuals[part],
-            deviations=None if deviations is None else deviations[part],
+            summable=bool(step.tables),
+            residuals=None if residuals is None else residuals[part] / unit,
+            deviations=None if deviations is None else deviations[part] / unit,
         )
+
+
+def _residuals(
+    request: Request,
+    published: NDArray[np.int64],
+    synthetic: Codes,
+    rows: int,
+    variance: float,
+) -> tuple[Numbers, Numbers]:
+    """Of a sum, in its own units, and their deviations."""
+    drawn = RowsInMemory(synthetic)
+    expected = request.answer(drawn)
+    if not isinstance(request, Contrasts):
+        return _compared(published, expected, rows, drawn.rows, variance)
+    scale = rows / drawn.rows
+    drawing = (request.squares(drawn) - expected.astype(np.float64) ** 2 / drawn.rows) * scale**2
+    return published - expected * scale, np.sqrt(variance + drawing)
 
 
 def _compared(
@@ -170,13 +179,22 @@ def _cell_deviation(release: RangeRelease) -> float:
 
 
 def _related(codes: Codes) -> frozenset[tuple[int, int]]:
-    """The pairs that depend on each other in these rows, more than by chance."""
-    pairs = list(combinations(range(codes.width), 2))
-    tables = RowsInMemory(codes).count(pairs) if pairs else []
+    """The pairs that depend on each other in these rows, more than by chance.
+
+    Each is looked at in all values, and in few groups, where a weak but steady relation shows.
+    """
+    pairs = tuple(combinations(range(codes.width), 2))
+    if not pairs:
+        return frozenset()
+    rows = RowsInMemory(codes)
+    margins = rows.count([(a,) for a in range(codes.width)])
+    groups = tuple(even_groups(own, codes.rows, GROUPS) for own in margins)
+    coarse = GroupedTables(pairs, groups)
+    in_groups = split_tables(coarse.tables, coarse.answer(rows))
     return frozenset(
         pair
-        for pair, table in zip(pairs, tables, strict=True)
-        if stands_out(table, among=len(pairs))
+        for pair, *tables in zip(pairs, rows.count(pairs), in_groups, strict=True)
+        if any(stands_out(table, among=2 * len(pairs)) for table in tables)
     )
 
 

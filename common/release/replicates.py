@@ -2,7 +2,9 @@
 
 A parametric bootstrap of model and mechanism [Ferrando22]: for each replicate, as many rows as
 there were real ones are drawn from the released model, the method runs on them again with fresh
-noise (`FittedModel.refit`), and a table is drawn from the model that comes out. Replicates scatter
+noise (`FittedModel.refit`), and a table is drawn from the model that comes out. The rows are drawn
+one by one, with replacement, from many rows of the model, the reference: a model may draw its rows
+in strata, which scatter less than people in a sample do. Replicates scatter
 around the released model as releases scatter around the population: by the sampling of real rows,
 by the noise, and by the sampling of synthetic rows. Nothing but published files is read, so
 replicates cost no budget.
@@ -32,7 +34,7 @@ import numpy as np
 
 from common import files
 from common.errors import InputError, LocalError
-from common.privacy.randomness import SeededRandomSource
+from common.privacy.randomness import SeededRandomSource, uniforms
 from common.release.progress import Reporter, silent
 from common.schema import Codes, Schema
 from common.wording import many
@@ -118,7 +120,10 @@ class Replicator:
         if number == 0:
             rows = max(self.released.rows, min(_PER_ROW * self.fitted.rows, _REFERENCE_ROWS))
             return self.fitted.draw(rows, source)
-        repeated = self.fitted.refit(self.fitted.draw(self.fitted.rows, source), source)
+        if 0 not in self._kept:
+            self._kept[0] = self.table(0)
+        places = (uniforms(self.fitted.rows, source) * self._kept[0].rows).astype(np.intp)
+        repeated = self.fitted.refit(self._kept[0].take(places), source)
         return repeated.draw(self.released.rows, source)
 
     def _make(self, numbers: Sequence[int]) -> Iterator[int]:

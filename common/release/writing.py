@@ -19,6 +19,7 @@ from common.release.fitted_study import FittedStudy, study_drawing
 from common.release.progress import Reporter, silent
 from common.release.report.expected_error import ExpectedError, expected_errors
 from common.release.report.floor_check import floor_forecast
+from common.release.report.means import means
 from common.release.report.network_picture import draw_network
 from common.release.report.page import Section, table
 from common.release.report.release_page import ReleaseFacts, release_page
@@ -220,6 +221,9 @@ def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFac
         columns=told.columns,
         pairs=told.pairs,
         made=told.made,
+        means=()
+        if isinstance(fitted, FittedPrivelet)  # its noise is not independent from value to value
+        else means(fitted.schema, told.shares, told.columns, fitted.rows),
         more=[*usable_pairs(fitted.diagnose(synthetic)), *told.more],
         method_cautions=told.cautions,
         title=told.title,

@@ -26,16 +26,8 @@ from numpy.typing import DTypeLike
 from common.errors import LocalError
 from common.privacy.noise_law import NoiseLaw
 from common.schema.rules import Possible
-from common.study.steps import (
-    ChoiceStep,
-    Counts,
-    Model,
-    ReplaceStep,
-    Step,
-    SumStep,
-    check_size,
-    split_tables,
-)
+from common.study.requests import Counts, split_tables
+from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, check_size
 
 _T = TypeVar("_T")
 _ROOT_BITS = 20

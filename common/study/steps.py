@@ -6,8 +6,7 @@ study does not imply.
 
 A step is one of three things. In a `SumStep` several parties add up integer vectors under the noise
 of a mechanism. In a `ReplaceStep` one party's rows come into running statistics and its share of
-noise replaces an older one. In a `ChoiceStep` one party runs a mechanism on its own rows and
-publishes the outcome.
+noise replaces an older one. In a `ChoiceStep` one party publishes what a mechanism chose.
 
 Every step says of itself: the tables it asks for and their shapes, its noise law, its sensitivity,
 what it costs each party, and its canonical bytes. Reviews, progress pages, forecasts, reports and
@@ -21,172 +20,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from math import comb, prod
 from typing import ClassVar, Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.sums.plan import framed_law
 from common.crypto.sums.replacement import Group, Marginal, Release
 from common.errors import InputError
-from common.marginals import BinarySubsets, count
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
 from common.privacy.sensitivity import Sensitivity, histograms
 from common.schema.codes import Codes
-from common.schema.encodings import binarise
 from common.schema.limits import MOST_STEP_CELLS
-
-Attributes = tuple[int, ...]
-Counts = NDArray[np.int64]
-
-_SUBSETS_PER_TABLE = 64  # of bits: counting a subset is that much less than handling a table
-
-
-class PartyRows(Protocol):
-    """A party's rows. They never leave the party; steps see them through here only."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-
-    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
-        """The contingency table of every attribute set."""
-
-    def codes(self) -> Codes:
-        """All rows at once, for mechanisms that need more than counts."""
-
-
-class BitRows:
-    """A party's rows with every attribute as bits, most significant first."""
-
-    def __init__(self, data: PartyRows) -> None:
-        self._bits = binarise(data.codes())
-
-    @property
-    def rows(self) -> int:
-        """As many as there are rows in the attributes' own domains."""
-        return self._bits.rows
-
-    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
-        """The contingency table of every set of bits."""
-        order = max(map(len, sets), default=0)
-        subsets = sum(comb(self._bits.width, size) for size in range(order + 1))
-        lengths = {len(each) for each in sets}
-        if len(lengths) == 1 and order and subsets <= _SUBSETS_PER_TABLE * len(sets):
-            return list(BinarySubsets(self._bits, order).tables(sets))
-        return count(self._bits, sets)
-
-    def codes(self) -> Codes:
-        """All rows at once."""
-        return self._bits
-
-
-@dataclass(frozen=True, slots=True)
-class TableShape:
-    """One table of an answer.
-
-    Attributes:
-        variables: what it counts by: attributes, or bits of attributes.
-        shape: how many values or groups each of them has.
-        grouped: for each of them, whether its values are seen in groups only.
-        in_bits: whether the variables are bits of the attributes.
-    """
-
-    variables: Attributes
-    shape: tuple[int, ...]
-    grouped: tuple[bool, ...]
-    in_bits: bool = False
-
-    @property
-    def cells(self) -> int:
-        """How many cells the table has."""
-        return prod(self.shape)
-
-
-def split_tables(shapes: Sequence[TableShape], vector: Counts) -> list[Counts]:
-    """Cut a vector of answers into tables."""
-    ends = np.cumsum([shape.cells for shape in shapes])
-    parts = np.split(vector, ends[:-1]) if shapes else []
-    return [part.reshape(own.shape) for part, own in zip(parts, shapes, strict=True)]
-
-
-class Request(Protocol):
-    """What a party computes from its own rows for a sum."""
-
-    @property
-    def tables(self) -> Sequence[TableShape]:
-        """The tables that the vector consists of; none if its numbers are no tables."""
-
-    @property
-    def links(self) -> Sequence[Attributes]:
-        """The sets of variables that are counted together."""
-
-    @property
-    def cells(self) -> int:
-        """How many integers the vector has."""
-
-    @property
-    def canonical(self) -> bytes:
-        """The request as unambiguous bytes."""
-
-    def limit(self, rows: int) -> int:
-        """Return the largest absolute value of a cell for a party of this many rows."""
-
-    def answer(self, data: PartyRows) -> Counts:
-        """Count, exactly; shape (cells,). The counts never leave the party without noise."""
-
-
-@dataclass(frozen=True)
-class TableRequest:
-    """The contingency tables of some sets of variables, one after the other.
-
-    Attributes:
-        sets: the variables of each table.
-        sizes: the domain size of every variable of the study.
-        in_bits: the variables are the bits of the attributes, not the attributes themselves.
-    """
-
-    sets: tuple[Attributes, ...]
-    sizes: tuple[int, ...]
-    in_bits: bool = False
-
-    @cached_property
-    def tables(self) -> tuple[TableShape, ...]:
-        """A table for each set."""
-        return tuple(
-            TableShape(
-                own, tuple(self.sizes[a] for a in own), (False,) * len(own), in_bits=self.in_bits
-            )
-            for own in self.sets
-        )
-
-    @property
-    def links(self) -> tuple[Attributes, ...]:
-        """The sets."""
-        return self.sets
-
-    @cached_property
-    def cells(self) -> int:
-        """All tables' cells together."""
-        return sum(table.cells for table in self.tables)
-
-    @property
-    def canonical(self) -> bytes:
-        """The sets and the sizes."""
-        return frame(("tables", int(self.in_bits), frame(self.sizes), *map(frame, self.sets)))
-
-    def limit(self, rows: int) -> int:
-        """Return the rows: a cell counts at most all of them."""
-        return rows
-
-    def answer(self, data: PartyRows) -> Counts:
-        """Count, exactly."""
-        rows = BitRows(data) if self.in_bits else data
-        return np.concatenate([table.reshape(-1) for table in rows.count(self.sets)])
+from common.study.requests import (
+    Attributes,
+    BitRows,
+    Counts,
+    PartyRows,
+    Request,
+    TableRequest,
+    TableShape,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.privacy.spending import Spending
 from common.service.alerts import Hook
 from common.study.document import Study
+from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from common.study.steps import PartyRows
 from party.collection import Collection
 from party.journal import Journal
 from party.ledger import Ledger

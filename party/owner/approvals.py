@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from common.errors import PolicyError
 from common.service.database import Database
+from common.wording import moment
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS decision (
@@ -125,8 +126,8 @@ class Approvals:
                 if earlier.withdrawn_at is not None:
                     word, at = "withdrawn", earlier.withdrawn_at
                 raise PolicyError(
-                    f"study {study.hex()[:16]} was {word} on {at}; a no that may have been sent is "
-                    "not taken back. Ask for a new study"
+                    f"study {study.hex()[:16]} was {word} on {moment(at)}; a no that may have "
+                    "been sent is not taken back. Ask for a new study"
                 )
             if earlier is not None and earlier.approved and not decision.approved:
                 self._file.write(

@@ -102,8 +102,8 @@ def rows_in_words(changed_at: str) -> str:
     if not changed_at:
         return ""
     return (
-        f"our rows are not those that were reviewed (seen on {changed_at}): the study goes on with "
-        "the rows of then; if that is not meant, `parley party withdraw`"
+        f"our rows are not those that were reviewed (seen on {moment(changed_at)}): the study goes "
+        "on with the rows of then; if that is not meant, `parley party withdraw`"
     )
 
 
@@ -114,4 +114,4 @@ def in_words(decision: Decision | None) -> str:
     withdrawn = decision.withdrawn_at
     word = "approved" if decision.approved or withdrawn else "declined"
     told = f"{word} by the {decision.decided_by} on {moment(decision.decided_at)}"
-    return f"{told}, withdrawn on {withdrawn}" if withdrawn else told
+    return f"{told}, withdrawn on {moment(withdrawn)}" if withdrawn else told

@@ -8,7 +8,7 @@ import pytest
 from common.errors import RemoteProtocolError
 from common.methods.dp_subn.updates import PHASE as UPDATE
 from common.methods.registry import run_of
-from common.study.steps import TableRequest
+from common.study.requests import TableRequest
 from tests.harness.consortium import Consortium
 from tests.harness.run_script import chain_tables, schema_of
 

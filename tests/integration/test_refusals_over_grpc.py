@@ -11,7 +11,7 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
 from common.study import approval
 from common.study.messages import ShareSubmitted
-from common.study.steps import TableRequest
+from common.study.requests import TableRequest
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates

@@ -14,7 +14,7 @@ from common.crypto.sums.recovery import (
     RecoverableCurator,
     RecoverableParty,
     holders_of,
-    run_recoverable_sum,
+    in_order,
     threshold_of,
 )
 from common.errors import InputError, RemoteProtocolError
@@ -48,6 +48,39 @@ def plan_of(names, *, may_miss=1, colluders=1, cells=5, law=None, round_=0):
         may_miss=may_miss,
         aggregation=Aggregation.MASKED,
     )
+
+
+def run_recoverable_sum(plan, vectors, members, *, gone, source):
+    """The whole protocol in one process.
+
+    Args:
+        plan: of the sum.
+        vectors: for each party its cells, shape (cells,).
+        members: for each party its keys and all identities.
+        gone: for each party that goes missing, the first round (1 to 4) it does not answer.
+        source: the randomness of all parties; in a deployment each has its own.
+    """
+    identities = {name: member.identity.public for name, member in members.items()}
+    curator = RecoverableCurator(plan, identities)
+    parties = {name: RecoverableParty(plan, members[name], source=source) for name in plan.parties}
+
+    def there(round_: int) -> list[str]:
+        return [name for name in plan.parties if gone.get(name, 5) > round_]
+
+    for name in there(1):
+        curator.take_offer(name, parties[name].offer())
+    absent = in_order(plan, [name for name in plan.parties if name not in there(1)])
+    relayed = curator.relay(absent)
+    for name in there(2):
+        words = parties[name].contribute(vectors[name], relayed[name], absent, source=source)
+        for chunk in words:
+            curator.accept(chunk)
+    missing = curator.close()
+    for name in there(3):
+        curator.take_signature(name, parties[name].sign(missing))
+    for name in there(4):
+        curator.take_revealed(name, parties[name].reveal(curator.signatures_for(name)))
+    return curator.total()
 
 
 def members_of(identities, names):

@@ -17,7 +17,8 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.study.document import Member, Study
-from common.study.steps import ChoiceStep, ReplaceStep, SumStep, TableRequest
+from common.study.requests import TableRequest
+from common.study.steps import ChoiceStep, ReplaceStep, SumStep
 
 SCHEMA = Schema.from_toml(
     """

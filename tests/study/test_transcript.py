@@ -13,7 +13,8 @@ from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
-from common.study.steps import ReplaceStep, SumStep, TableRequest, step_digest
+from common.study.requests import TableRequest
+from common.study.steps import ReplaceStep, SumStep, step_digest
 from common.study.sums import sum_plan_of
 from curator.effects import Send
 from curator.role import CuratorRole

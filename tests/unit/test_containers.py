@@ -1,6 +1,8 @@
 """The container files name real commands, settings and mounts, and give no more than is needed."""
 
+import json
 import re
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -121,3 +123,41 @@ def test_the_image_has_all_packages_and_a_user_who_is_not_root():
     for file in ("compose.yaml", "kubernetes/curator.yaml", "kubernetes/party.yaml"):
         images = re.findall(r"image: (\S+)", (DEPLOY / file).read_text())
         assert set(images) == {f"parley:{version}"}
+
+
+CHART = DEPLOY / "helm" / "parley"
+ACTION = re.compile(r"\{\{-? ?(.*?) ?-?\}\}")
+
+
+def rendered(role, values):
+    """A template of the chart, by the few actions that it uses."""
+
+    def value_of(path):
+        found = values
+        for word in path.removeprefix(".Values.").split("."):
+            found = found[word]
+        return found
+
+    def replaced(match):
+        action = match[1]
+        if action == f'if eq .Values.role "{role}"' or action == "end":
+            return ""
+        if action.startswith("toJson "):
+            return json.dumps(value_of(action.removeprefix("toJson ")))
+        path, *functions = action.split(" | ")
+        assert functions in ([], ["trim", "indent 4"]), action
+        text = str(value_of(path))
+        return textwrap.indent(text.strip(), "    ") if functions else text
+
+    return ACTION.sub(replaced, (CHART / "templates" / f"{role}.yaml").read_text())
+
+
+def test_the_chart_renders_to_the_manifests(manifest):
+    role, kinds = manifest
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    values["storage"] = {"curator": "20Gi", "party": "5Gi"}[role]
+    made = {each["kind"]: each for each in yaml.safe_load_all(rendered(role, values))}
+    assert made == kinds
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert chart["version"] == chart["appVersion"] == version

@@ -22,7 +22,7 @@ from common.bayes.privbayes.parent_sets import maximal_parent_sets
 from common.bayes.usefulness import affordable_degree
 from common.methods.dp_subn.settings import Settings
 from common.methods.dp_subn.usefulness import frontier_degree, network_degree
-from common.study.steps import Attributes
+from common.study.requests import Attributes
 
 _MOST_PARENT_SETS = 1 << 14
 _DEFAULT = Settings()

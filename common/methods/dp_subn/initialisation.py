@@ -25,8 +25,9 @@ from common.methods.variables import Variables
 from common.privacy import sensitivity
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
+from common.study.requests import Attributes, PartyRows
 from common.study.script import Script, chosen
-from common.study.steps import Attributes, ChoiceStep, PartyRows
+from common.study.steps import ChoiceStep
 
 _LONGEST_PAIR = 192  # characters of one pair: a child and at most sixteen parents
 

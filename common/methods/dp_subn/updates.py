@@ -28,8 +28,9 @@ from common.methods.network_model import Structure
 from common.methods.variables import Variables
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
+from common.study.requests import Attributes, Counts
 from common.study.script import Script, replaced
-from common.study.steps import Attributes, Counts, ReplaceStep
+from common.study.steps import ReplaceStep
 
 PHASE = "structure update"
 _STEPS_PER_BIT = 1 << 30

@@ -1,12 +1,13 @@
 """subn+: up to three noisy sums, and one model fitted to all of them."""
 
-from common.methods.subn_plus.script import subn_plus
+from common.methods.subn_plus.descent import descending
+from common.methods.subn_plus.script import measure
 from common.study.method import Method
 
 METHOD = Method(
     name="subn+",
     summary="few noisy sums, and one model",
-    script=subn_plus,
+    script=descending(measure),
     encodings=("own",),
     only_sums=True,
     place=1,

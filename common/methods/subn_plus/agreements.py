@@ -25,7 +25,7 @@ from common.crypto.framing import frame
 from common.methods.subn_plus.dependence import Departure, Pair
 from common.methods.subn_plus.grouping import GroupedTables
 from common.methods.subn_plus.table_loss import Measurement
-from common.study.steps import Counts, PartyRows, TableShape, split_tables
+from common.study.requests import Counts, PartyRows, TableShape, split_tables
 
 Weights = Sequence[Sequence[int]]  # of both halves of every attribute
 
@@ -50,6 +50,12 @@ class Agreements:
         return tuple(combinations(cut, 2))
 
     tables: ClassVar[Sequence[TableShape]] = ()
+    unit: ClassVar[int] = 2  # a row that agrees moves every cell by half
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """A table of halves for each pair: its margins are known."""
+        return GroupedTables(self.pairs, self.halves).tables
 
     @property
     def links(self) -> tuple[Pair, ...]:

@@ -21,7 +21,7 @@ from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.sensitivity import Sensitivity
-from common.study.steps import Attributes
+from common.study.requests import Attributes
 
 BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
@@ -67,6 +67,7 @@ class PublicFacts:
         promise: what each party's rows are promised.
         noise_shares: how many times the variance of its law a sum carries: 1 for one share,
             K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
+        ordered: of every attribute, how many of its first values are in an order; empty if unknown.
     """
 
     sizes: tuple[int, ...]
@@ -74,6 +75,7 @@ class PublicFacts:
     rows: int
     promise: Promise
     noise_shares: Fraction = Fraction(1)
+    ordered: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no study can have."""

@@ -24,7 +24,7 @@ import numpy as np
 from common.crypto.framing import frame
 from common.methods.subn_plus.grouping import GroupedTables
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
-from common.study.steps import Attributes, Counts, PartyRows, TableShape, split_tables
+from common.study.requests import Attributes, Counts, PartyRows, TableShape, split_tables
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,16 @@ class Contrasts:
     groups: tuple[tuple[int, ...], ...]
 
     tables: ClassVar[Sequence[TableShape]] = ()
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """The tables that the contrasts are made of: smaller sets are told by other sums."""
+        return self.counted.tables
+
+    @property
+    def unit(self) -> int:
+        """What a row adds to the cell that it is in, before the centre is taken off."""
+        return int(CONTRAST_UNIT**self.order)
 
     @property
     def links(self) -> tuple[Attributes, ...]:
@@ -68,12 +78,17 @@ class Contrasts:
 
     def limit(self, rows: int) -> int:
         """No coordinate of a row's vector is larger than 8."""
-        return rows * int(CONTRAST_UNIT**self.order)
+        return rows * self.unit
 
     def answer(self, data: PartyRows) -> Counts:
         """The exact sums."""
         tables = split_tables(self.counted.tables, self.counted.answer(data))
         return np.concatenate([contrast(table).reshape(-1) for table in tables])
+
+    def squares(self, data: PartyRows) -> Counts:
+        """The sums over the rows of the squares of what each adds."""
+        tables = split_tables(self.counted.tables, self.counted.answer(data))
+        return np.concatenate([squares(table).reshape(-1) for table in tables])
 
     def split(self, answer: Counts) -> list[Counts]:
         """One array for each set."""
@@ -84,4 +99,13 @@ def contrast(table: Counts) -> Counts:
     """The contrast of a set, from its table."""
     for axis, groups in enumerate(table.shape):
         table = CONTRAST_UNIT * table - contrast_shift(groups) * table.sum(axis=axis, keepdims=True)
+    return table
+
+
+def squares(table: Counts) -> Counts:
+    """The sums of squares of a set, from its table."""
+    for axis, groups in enumerate(table.shape):
+        shift = contrast_shift(groups)
+        inside, outside = (CONTRAST_UNIT - shift) ** 2, shift**2
+        table = (inside - outside) * table + outside * table.sum(axis=axis, keepdims=True)
     return table

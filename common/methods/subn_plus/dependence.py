@@ -20,7 +20,7 @@ from math import prod, sqrt
 import numpy as np
 
 from common.methods.subn_plus.grouping import without_noise_floor
-from common.study.steps import Attributes, Counts
+from common.study.requests import Attributes, Counts
 
 Groups = tuple[int, ...]  # the group of each value of an attribute
 Pair = tuple[int, int]

@@ -6,8 +6,10 @@ compares, so machines must not differ in the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from common.crypto.framing import frame
 from common.errors import LocalError
 from common.marginals import count
 from common.schema.codes import Codes
-from common.study.steps import Attributes, Counts, PartyRows, TableShape
+from common.study.requests import Attributes, Counts, PartyRows, TableShape
 
 _MOST_TOTAL = 1 << 30  # so that the squares of totals fit 64 bits
 
@@ -133,6 +135,13 @@ class GroupedTables:
 
     sets: tuple[Attributes, ...]
     groups: tuple[tuple[int, ...], ...]
+
+    unit: ClassVar[int] = 1
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        """The tables."""
+        return self.tables
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from common.methods.subn_plus.moment_loss import Moments
 from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
-from common.study.steps import Attributes
+from common.study.requests import Attributes
 
 _FORMAT = "parley latent class model of joined attributes 1"
 _BISECTIONS = 60

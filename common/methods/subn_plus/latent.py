@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.methods.dp_subn.correlation import onto_simplex
 from common.methods.subn_plus.moment_loss import MomentLoss, Moments
 from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement, TableLoss
+from common.methods.tails import margin_of
 from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 
@@ -110,9 +110,19 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def estimated_margins(
-    sizes: Sequence[int], rows: int, measurements: Sequence[Measurement]
+    sizes: Sequence[int],
+    rows: int,
+    measurements: Sequence[Measurement],
+    ordered: Sequence[int] = (),
 ) -> tuple[Floats, ...]:
-    """Each attribute's distribution, by inverse variance over the tables that show its values."""
+    """Each attribute's distribution, by inverse variance over the tables that show its values.
+
+    Args:
+        sizes: the domain size of every attribute.
+        rows: how many rows the tables count.
+        measurements: the tables.
+        ordered: of every attribute, how many of its first values are in an order.
+    """
     sums = [np.zeros(size) for size in sizes]
     weights = [0.0] * len(sizes)
     for table in measurements:
@@ -125,8 +135,10 @@ def estimated_margins(
                 sums[attribute] += weight * table.counts.sum(axis=others)
                 weights[attribute] += weight
     return tuple(
-        onto_simplex(total / weight, rows) / rows if weight else np.full(len(total), 1 / len(total))
-        for total, weight in zip(sums, weights, strict=True)
+        margin_of(total / weight, rows, 1 / np.sqrt(weight), run) / rows
+        if weight
+        else np.full(len(total), 1 / len(total))
+        for total, weight, run in zip(sums, weights, ordered or [0] * len(sizes), strict=True)
     )
 
 

@@ -71,9 +71,9 @@ from common.methods.subn_plus.table_loss import Floats, Measurement
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
-from common.study.document import Study
+from common.study.requests import Counts, Request
 from common.study.script import Fit, Script, added_up, measured
-from common.study.steps import Counts, Request, SumStep
+from common.study.steps import SumStep
 
 Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
 
@@ -88,19 +88,6 @@ MOST_CLASSES = 256
 FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 BLOCK_PENALTY = 20.0
-
-
-def subn_plus(study: Study) -> Script[Fit]:
-    """The sums of a study, and the model."""
-    return measure(
-        PublicFacts(
-            sizes=study.schema.sizes,
-            parties=tuple(member.name for member in study.members),
-            rows=study.rows,
-            promise=study.promise,
-            noise_shares=study.noise_shares(len(study.members)),
-        )
-    )
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
@@ -389,14 +376,14 @@ def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
 
 
 def _independent_blocks(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
-    margins = estimated_margins(facts.sizes, facts.rows, blocks)
+    margins = estimated_margins(facts.sizes, facts.rows, blocks, facts.ordered)
     return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
 
 
 def _forest_model(
     facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
 ) -> NetworkModel:
-    margins = estimated_margins(facts.sizes, facts.rows, tables)
+    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
     return forest_model(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
 
 
@@ -412,7 +399,7 @@ def _mixture(
     """The mixture fitted to all tables, in which every chosen pair is a single column."""
     sizes, rows = facts.sizes, facts.rows
     tables = [*blocks, *views]
-    margins = estimated_margins(sizes, rows, tables)
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
     groups = max(max(table.counts.shape) for table in views)
     free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
     joined = Joined.of([table.attributes for table in pairs], sizes)
@@ -451,10 +438,10 @@ def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
     for table in tables:
         shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
         if set(pair.attributes) <= set(shown):
-            first, second = (table.attributes.index(a) for a in pair.attributes)
-            others = tuple(i for i in range(table.counts.ndim) if i not in (first, second))
+            axes = [table.attributes.index(a) for a in pair.attributes]
+            others = tuple(axis for axis in range(table.counts.ndim) if axis not in axes)
             counts = table.counts.sum(axis=others)
-            counts = counts if first < second else counts.T
+            counts = counts if axes == sorted(axes) else counts.T
             own = counts.size / (table.counts.size * table.variance)
             total, weight = total + own * counts, weight + own
     return replace(pair, counts=total / weight, variance=1 / weight)
@@ -468,7 +455,7 @@ def _moment_mixture(
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
     sizes, rows = facts.sizes, facts.rows
-    margins = estimated_margins(sizes, rows, tables)
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = []
     for table in pairs:

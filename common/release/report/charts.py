@@ -122,6 +122,30 @@ def _whisker(interval: Interval, y: float, scale: float) -> str:
     )
 
 
+def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
+    """A line for each row: its name, and an interval with its middle.
+
+    Args:
+        title: for screen readers.
+        rows: name, lower end, middle and upper end, between 0 and 1.
+    """
+    room = _WIDTH - _LABELS - 8
+    parts = []
+    for place, (label, low, middle, high) in enumerate(rows):
+        y = _ROW * (place + 0.5)
+        parts.append(text(_LABELS - 6, y + 4, shorten(label, _MOST_LABEL), anchor="end"))
+        parts.append(
+            f'<path d="M{_LABELS:.1f} {y:.1f}h{room:.1f}" stroke="currentColor" '
+            'stroke-opacity="0.25"/>'
+        )
+        parts.append(_whisker((low, high), y, room))
+        parts.append(
+            f'<circle cx="{_LABELS + middle * room:.1f}" cy="{y:.1f}" r="3" '
+            f'fill="{SERIES_COLOURS[0]}"/>'
+        )
+    return svg(_WIDTH, _ROW * len(rows) + 4, title, "".join(parts))
+
+
 def heatmap(
     title: str, names: Sequence[str], values: NDArray[np.float64], *, signed: bool = False
 ) -> str:

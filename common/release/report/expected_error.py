@@ -28,6 +28,8 @@ class NoisyTable:
         grouped: for each of them, whether its values are seen in groups only.
         variance: of the noise in a cell.
         rows: how many real rows it counts.
+        summable: whether tables of fewer variables can be summed out of it: not if its margins are
+            known from other tables only.
     """
 
     variables: tuple[int, ...]
@@ -35,6 +37,7 @@ class NoisyTable:
     grouped: tuple[bool, ...]
     variance: float
     rows: int
+    summable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ def expected_errors(tables: Iterable[NoisyTable], order: int) -> list[ExpectedEr
 
 def _within(table: NoisyTable, order: int) -> Iterator[ExpectedError]:
     """The errors of all sets of so many variables that can be summed out of a table."""
+    if not table.summable and len(table.variables) != order:
+        return
     for axes in combinations(range(len(table.variables)), order):
         cells = prod(table.shape[axis] for axis in axes)
         deviation = math.sqrt(table.variance * prod(table.shape) / cells)

@@ -18,6 +18,7 @@ from common.privacy.statement import suspicion
 from common.release.report.charts import Series, heatmap
 from common.release.report.distributions import distribution
 from common.release.report.expected_error import ExpectedError, caution
+from common.release.report.means import Mean, means_section
 from common.release.report.network_picture import draw_network
 from common.release.report.page import (
     Section,
@@ -58,6 +59,7 @@ class ReleaseFacts:
         shares: the noisy distribution of every attribute, None where there is none.
         columns: what noise does to each column, as far as it is known.
         pairs: what noise does to each pair that was counted.
+        means: of the columns of numbers, as far as their noise is known.
         made: how the release was made, as pairs of a word and its value.
         method_cautions: what the method itself says must be known first.
         more: further sections, for example the ledger and the traffic of a study.
@@ -75,6 +77,7 @@ class ReleaseFacts:
     columns: Sequence[ExpectedError]
     pairs: Sequence[ExpectedError]
     made: Sequence[tuple[str, object]]
+    means: Sequence[Mean] = ()
     more: Sequence[Section] = field(default_factory=tuple)
     synthetic_rows: int | None = None
     method_cautions: Sequence[str] = ()
@@ -111,6 +114,7 @@ def release_page(facts: ReleaseFacts) -> str:
         Section("What this is", _introduction()),
         Section("Privacy", _privacy(facts.privacy)),
         Section("One column at a time", _distributions(facts)),
+        *means_section(facts.means),
         Section("Pairs of columns", _dependence(facts)),
         Section("Expected error", _errors(facts)),
     ]

@@ -11,7 +11,8 @@ import numpy as np
 from common.release.report.expected_error import NoisyTable, expected_errors
 from common.release.report.released import Shares
 from common.study.document import Study
-from common.study.steps import Step, SumStep, TableShape, split_tables
+from common.study.requests import TableShape, split_tables
+from common.study.steps import Step, SumStep
 
 
 def study_shares(
@@ -48,12 +49,14 @@ def study_tables(study: Study, steps: Sequence[Step]) -> list[NoisyTable]:
             table.variables,
             table.shape,
             table.grouped,
-            step.law.variance(study.noise_shares(len(step.parties))),
+            step.law.variance(study.noise_shares(len(step.parties))) / step.request.unit**2,
             sum(rows[party] for party in step.parties),
+            summable=bool(step.tables),
         )
         for step in steps
         if isinstance(step, SumStep)
-        for table in _by_attributes(step)
+        for table in step.request.shown
+        if not table.in_bits
     ]
 
 

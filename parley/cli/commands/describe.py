@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from common.release.diagnostics import Diagnostics, Verdict
+from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -21,6 +22,10 @@ app = new_app()
 def describe(
     release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
     *,
+    registry: Annotated[
+        bool,
+        typer.Option("--registry", help="Print an entry for registries of deployments, as JSON."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Say what a release holds: rows, epsilon, and which pairs of columns may be used together.
@@ -28,6 +33,9 @@ def describe(
     A pair is safe to use, to be used with care, or not in this release. Every released sum is
     compared with the synthetic rows, in units of its noise. Nothing but the release is read.
     """
+    if registry:
+        console.result_json(registry_entry(release))
+        return
     with console.progress("describing") as tell:
         tell(0.0, "reading the release")
         loaded = load(release)

@@ -182,6 +182,11 @@ def _in_process(
         fitted = run_in_process(
             tables, schema, options, seed=seed, drop=gone, tell=tell, announce=tell_decisions
         )
+    for name in gone.keys() - fitted.missing.keys():
+        console.warn(
+            f"--drop {name}@{gone[name]}: the study has {many(len(fitted.steps), 'step')}, from 0, "
+            "so the owner was in all of them"
+        )
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 from common.bayes.privbayes.decisions import MOST_CANDIDATE_CELLS, MOST_PARENT_SETS
 from common.errors import InputError
 from common.release import folder as release
+from common.release.fitted_study import FittedStudy
 from common.release.signatures import SignerRole
 from common.release.writing import Fitted, Written, write_release
 from common.schema.tables import read_table
@@ -24,6 +26,7 @@ from parley.cli.options import (
     OutputFormat,
     OutputRows,
     Overwrite,
+    OwnersDelta,
     ReleaseFolder,
     SchemaFile,
     Seed,
@@ -87,6 +90,7 @@ def synthesize(
         ),
     ],
     out: ReleaseFolder,
+    delta: OwnersDelta = "0",
     method: Annotated[
         Method | None,
         one_of(_METHODS, default=Method.SUBN),
@@ -156,8 +160,10 @@ def synthesize(
         given = any(each is not None for each in (score, encoding, max_parents, require, forbid))
         tuned = (beta, theta, consistency, sensitivity) != (_BETA, _THETA, OnOff.ON, Bound.TIGHT)
         method = Method.PRIVBAYES if given or tuned else Method.SUBN
+    if delta != "0" and method is not Method.SUBN:
+        raise InputError(f"--delta: {method.value} promises pure epsilon only. Use --method subn+")
     if method is Method.SUBN:
-        maker = Subn(epsilon=epsilon, seed=seed)
+        maker = Subn(epsilon=epsilon, delta=delta, seed=seed)
     elif method is Method.PRIVELET:
         maker = Privelet(
             epsilon=epsilon,
@@ -188,7 +194,9 @@ def synthesize(
     # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell:
-            fitted = maker.fit(table, domains, tell=tell)
+            fitted: Fitted = maker.fit(table, domains, tell=tell)
+        if signer is not None and isinstance(fitted, FittedStudy):  # the owner stands for the study
+            fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
         with console.progress("writing") as tell:
             written = write_release(
                 folder, fitted, rows=rows, file_format=format.value, signer=signer, tell=tell

@@ -16,7 +16,8 @@ import pytest
 from common.errors import InputError, LocalError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
-from common.study.steps import SumStep, TableRequest
+from common.study.requests import TableRequest
+from common.study.steps import SumStep
 from common.wire.catalogue import ErrorCode
 from common.wire.pki import certificates
 from common.wire.pki.keyring import init_party

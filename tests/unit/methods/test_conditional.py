@@ -13,8 +13,10 @@ from common.bayes.privbayes.mechanism import fit_privbayes
 from common.errors import InputError
 from common.methods import conditional
 from common.methods.conditional import ConditionalModel, network_form, within
+from common.methods.distdiffgen import Cuts, LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
+from common.methods.subn_plus.descent import SpreadModel
 from common.methods.subn_plus.joined import Joined, JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.variables import Variables
@@ -24,6 +26,7 @@ from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
 from common.schema.cell_weights import CellWeights
 from common.schema.codes import Codes
+from common.schema.hierarchy import Node, leaf
 from common.schema.rules import Possible, read_rules
 
 SIZES = (2, 3, 5, 2)
@@ -71,6 +74,26 @@ MODELS = {
     "network of bits": lambda: network(in_bits=True),
     "privbayes": lambda: privbayes(Encoding.VANILLA),
     "privbayes of Gray bits": lambda: privbayes(Encoding.GRAY),
+    "spread": lambda: SpreadModel(mixture((2, 3, 2, 2)), SIZES, {2: (0, 1, 0, 0, 1)}),
+    "spread and joined": lambda: SpreadModel(
+        JoinedModel(Joined.of([(2, 1)], (2, 2, 3, 2)), mixture((6, 2, 2))),
+        SIZES,
+        {2: (0, 1, 1, 2, 0), 1: (0, 0, 1)},
+    ),
+    "leaves": lambda: LeafModel(
+        Cuts(
+            tuple(
+                tuple(
+                    leaf("", own[0]) if len(own) == 1 else Node("", tuple(leaf("", c) for c in own))
+                    for own in cut
+                )
+                for cut in ([[0], [1]], [[0], [1, 2]], [[0, 3], [1, 4], [2]], [[0, 1]])
+            ),
+            0,
+        ),
+        SIZES,
+        RNG.integers(-3, 40, (2, 2, 3)),
+    ),
     "stacked": lambda: StackedModels((privbayes(Encoding.VANILLA), privbayes(Encoding.BINARY))),
 }
 

@@ -19,7 +19,8 @@ def release(parley, small):
         if method in ("privbayes", "privelet"):
             done = parley("synthesize", *table, "--method", method)
         else:
-            done = parley("simulate", *table, "--method", method, "--aggregation", "masked")
+            more = ["--parties", 2, "--set", "target=sex"] if method == "distdiffgen" else []
+            done = parley("simulate", *table, "--method", method, "--aggregation", "masked", *more)
         assert done.code == 0, done.err
         return "r"
 

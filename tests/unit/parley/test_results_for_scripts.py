@@ -53,7 +53,10 @@ STORY = {
     "new": (f"{NEW} --epsilon 1 --out study.toml", STUDY),
     "new too": (f"{NEW} --epsilon 1/2 --out other.toml", STUDY),
     "add": (f"curator study add study.toml {HUB}", STUDY),
-    "approve": (f"party approve study.toml --yes {NORTH}", {"study", "decision", "epsilon"}),
+    "approve": (
+        f"party approve study.toml --yes {NORTH}",
+        {"study", "decision", "epsilon", "delta"},
+    ),
     "decline": (f"party decline other.toml {NORTH}", {"study", "decision", "epsilon_charged"}),
     "withdraw": (
         f"party withdraw study.toml --yes {NORTH}",
@@ -68,7 +71,7 @@ STORY = {
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (
         f"simulate {TABLE} --aggregation masked --out release",
-        RELEASE | {"parties", "bytes", "seconds", "phases"},
+        RELEASE | {"parties", "bytes", "seconds", "phases", "missing", "delta", "rho", "realised"},
     ),
     "bundle": ("bundle release --out release.zip", {"out", "bytes"}),
     "demo": ("demo --tables play --rows 30", {"out", "rows"}),

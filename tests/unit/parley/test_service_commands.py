@@ -388,7 +388,7 @@ def test_a_party_that_has_gone_silent_can_be_told_from_the_others(parley, place,
     store.enrol("north", identity=b"", software="parley", at="2026-01-02T03:04:05+00:00")
     database.close()
     shown = parley("curator", "study", "status", "regional", *HUB).out
-    assert "party    north: last called 2026-01-02T03:04:05+00:00" in shown
+    assert "party    north: last called 2026-01-02 03:04:05 UTC" in shown
     assert "party    east: has not called yet" in shown
     told = parley("curator", "study", "status", "regional", "--json", *HUB).json
     assert told["last_calls"] == {"north": "2026-01-02T03:04:05+00:00", "east": ""}

@@ -44,7 +44,8 @@ def made(tmp_path_factory):
     signing = ["--sign-with", str(folder / "keys" / "identity.key")]
     signed = [*signing, "--sign-as", "hub", "--aggregation", "masked", "--parties", "2"]
     make("simulate", "data.csv", "schema.toml", "several", *signed)
-    make("synthesize", "data.csv", "schema.toml", "one", *signing, "--format", "parquet")
+    single = [*signing, "--format", "parquet", "--method", "privbayes"]
+    make("synthesize", "data.csv", "schema.toml", "one", *single)
     make("synthesize", "narrow.csv", "narrow.toml", "ranges", "--method", "privelet")
     return folder
 

@@ -48,10 +48,14 @@ class JsonCodec:
         except (ValueError, AttributeError) as error:
             raise RemoteProtocolError("not a message") from error
         text = {"reason", "sender", "recipient"}
+        values = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in fields.items()
+        }
         return made(
             **{
                 name: bytes.fromhex(value) if isinstance(value, str) and name not in text else value
-                for name, value in fields.items()
+                for name, value in values.items()
             }
         )
 

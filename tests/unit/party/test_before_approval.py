@@ -81,7 +81,7 @@ def test_a_plan_of_too_many_integers_in_all_is_refused(monkeypatch):
 
 def test_a_study_without_us_can_be_rehearsed():
     steps = rehearse(study(SMALL, method="dp-subn", profile="paper"), "z", begin=run_of)
-    assert sum(step.epsilon for step in steps) == 0
+    assert sum(step.cost for step in steps) == 0
 
 
 @pytest.mark.parametrize(

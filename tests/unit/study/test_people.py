@@ -50,7 +50,7 @@ def finished(own):
 
 @pytest.mark.parametrize("method", SUMS)
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)])
-@pytest.mark.parametrize("owners", [1, 2])
+@pytest.mark.parametrize("owners", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_every_step_is_calibrated_to_all_rows_of_a_person(method, delta, owners):
     own = study(method=method, delta=delta, owners_per_person=owners)
     factor = 3 * owners
@@ -81,7 +81,7 @@ def test_the_noise_of_a_person_is_that_of_a_row_at_a_part_of_the_budget():
     assert (single.law, single.sensitivity) == (rows.law, rows.sensitivity)
 
 
-@pytest.mark.parametrize("method", [name for name in methods() if name not in SUMS])
+@pytest.mark.parametrize("method", sorted({*methods()} - {*SUMS, "distdiffgen"}))
 def test_methods_that_choose_are_refused_by_name(method):
     with pytest.raises(InputError, match=f"rows_per_person: {method} also chooses"):
         run_of(study(method=method))

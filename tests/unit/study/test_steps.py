@@ -8,7 +8,7 @@ from common.marginals import count
 from common.methods.variables import Variables
 from common.privacy.randomness import SeededRandomSource
 from common.schema.encodings import binarise
-from common.study.steps import BitRows, TableRequest, split_tables
+from common.study.requests import BitRows, TableRequest, split_tables
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import random_tables, study_of
 

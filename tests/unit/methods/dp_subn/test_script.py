@@ -122,7 +122,7 @@ def test_more_parties_than_attributes(parties):
     study, driven = finished(tables, epsilon=EPSILON)
     choosers = [step.party for step in driven.steps if isinstance(step, ChoiceStep)]
     assert choosers == ["p0", "p1"]
-    assert account(study, driven.steps).delivered == EPSILON
+    assert account(study, driven.steps).most_spent == EPSILON
 
 
 @pytest.mark.parametrize("method", ["dp-subn", "dp-ccbn", "independent", "floor"])

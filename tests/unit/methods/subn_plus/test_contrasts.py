@@ -94,6 +94,8 @@ def test_the_answer_is_the_sum_of_the_rows_contrasts(order):
     expected = sum(row_contrasts(row, request.counted.sizes, order) for row in grouped)
     answer = request.answer(data)
     np.testing.assert_array_equal(answer, expected)
+    squares = sum(row_contrasts(row, request.counted.sizes, order) ** 2 for row in grouped)
+    np.testing.assert_array_equal(request.squares(data), squares)
     assert len(answer) == request.cells
     assert np.abs(answer).max() <= request.limit(50)
     assert [part.ndim for part in request.split(answer)] == [order] * len(request.sets)

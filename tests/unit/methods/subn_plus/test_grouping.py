@@ -15,7 +15,7 @@ from common.methods.subn_plus.grouping import (
     without_noise_floor,
 )
 from common.schema.codes import Codes
-from common.study.steps import split_tables
+from common.study.requests import split_tables
 from parley.simulation.in_process import RowsInMemory
 
 counts = st.lists(st.integers(-50, 400), min_size=1, max_size=9).map(np.array)

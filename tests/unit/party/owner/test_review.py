@@ -16,7 +16,8 @@ from common.privacy.sensitivity import Sensitivity
 from common.privacy.spending import Spending
 from common.schema import Schema
 from common.study.document import Member, Study
-from common.study.steps import ChoiceStep, SumStep, TableRequest
+from common.study.requests import TableRequest
+from common.study.steps import ChoiceStep, SumStep
 from party.owner.dry_run import rehearse
 from party.owner.policy import SAMPLE, Circumstances, Policy
 from party.owner.review import PlannedStep, fewest_owners, planned, review

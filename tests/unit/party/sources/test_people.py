@@ -48,7 +48,7 @@ visit = st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 1))
 own_visits = st.lists(st.tuples(st.just("me"), st.integers(0, 9), st.integers(0, 1)), max_size=9)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     others=st.lists(visit, min_size=1, max_size=25),
     before=own_visits,
@@ -76,7 +76,7 @@ def test_some_person_replaces_k_rows():
     assert (one - other).total() == 3
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(visits=st.lists(visit, min_size=1, max_size=30), order=st.randoms())
 def test_the_order_of_rows_does_not_matter(visits, order):
     mixed = visits.copy()

@@ -16,7 +16,8 @@ from common.privacy.sensitivity import Sensitivity
 from common.release.report.expected_error import caution, expected_errors
 from common.release.report.study_figures import study_shares, study_tables
 from common.study.document import Member, Study
-from common.study.steps import SumStep, TableRequest
+from common.study.requests import TableRequest
+from common.study.steps import SumStep
 
 SCHEMA = parley.Schema.from_toml(
     """

@@ -1,0 +1,435 @@
+"""Attributes of many values: counts descend the hierarchy as far as the noise allows.
+
+A histogram of 20,000 codes of diagnoses is a histogram of noise. Where an attribute has many values
+and the schema declares a hierarchy of them, a few sums come before those of the method: each counts
+the children of the nodes that the last one found heavy (more rows than noise). What they find is a
+partition of the values into cells: single values that are heavy, and what is left below each heavy
+node. The method then sees the attribute in these cells, and rows are spread evenly over the values
+of a cell.
+
+    found = yield from descend(facts, trees)             # rounds of sums
+    fit = yield from in_cells(script(coarse), cells)     # the method's own steps, of cells
+
+The cells are public, because they follow from noisy sums and the schema. Which nodes are heavy is
+decided on integers and fractions. The share of the budget that the rounds take follows from the
+schema; what they leave is the method's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from math import isqrt
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.framing import frame
+from common.errors import LocalError
+from common.marginals import count
+from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.grouping import GroupedTables
+from common.methods.tails import ordered_values
+from common.privacy import sensitivity
+from common.privacy.promise import PartOf
+from common.privacy.randomness import RandomSource, uniforms
+from common.schema.attribute import Attribute
+from common.schema.codes import Codes
+from common.schema.hierarchy import Hierarchy, Node
+from common.study.document import Study
+from common.study.requests import Attributes, Counts, PartyRows, Request, TableShape
+from common.study.script import Fit, Script, measured
+from common.study.steps import Model, SumStep
+
+Cells: TypeAlias = tuple[int, ...]
+"""The cell of each value of an attribute; cells are numbered from 0 by their first value."""
+
+MANY = 256  # values, up to which a histogram is asked for
+MOST_HEAVY = 1 << 11  # nodes of an attribute: there are at most twice as many cells
+HEAVY = Fraction(3, 2)  # deviations of the noise that a heavy node is above
+ENOUGH = 2  # deviations of a histogram's noise: where an average value has more, no descent
+_FORMAT = "parley model of cells 1"
+
+
+def descending(
+    script: Callable[[PublicFacts], Script[Fit]],
+) -> Callable[[Study], Script[Fit]]:
+    """The script of a method that sees attributes of many values in cells."""
+    return partial(_script, script)
+
+
+def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Script[Fit]:
+    facts = PublicFacts(
+        sizes=study.schema.sizes,
+        parties=tuple(member.name for member in study.members),
+        rows=study.rows,
+        promise=study.promise,
+        noise_shares=study.noise_shares(len(study.members)),
+        ordered=tuple(map(ordered_values, study.schema.attributes)),
+    )
+    trees = {
+        a: Tree.of(attribute.hierarchy)
+        for a, attribute in enumerate(study.schema.attributes)
+        if has_many_values(attribute, facts)
+    }
+    if not trees:
+        return (yield from script(facts))
+    found, left = yield from descend(facts, trees)
+    sizes = tuple(max(found[a]) + 1 if a in found else s for a, s in enumerate(facts.sizes))
+    ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
+    coarse = replace(facts, sizes=sizes, promise=PartOf(facts.promise, left), ordered=ordered)
+    fit = yield from in_cells(script(coarse), found)
+    return partial(_spread, fit, facts.sizes, found)
+
+
+def has_many_values(attribute: Attribute, facts: PublicFacts) -> bool:
+    """Whether counts of an attribute descend its hierarchy: decided before the first sum."""
+    if attribute.tree is None or attribute.size <= MANY:
+        return False
+    law = facts.promise.law(facts.budget, sensitivity.histograms(len(facts.sizes)))
+    return facts.rows**2 < (ENOUGH * attribute.size) ** 2 * law.nominal_variance
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A hierarchy as lists, a node before its children; the root is node 0.
+
+    Attributes:
+        size: how many values there are.
+        children: of each node; none of a leaf.
+        codes: of each node: of the values below or at it.
+    """
+
+    size: int
+    children: tuple[tuple[int, ...], ...]
+    codes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy) -> Tree:
+        """The tree without unary nodes."""
+        children: list[tuple[int, ...]] = []
+        codes: list[tuple[int, ...]] = []
+
+        def add(node: Node) -> int:
+            place = len(children)
+            children.append(())
+            codes.append(tuple(node.codes()))
+            children[place] = tuple(add(child) for child in node.children)
+            return place
+
+        add(hierarchy.root)
+        return cls(hierarchy.size, tuple(children), tuple(codes))
+
+    def below(self, nodes: Sequence[int]) -> tuple[int, ...]:
+        """The children of some nodes."""
+        return tuple(child for node in nodes for child in self.children[node])
+
+    def first(self, most: int) -> tuple[int, ...]:
+        """The nodes to begin with: the deepest level of at most `most`, but below the root."""
+        level, deeper = self.children[0], self._deeper(self.children[0])
+        while len(level) < len(deeper) <= most:
+            level, deeper = deeper, self._deeper(deeper)
+        return level
+
+    def _deeper(self, level: Sequence[int]) -> tuple[int, ...]:
+        return tuple(below for node in level for below in self.children[node] or (node,))
+
+    def levels(self, nodes: tuple[int, ...]) -> int:
+        """How many levels there are from some nodes on."""
+        number = 0
+        while nodes:
+            nodes, number = self.below(nodes), number + 1
+        return number
+
+
+@dataclass(slots=True)
+class _Descent:
+    """What is known about one attribute.
+
+    Attributes:
+        tree: its hierarchy.
+        asked: the nodes to count next.
+        first: the nodes that were counted first.
+        heavy: the nodes that were found heavy.
+        noisy: the count of every node that was asked for, and the variance of its noise.
+    """
+
+    tree: Tree
+    asked: tuple[int, ...]
+    first: frozenset[int]
+    heavy: set[int] = field(default_factory=set)
+    noisy: dict[int, tuple[int, Fraction]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tree: Tree, first: tuple[int, ...]) -> _Descent:
+        """Nothing is known yet."""
+        return cls(tree, first, frozenset(first))
+
+    def groups(self) -> Cells:
+        """Each value in the group of the node that is asked for, all others in group 0."""
+        groups = [0] * self.tree.size
+        for group, node in enumerate(self.asked, start=1):
+            for code in self.tree.codes[node]:
+                groups[code] = group
+        return tuple(groups)
+
+    def learn(self, table: Counts, variance: Fraction) -> None:
+        """Find out which of the nodes that were asked for are heavy, and ask for their children."""
+        asked = self.asked
+        counts = [int(each) for each in table[1:]]
+        self.noisy.update((n, (c, variance)) for n, c in zip(asked, counts, strict=True))
+        heaviest = sorted((-c, n) for n, c in zip(asked, counts, strict=True))
+        room = MOST_HEAVY - len(self.heavy)
+        heavy = [n for _, n in heaviest[: max(room, 0)] if is_heavy(*self.noisy[n])]
+        self.heavy.update(heavy)
+        self.asked = self.tree.below(sorted(heavy))
+
+    def cells(self) -> Cells:
+        """The partition: heavy nodes without heavy children, and what is left below others."""
+        parts: list[tuple[int, ...]] = []
+        self._divide(0, parts)
+        return numbered(parts, self.tree.size)
+
+    def _divide(
+        self, node: int, parts: list[tuple[int, ...]]
+    ) -> tuple[tuple[int, ...], int, Fraction]:
+        """Put the cells below a node into `parts`; what is too light for a cell comes back."""
+        rest: tuple[int, ...] = ()
+        total, variance = 0, Fraction(0)
+        for child in self.tree.children[node]:
+            if child in self.first.union(self.heavy) and not self._was_opened(child):
+                parts.append(self.tree.codes[child])
+                continue
+            if child in self.noisy and child not in self.heavy and child not in self.first:
+                own, (light, noise) = self.tree.codes[child], self.noisy[child]
+            else:
+                own, light, noise = self._divide(child, parts)
+            rest, total, variance = rest + own, total + light, variance + noise
+        if rest and (node in self.first or is_heavy(total, variance)):
+            parts.append(rest)
+            return (), 0, Fraction(0)
+        return rest, total, variance
+
+    def _was_opened(self, node: int) -> bool:
+        """Whether the children of a node were asked for."""
+        return any(child in self.noisy for child in self.tree.children[node])
+
+
+def is_heavy(noisy: int, variance: Fraction) -> bool:
+    """Whether a noisy count is more than noise."""
+    return noisy > 0 and noisy**2 >= HEAVY**2 * variance
+
+
+def numbered(parts: Sequence[Sequence[int]], size: int) -> Cells:
+    """The cell of each value, numbered by first value."""
+    part_of = np.empty(size, dtype=np.intp)
+    for number, part in enumerate(parts):
+        part_of[list(part)] = number
+    numbers: dict[int, int] = {}
+    return tuple(numbers.setdefault(part, len(numbers)) for part in part_of.tolist())
+
+
+def descend(
+    facts: PublicFacts, trees: Mapping[int, Tree]
+) -> Script[tuple[dict[int, Cells], Fraction]]:
+    """Ask for the children of heavy nodes, round by round.
+
+    Args:
+        facts: of the study.
+        trees: of the attributes that have many values.
+
+    Returns:
+        The cells of these attributes, and the budget that is left.
+    """
+    cost = round_cost(facts, [tree.levels(tree.children[0]) for tree in trees.values()])
+    deviation = isqrt(int(_variance(facts, cost, len(trees)))) + 1
+    most = int(facts.rows / (HEAVY * deviation))
+    state = {a: _Descent.of(tree, tree.first(most)) for a, tree in trees.items()}
+    cost = round_cost(facts, [own.tree.levels(own.asked) for own in state.values()])
+    left = facts.budget
+    every_value = [tuple(range(size)) for size in facts.sizes]
+    number = 0
+    while asked := tuple(a for a, own in state.items() if own.asked):
+        number += 1
+        groups = [state[a].groups() if a in asked else each for a, each in enumerate(every_value)]
+        step = SumStep(
+            name=f"descent {number}",
+            phase="descent",
+            parties=facts.parties,
+            request=GroupedTables(tuple((a,) for a in asked), tuple(groups)),
+            sensitivity=sensitivity.histograms(len(asked)),
+            law=facts.promise.law(cost, sensitivity.histograms(len(asked))),
+        )
+        tables, law = yield from measured(step)
+        left -= cost
+        for a, table in zip(asked, tables, strict=True):
+            state[a].learn(table, law.nominal_variance * facts.noise_shares)
+    return {a: own.cells() for a, own in state.items()}, left
+
+
+def _variance(facts: PublicFacts, cost: Fraction, tables: int) -> Fraction:
+    law = facts.promise.law(cost, sensitivity.histograms(tables))
+    return law.nominal_variance * facts.noise_shares
+
+
+def round_cost(facts: PublicFacts, rounds: Sequence[int]) -> Fraction:
+    """What a round costs: as much as an attribute of the method, and all together at most half."""
+    every = sum(rounds)
+    return facts.budget * Fraction(every, every + max(len(facts.sizes), every)) / max(rounds)
+
+
+@dataclass(frozen=True)
+class RowsInCells:
+    """A party's rows with some attributes in cells."""
+
+    data: PartyRows
+    parts: Mapping[int, Cells]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.data.rows
+
+    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
+        """The contingency table of every attribute set."""
+        return count(self._codes, sets)
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return self._codes
+
+    @cached_property
+    def _codes(self) -> Codes:
+        codes = self.data.codes()
+        columns, sizes = list[NDArray[np.integer]](codes.columns), list(codes.sizes)
+        for a, own in self.parts.items():
+            columns[a], sizes[a] = np.array(own, dtype=np.int64)[columns[a]], max(own) + 1
+        return Codes.from_columns(columns, sizes)
+
+
+@dataclass(frozen=True)
+class RequestInCells:
+    """A request about attributes of which some are in cells.
+
+    Attributes:
+        request: as a method makes it.
+        parts: the cells, by attribute.
+    """
+
+    request: Request
+    parts: Mapping[int, Cells]
+
+    @cached_property
+    def tables(self) -> tuple[TableShape, ...]:
+        """Those of the request, grouped where there are cells."""
+        return tuple(map(self._in_cells, self.request.tables))
+
+    @cached_property
+    def shown(self) -> tuple[TableShape, ...]:
+        """Those that the request tells, grouped where there are cells."""
+        return tuple(map(self._in_cells, self.request.shown))
+
+    @property
+    def unit(self) -> int:
+        """The request's."""
+        return self.request.unit
+
+    def _in_cells(self, own: TableShape) -> TableShape:
+        pairs = zip(own.variables, own.grouped, strict=True)
+        return replace(own, grouped=tuple(each or v in self.parts for v, each in pairs))
+
+    @property
+    def links(self) -> Sequence[Attributes]:
+        """Those of the request."""
+        return self.request.links
+
+    @property
+    def cells(self) -> int:
+        """How many integers the vector has."""
+        return self.request.cells
+
+    @property
+    def canonical(self) -> bytes:
+        """The request and the cells."""
+        cells = (frame((a, frame(own))) for a, own in sorted(self.parts.items()))
+        return frame(("in cells", frame(cells), self.request.canonical))
+
+    def limit(self, rows: int) -> int:
+        """The request's."""
+        return self.request.limit(rows)
+
+    def answer(self, data: PartyRows) -> Counts:
+        """Count the rows in cells, exactly."""
+        return self.request.answer(RowsInCells(data, self.parts))
+
+
+def in_cells(script: Script[Fit], parts: Mapping[int, Cells]) -> Script[Fit]:
+    """The steps of a script, about attributes in cells.
+
+    Raises:
+        LocalError: the script has a step that is no sum.
+    """
+    try:
+        step = next(script)
+        while True:
+            if not isinstance(step, SumStep):
+                raise LocalError(f"step {step.name!r}: only sums can be about cells")
+            total = yield replace(step, request=RequestInCells(step.request, parts))
+            step = script.send(total)
+    except StopIteration as end:
+        fit: Fit = end.value
+        return fit
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadModel:
+    """A model of attributes of which some are in cells; a cell's values are equally likely.
+
+    Attributes:
+        model: of the cells.
+        sizes: of the attributes.
+        parts: the cells, by attribute.
+    """
+
+    model: Model
+    sizes: tuple[int, ...]
+    parts: Mapping[int, Cells]
+
+    @property
+    def arrows(self) -> Sequence[tuple[int, int]] | None:
+        """Those of the model of the cells."""
+        return self.model.arrows
+
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Rows of the model, each cell's spread evenly over its values."""
+        drawn = self.model.sample(rows, source)
+        columns = list[NDArray[np.integer]](drawn.columns)
+        for a, own in self.parts.items():
+            columns[a] = spread(np.array(own), columns[a], source)
+        return Codes.from_columns(columns, self.sizes)
+
+    def as_json(self) -> dict[str, object]:
+        """The model of the cells, and the cell of every value."""
+        return {
+            "format": _FORMAT,
+            "cells": [{"attribute": a, "of values": list(own)} for a, own in self.parts.items()],
+            "model": self.model.as_json(),
+        }
+
+
+def _spread(fit: Fit, sizes: tuple[int, ...], parts: Mapping[int, Cells]) -> SpreadModel:
+    return SpreadModel(fit(), sizes, parts)
+
+
+def spread(
+    cell_of: NDArray[np.intp], cells: NDArray[np.integer], source: RandomSource
+) -> NDArray[np.intp]:
+    """A value of each cell, all of its values equally likely."""
+    values = np.argsort(cell_of, kind="stable")
+    widths = np.bincount(cell_of)
+    starts = np.cumsum(widths) - widths
+    steps = (uniforms(len(cells), source) * widths[cells]).astype(np.intp)
+    return np.asarray(values[starts[cells] + np.minimum(steps, widths[cells] - 1)], dtype=np.intp)

@@ -1,0 +1,122 @@
+"""The mean of every column of numbers, with an interval that needs no replicates.
+
+Noise is added to the counts T of a column's values x, independently and of one deviation s. So the
+mean m = sum(T x) / sum(T) is off by noise of about the deviation s |x - m| / sum(T), and by the
+sampling of the real rows of the deviation sd(x) / sqrt(sum(T)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.release.report.charts import forest
+from common.release.report.expected_error import ExpectedError
+from common.release.report.page import Section, figure, paragraph, readable, table
+from common.release.report.released import Shares
+from common.schema import Attribute, Schema
+from common.schema.attribute import Listed
+
+_TWO_SIDED_95 = 1.96
+_LEAST_KNOWN = 3.0  # deviations of the number of rows that have a value, to divide by it
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean, and where it is expected 19 times of 20.
+
+    Attributes:
+        name: of the column.
+        mean: from the released counts.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        ends: the least and the greatest value that the column may have.
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    ends: tuple[float, float]
+
+    @property
+    def relative(self) -> tuple[float, float, float]:
+        """Lower end, mean and upper end, as parts of the way from the least value."""
+        least, greatest = self.ends
+        low, middle, high = (
+            (v - least) / (greatest - least) for v in (self.low, self.mean, self.high)
+        )
+        return low, middle, high
+
+
+def means(
+    schema: Schema, shares: Sequence[Shares | None], columns: Sequence[ExpectedError], rows: int
+) -> list[Mean]:
+    """Of every column of numbers that was counted value by value.
+
+    Args:
+        schema: the public domains.
+        shares: noisy shares of every attribute.
+        columns: with the deviation of one count of each.
+        rows: how many real rows there are.
+    """
+    deviations = {error.attributes[0]: error.deviation for error in columns}
+    return [
+        found
+        for place, (attribute, own) in enumerate(zip(schema.attributes, shares, strict=True))
+        if own is not None and place in deviations
+        for found in _mean(attribute, own * rows, deviations[place])
+    ]
+
+
+def _mean(attribute: Attribute, counts: NDArray[np.float64], deviation: float) -> Iterator[Mean]:
+    """None if the column has no numbers, or fewer of them than noise makes."""
+    values = _values(attribute)
+    if values is None or values.min() == values.max():
+        return
+    known = counts[: len(values)]
+    total = float(known.sum())
+    if total <= _LEAST_KNOWN * deviation * math.sqrt(len(values)):
+        return
+    least, greatest = float(values.min()), float(values.max())
+    mean = min(max(float(known @ values) / total, least), greatest)
+    distances = (values - mean) ** 2
+    noise = deviation**2 * float(distances.sum()) / total**2
+    sampling = max(float(known @ distances), 0.0) / total**2
+    reach = _TWO_SIDED_95 * math.sqrt(noise + sampling)
+    low, high = max(mean - reach, least), min(mean + reach, greatest)
+    yield Mean(attribute.name, mean, low, high, (least, greatest))
+
+
+def _values(attribute: Attribute) -> NDArray[np.float64] | None:
+    """The number of every value, that of a bin its centre; None if the values are no numbers."""
+    domain = attribute.domain
+    if isinstance(domain, Listed):
+        plain = not domain.textual and attribute.kind != "boolean"
+        return np.array(domain.values, dtype=np.float64) if plain else None
+    if attribute.kind not in ("integer", "real"):
+        return None
+    return np.asarray(domain.centre(np.arange(domain.count)), dtype=np.float64)
+
+
+def means_section(found: Sequence[Mean]) -> list[Section]:
+    """The means as a picture and a table; nothing if there are none."""
+    if not found:
+        return []
+    words = (
+        "From the released counts of single columns, numbers taken at the centre of their bin. The "
+        "interval holds the mean of the population 19 times of 20: it allows for the noise and for "
+        "the sampling of the real rows. For means by groups and all else use `parley estimate`."
+    )
+    picture = forest("Means with their intervals", [(each.name, *each.relative) for each in found])
+    caption = "Each line is the range of a column; the mark is its mean, in its interval."
+    lines = [
+        [each.name, readable(each.mean), f"{readable(each.low)} .. {readable(each.high)}"]
+        for each in found
+    ]
+    shown = figure(picture, caption) + table(["column", "mean", "interval"], lines)
+    return [Section("Means", paragraph(words) + shown)]

@@ -1,0 +1,85 @@
+"""Opening the steps of a study: at once, or held until all owners of a step are online."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from common.study.document import Study
+from common.study.messages import ToParty
+from common.study.steps import Step
+from common.wire import codec
+from curator.context import StudyContext
+from curator.live_role import LiveRole
+from curator.progress import step_record
+
+logger = logging.getLogger(__name__)
+
+
+class StepOpening:
+    """Sends the message that opens a step to all who are left, in the caller's transaction.
+
+    Args:
+        study: what was agreed.
+        work: the role, as far as it is.
+        around: what the study shares with others.
+    """
+
+    def __init__(self, study: Study, work: LiveRole, around: StudyContext) -> None:
+        self._study, self._role, self._around = study, work.role, around
+        self._store = around.store
+
+    def now_or_later(self, step: Step, body: bytes) -> tuple[str, ...]:
+        """Open a step, or hold it if owners of it are not online; these."""
+        absent = self.absent(step)
+        if absent:
+            self._store.hold(self._study.digest, body)
+            logger.info(
+                "study %s: step %d is opened when %s calls", self._study.digest.hex()[:16],
+                self._role.step_number + 1, ", ".join(absent),
+            )  # fmt: skip
+        else:
+            self._queue(step, body)
+        return absent
+
+    def held(self, step: Step) -> tuple[str, ...]:
+        """Open the step that is held, unless owners of it are not online; these."""
+        absent, body = self.absent(step), self._store.held(self._study.digest)
+        if not absent and body is not None:
+            self._store.release_held(self._study.digest)
+            self._queue(step, body)
+        return absent
+
+    def absent(self, step: Step) -> tuple[str, ...]:
+        """The parties of a step that are left and not online."""
+        left = self._left()
+        return self._around.absent(name for name in step.parties if name in left)
+
+    def _left(self) -> tuple[str, ...]:
+        """The parties that were not declared missing."""
+        names = (member.name for member in self._study.members)
+        return tuple(name for name in names if name not in self._role.gone)
+
+    def _queue(self, step: Step, body: bytes) -> None:
+        digest, opened = self._study.digest, codec.decode_to_party(body)
+        for name in self._left():
+            self._store.queue(digest, name, body)
+            self._store.traffic.note(
+                opened, len(body), party=name, sent=False, phase=step.phase, at=self._around.clock()
+            )
+        number, at = self._role.step_number, self._around.now()
+        self._store.note_step(digest, step_record(self._study, number, step, at=at))
+
+
+@dataclass(slots=True)
+class Encoder:
+    """Encodes a message to all parties once."""
+
+    message: ToParty | None = None
+    body: bytes = field(default=b"", repr=False)
+
+    def __call__(self, message: ToParty) -> bytes:
+        """Return the bytes of a message."""
+        if message is not self.message:
+            self.message, self.body = message, codec.encode_to_party(message)
+        return self.body
