@@ -152,8 +152,8 @@ def independent_blocks(
     for table in blocks:
         inside = tuple(range(len(table.attributes)))
         own = [margins[a] for a in table.attributes]
-        if len(inside) == 1:
-            columns.append(own[0])
+        if sum(len(margin) > 1 for margin in own) <= 1:
+            columns.append(max(own, key=len))
         else:
             alone = replace(table, attributes=inside)
             columns.append(fit(own, rows, [alone], penalty=penalty).marginal(inside).ravel())

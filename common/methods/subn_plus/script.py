@@ -122,6 +122,9 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if not any_clear(found):
         left = budget.triples + budget.pairs
         again = yield from _tables(facts, "margins again", left, blocks)
+        if budget.design:
+            twice = zip(measured, again.measurements(facts), strict=True)
+            return partial(_independent_blocks, facts, [_both(*own) for own in twice])
         measured += again.measurements(facts)
         return partial(mixture, measured)
     if budget.triples:
@@ -153,8 +156,8 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     if not any_clear(found):
         left = plan.triples + plan.detail
         again = yield from _tables(facts, "margins again", left, alone)
-        tables = [*margins.measurements(facts), *again.measurements(facts)]
-        return partial(_moment_mixture, facts, tables, (), [pairs])
+        twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
+        return partial(_independent_blocks, facts, [_both(*own) for own in twice])
     moments = [pairs]
     if plan.triples:
         coarse = _evenly(histograms, facts.rows, plan.triple_groups)
@@ -419,6 +422,13 @@ def _mixture(
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _both(one: Measurement, other: Measurement) -> Measurement:
+    """Two tables of the same attributes as one, by inverse variance."""
+    share = other.variance / (one.variance + other.variance)
+    counts = share * one.counts + (1 - share) * other.counts
+    return replace(one, counts=counts, variance=share * one.variance)
 
 
 def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:

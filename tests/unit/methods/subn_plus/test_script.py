@@ -29,7 +29,6 @@ from common.methods.subn_plus.budget import (
     view_noise,
 )
 from common.methods.subn_plus.joined import JoinedModel
-from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
 from common.privacy.promise import PureEpsilon
@@ -271,7 +270,9 @@ def test_where_no_pair_stands_out_the_margins_are_summed_again():
     plan = ScriptRun(measure(facts(table.sizes, table.rows)))
     names = feed(plan, table, SeededRandomSource("independent"))
     assert names == ["margins", "correlations", "margins again"]
-    assert isinstance(plan.model(), LatentModel)
+    model = plan.model()
+    assert isinstance(model, JoinedModel)
+    assert len(model.mixture.weights) == 1
 
 
 def test_where_margins_get_everything_different_blocks_are_independent():
