@@ -70,7 +70,7 @@ def test_the_report_asks_nothing_of_the_network_and_has_alternatives_for_picture
     assert "src=" not in page
     assert "<script" not in page
     assert page.count("<svg") == page.count('role="img" aria-label="')
-    assert page.count("<svg") == 13 + 2  # a chart per attribute, the network, the heatmap
+    assert page.count("<svg") == 13 + 3  # a chart per attribute, means, network, heat map
     assert "epsilon = 1 " in page
     assert "prefers-color-scheme:dark" in page
 

@@ -13,6 +13,7 @@ from common.errors import PolicyError
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
+from common.wording import moment
 from parley.simulation.in_process import RowsInMemory
 from party.client.context import PartyContext
 from party.collection import Collection
@@ -151,7 +152,7 @@ def test_an_approval_is_withdrawn_with_a_button_that_says_what_that_means(opened
     decision = house.approvals.decision(study.digest)
     assert (decision.approved, decision.reason) == (False, "a doubt")
     shown = page_of(client, study).body.decode()
-    assert f"withdrawn on {decision.withdrawn_at}" in shown
+    assert f"withdrawn on {moment(decision.withdrawn_at)}" in shown
     assert "Withdraw for good" not in shown
     assert house.ledger.spent() == Fraction(1, 3)
 

@@ -106,6 +106,7 @@ def test_the_bytes_forecast_are_those_of_a_run_within_two_percent(
         assert expected.received[party] == pytest.approx(received, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_error_forecast_is_near_the_truth_when_the_stand_in_is_the_data(free):
     schema = Schema.from_toml("[[attribute]]".join(demo_schema_toml().split("[[attribute]]")[:6]))
     codes = schema.encode(make_population(3000, seed=5).iloc[:, :5])
