@@ -71,7 +71,7 @@ class Classification:
     noisy_majority: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """Everything `parley evaluate` reports."""
 
@@ -85,6 +85,16 @@ class Evaluation:
     dependence_synthetic: NDArray[np.float64]
     classifications: tuple[Classification, ...]
     numbers: tuple[NumberComparison, ...]
+
+    def __repr__(self) -> str:
+        """Return a few lines for a notebook."""
+        lines = [f"{self.rows_synthetic:,} synthetic rows against {self.rows_real:,} real ones"]
+        lines += [
+            f"{d.order}-way distance {d.average:.4f}, worst {d.worst:.4f} "
+            f"({', '.join(d.worst_attributes)})"
+            for d in self.distances
+        ]
+        return "\n".join(lines)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from common.schema.encoder import encode_column
 from common.schema.quick_encoder import QuickColumn
 from common.schema.refusals import NumbersFrom, RowNumbers
 from common.schema.rules import Possible, Rule
+from common.wording import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +49,10 @@ if TYPE_CHECKING:
 _COMPILED_FROM = 1 << 25  # cells; fewer are encoded before numba would be loaded
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
 
+_SHOWN = 6  # attributes in a line
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The attributes of a table, in order.
 
@@ -72,6 +75,12 @@ class Schema:
             if times > 1:
                 raise InputError(f"the name {name!r} is used {times} times; names are unique")
         _ = self.possible  # rules that are not about these attributes are refused now
+
+    def __repr__(self) -> str:
+        """Return a line for a notebook: how many attributes, and the first of them."""
+        shown = ", ".join(f"{each.name} ({each.size})" for each in self.attributes[:_SHOWN])
+        more = ", ..." if len(self.attributes) > _SHOWN else ""
+        return f"Schema of {many(len(self.attributes), 'attribute')}: {shown}{more}"
 
     @cached_property
     def possible(self) -> Possible:

@@ -298,3 +298,12 @@ def test_a_schema_is_proposed_from_a_table():
     proposal = parley.Schema.infer(table_of(500), missing=["M"])
     assert proposal.schema.names == ("sex", "age", "smokes")
     assert proposal.schema.attributes[0].missing_codes == ("M",)
+
+
+def test_a_schema_and_an_evaluation_are_a_few_lines_in_a_notebook():
+    assert repr(SCHEMA).count("\n") == 0
+    assert len(repr(SCHEMA)) < 200
+    table = table_of(60)
+    shown = repr(parley.evaluate(table, table, SCHEMA))
+    assert shown.startswith("60 synthetic rows against 60 real ones\n1-way distance 0.0000")
+    assert len(shown) < 600
