@@ -12,12 +12,15 @@ from party.ui.site import serving_ui
 
 By = pytest.importorskip("selenium.webdriver.common.by").By
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
+Stale = pytest.importorskip("selenium.common.exceptions").StaleElementReferenceException
 
 NASTY = 'health <img src=x onerror="window.hacked=1">'
 
 
 def wait(browser, condition, seconds=60):
-    return WebDriverWait(browser, seconds, poll_frequency=0.1).until(condition)
+    """Wait for a condition; the page may be drawn anew while it is looked at."""
+    waiting = WebDriverWait(browser, seconds, poll_frequency=0.1, ignored_exceptions=[Stale])
+    return waiting.until(condition)
 
 
 def text_of(browser, selector):
@@ -107,6 +110,10 @@ def test_a_study_is_watched_decided_and_downloaded(browser, make_consortium):
     check_the_finished_study(browser, consortium, study)
 
 
+def picture_of(browser):
+    return browser.find_element(By.CSS_SELECTOR, "img.picture")
+
+
 def check_the_finished_study(browser, consortium, study):
     assert browser.execute_script("return window.notReloaded && !window.hacked")
     assert text_of(browser, "details.study summary").startswith(NASTY)
@@ -114,10 +121,9 @@ def check_the_finished_study(browser, consortium, study):
     for phase in ("correlations", "initial structure", "structure update", "parameters"):
         assert phase in phases
     assert text_of(browser, "details.study table").count("= 16/5") == 3
-    picture = browser.find_element(By.CSS_SELECTOR, "img.picture")
-    wait(browser, lambda b: picture.get_property("naturalWidth") > 100)
+    wait(browser, lambda b: picture_of(b).get_property("naturalWidth") > 100)
     assert fits(browser, 360)
-    browser.find_element(By.LINK_TEXT, "Download the release").click()
+    wait(browser, lambda b: b.find_element(By.LINK_TEXT, "Download the release").click() is None)
     wait(browser, lambda b: list(b.downloads.glob("*.zip")))
     (downloaded,) = browser.downloads.glob("*.zip")
     verify(downloaded, unsigned=True).require()

@@ -72,6 +72,7 @@ def audited(profile):
     return audit(likelihood_ratios(zero, study, source), likelihood_ratios(one, study, source))
 
 
+@pytest.mark.slow
 def test_the_papers_updates_leak_more_than_its_theorem_says():
     result = audited("paper")
     assert result.contradicts(UPDATE)
