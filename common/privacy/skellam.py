@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from common.privacy.sampling.skellam import check_variance, skellam, tail
 from common.privacy.sensitivity import Sensitivity
 
 _VARIANCE_DIGITS = 12
+_NEARLY_NORMAL = 1e8
 _ROOT_BITS = 128
 
 
@@ -100,6 +101,8 @@ class Skellam:
         from scipy.special import ive  # slow to load
 
         variance = self.variance(copies)
+        if variance > _NEARLY_NORMAL:  # the two agree to 1 / (8 s), and SciPy's I fails far out
+            return sqrt(2 * variance / pi)
         return float(variance * (ive(0, variance) + ive(1, variance)))
 
     def bound(self, draws: int) -> int:

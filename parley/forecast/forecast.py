@@ -226,8 +226,13 @@ def _phase(
         else first.sensitivity.in_norm(law.norm),
         scale=None if law is None else law.scale,
         cost=max(_spent(steps, dearer).values(), default=Fraction(0)),
-        noise=None if law is None else law.mean_absolute(_copies(study, first)),
+        noise=None if law is None else law.mean_absolute(_copies(study, first)) / _unit(first),
     )
+
+
+def _unit(step: Step) -> int:
+    """What a count of one row is in the vector of a sum."""
+    return step.request.unit if isinstance(step, SumStep) else 1
 
 
 def _copies(study: Study, step: Step) -> Fraction:

@@ -115,3 +115,9 @@ def test_more_draws_need_a_larger_bound():
     assert 14 * 100 < law.bound(1) < law.bound(10**6) < 25 * 100
     with pytest.raises(LocalError):
         law.bound(0)
+
+
+def test_the_mean_absolute_value_is_finite_however_large_the_variance():
+    below, above = (Skellam(Fraction(v)).mean_absolute() for v in (99_999_999, 100_000_001))
+    assert above / below == pytest.approx(1, rel=1e-7)
+    assert Skellam(Fraction(10**12)).mean_absolute() == pytest.approx(797_884.56, rel=1e-6)
