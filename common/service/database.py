@@ -59,8 +59,11 @@ class Database:
 
     def _check_version(self) -> None:
         """Leave alone what another version of this program has written."""
-        ((written,),) = self.rows("PRAGMA user_version")
-        if written == 0 and self.rows("SELECT 1 FROM sqlite_schema LIMIT 1") == []:
+        # One statement sees one state of the file, whatever another process is just making of it.
+        ((written, tables),) = self.rows(
+            "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
+        )
+        if written == 0 and tables == 0:
             self.add_tables(f"PRAGMA user_version={_VERSION};")
         elif written != _VERSION:
             self._connection.close()

@@ -1,6 +1,7 @@
 """A state file of another version, a damaged one, or none at all: said, and left as it was."""
 
 import sqlite3
+import threading
 
 import pytest
 
@@ -78,3 +79,25 @@ def test_a_check_that_takes_too_long_is_left_unfinished_and_said(file, monkeypat
     assert database.check(), "and without haste all of it is read"
     assert len(database.rows("SELECT * FROM word")) == 2000
     database.close()
+
+
+def test_a_file_that_several_open_at_once_is_of_this_version(tmp_path):
+    """Each looks at the version of a file that the others are just making."""
+    failed = []
+
+    def use(path):
+        try:
+            file = Database(path)
+            file.add_tables("CREATE TABLE IF NOT EXISTS there (x);")
+            file.close()
+        except InputError as error:
+            failed.append(error)
+
+    for number in range(40):
+        path = tmp_path / f"{number}.db"
+        threads = [threading.Thread(target=use, args=(path,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+    assert failed == []
