@@ -37,6 +37,9 @@ SAMPLER_WITH_DELTA = (
 )
 SEEDED = "the random numbers came from a seed and can be repeated"
 CLEAR_AGGREGATION = "the parties' exact counts were added up in the clear"
+ROWS_NOT_AGREED = (
+    "the public numbers of rows were counted from people's rows, not agreed beforehand"
+)
 
 _NEARLY_SURE = 99
 _LEAST_WRITTEN_OUT = 1e-12
@@ -157,11 +160,15 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
     )
 
 
-def shortcomings(*, source_private: bool, clear_aggregation: bool = False) -> tuple[str, ...]:
+def shortcomings(
+    *, source_private: bool, clear_aggregation: bool = False, rows_agreed: bool = True
+) -> tuple[str, ...]:
     """Why a run is not private; empty for a run that is."""
     reasons = [] if source_private else [SEEDED]
     if clear_aggregation:
         reasons.append(CLEAR_AGGREGATION)
+    if not rows_agreed:
+        reasons.append(ROWS_NOT_AGREED)
     return tuple(reasons)
 
 

@@ -26,7 +26,7 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, ParleyError
 from common.methods.registry import method_of, run_of
 from common.privacy.budget import parse_epsilon, shown
-from common.privacy.statement import SEEDED, versions
+from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, versions
 from common.release import folder as release
 from common.release.checking import Checked, Kind, Problem
 from common.release.columns import KINDS, Columns
@@ -225,9 +225,13 @@ def _derived(
     try:
         steps, learnt = derive(study, found.results, _missing(found, study))
         reasons = found.privacy.get("not_private_because")
-        seeded = isinstance(reasons, list) and SEEDED in reasons
+        stated = reasons if isinstance(reasons, list) else []
         statement = statement_of(
-            study, method_of(study), account(study, steps), source_private=not seeded
+            study,
+            method_of(study),
+            account(study, steps),
+            source_private=SEEDED not in stated,
+            rows_agreed=ROWS_NOT_AGREED not in stated,
         )
     except ParleyError as error:
         found.blame(RESULTS, f"does not follow from {release.STUDY}: {error}")

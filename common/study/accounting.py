@@ -55,7 +55,12 @@ def charge_of(step: Step) -> Charge:
 
 
 def statement_of(
-    study: Study, method: Method, accountant: Accountant, *, source_private: bool
+    study: Study,
+    method: Method,
+    accountant: Accountant,
+    *,
+    source_private: bool,
+    rows_agreed: bool = True,
 ) -> PrivacyStatement:
     """Who is protected from whom in this study, and what it cost.
 
@@ -64,6 +69,7 @@ def statement_of(
         method: of the study.
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
+        rows_agreed: whether the parties' row counts were agreed without a look at people's rows.
     """
     bounds = method.bound(study)
     paid = accountant.most_spent if bounds is None else max(bounds.values())
@@ -75,6 +81,7 @@ def statement_of(
         protections=protections_of(study, method, study.promise.delivered(paid)),
         not_private_because=shortcomings(
             source_private=source_private,
+            rows_agreed=rows_agreed,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
         ),
         notes=[*_notes(study, accountant, bounds), *_missing_notes(study, missing)],

@@ -111,7 +111,11 @@ def run_in_process(
     announce(study)
     run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
-        study, method_of(study), account(study, run.steps), source_private=source.private
+        study,
+        method_of(study),
+        account(study, run.steps),
+        source_private=source.private,
+        rows_agreed=not study.rows_per_person,  # here they are counted
     )
     columns = next(iter(encoded.values()))[1]
     return FittedStudy(

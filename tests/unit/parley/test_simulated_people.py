@@ -1,5 +1,6 @@
 """`parley simulate --person`: people instead of rows, on one machine."""
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -95,3 +96,13 @@ def test_mistakes_are_refused(parley, visits, words, told):
 )
 def test_numbers_are_rounded_down(number, rounded):
     assert round_down(number) == rounded
+
+
+def test_row_counts_that_were_not_agreed_are_not_called_private(parley, visits, tmp_path):
+    done = parley("simulate", *WORDS, "--person", "patient", "--rows-per-person", 2)
+    assert done.code == ExitCode.DONE, done.err
+    privacy = json.loads((tmp_path / "r" / "privacy.json").read_text())
+    assert privacy["private"] is False
+    assert any("not agreed beforehand" in reason for reason in privacy["not_private_because"])
+    assert "NOT PRIVATE" in done.err
+    assert parley("verify", "r", "--unsigned").code == ExitCode.DONE
