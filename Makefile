@@ -36,8 +36,8 @@ test: .venv/.dev ## all tests but the slow ones
 test-spark: .venv/.dev ## counts and rows of a small Spark cluster (needs Java 17)
 	$(BIN)/python -m pytest tests/integration/test_spark.py -k "to_the_last_unit or drawn_here"
 
-test-all: .venv/.dev ## all tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test-all: .venv/.dev ## all tests, the slow ones too, with new examples for the property tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile wandering
 
 # Options of both in ARGS: make chaos ARGS="--seconds 60 --seed 7".
 chaos: .venv/.dev ## batches of studies under random faults, for five minutes

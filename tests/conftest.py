@@ -11,9 +11,12 @@ from hypothesis import settings
 # process has used it, wake its threads in the child, and that may hang. No such child uses gRPC.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
-# A machine that others use may be slow at any moment: no test here is about time.
-settings.register_profile("any machine", deadline=None)
-settings.load_profile("any machine")
+# A machine that others use may be slow at any moment: no test here is about time. The examples of
+# property tests are the same in every run, so that a change is judged by what it changes; `make
+# test-all` draws new ones (`--hypothesis-profile wandering`).
+settings.register_profile("the same examples", deadline=None, derandomize=True)
+settings.register_profile("wandering", deadline=None)
+settings.load_profile("the same examples")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

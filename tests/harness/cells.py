@@ -34,7 +34,7 @@ TIME = 'kind = "datetime"\nmin = 2024-01-01T00:00:00\nmax = 2024-02-01T00:00:00\
 TRUTH = 'kind = "boolean"\n'
 BINNED = (WHOLE, WIDE, REAL, EDGED, DATE, TIME)
 CODED = [
-    kind + 'missing = ["n/a", "7.50", 40, "-0", "1e3", "true"]\n'
+    kind + 'missing = ["n/a", "7.50", 40, "-0", "1E3", "true"]\n'
     for kind in (SPELLED, WHOLE, REAL, DATE, TRUTH, FAR)
 ]
 PLAIN = (WORDS, SPELLED, FAR, LISTED, SPARSE, *BINNED, TRUTH)
