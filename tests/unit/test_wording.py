@@ -8,7 +8,7 @@ from common.wording import many
     [
         (0, "row", "0 rows"),
         (1, "row", "1 row"),
-        (1_200, "made-up row", "1,200 synthetic rows"),
+        (1_200, "made-up row", "1,200 made-up rows"),
         (1, "party", "1 party"),
         (2, "party", "2 parties"),
         (2, "day", "2 days"),
