@@ -139,6 +139,10 @@ MethodSettings = Annotated[
     ),
 ]
 
+Sheet = Annotated[
+    str, typer.Option(help="Of an Excel file. [default: its first]", show_default=False)
+]
+
 Delimiter = Annotated[
     str | None,
     typer.Option(
