@@ -1,42 +1,41 @@
 """DP-SUBN [Su16], Figs 4 to 8, and noise replacement against cohorts at the same true epsilon.
 
-The studies run through the roles of a deployment, with sums in the clear: the noise is the same.
+The studies run in one copy of their script (`one_copy`): the noise is that of a deployment.
 Bytes are those of Paillier sums, by the rules that the roles follow (`parley.forecast`), from the
 steps of a study.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
+from typing import cast
 
 import numpy as np
 
 from benchmarks.covering import covering_design
 from benchmarks.papers.figure import Figure, Measured, Options, Row, sweep
 from benchmarks.papers.marginal_methods import average_distance, from_views
+from benchmarks.papers.one_copy import OneCopy
 from benchmarks.papers.privbayes_figures import table
 from benchmarks.privbayes import error_rate
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
-from common.errors import LocalError
 from common.methods.designs.nocd import Design, optimal_design, printed_design
 from common.methods.distdiffgen import SCORES, DivisionChoice
 from common.methods.dp_subn.decisions import Plan
-from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import Codes, concatenate
+from common.schema.codes import Codes
 from common.schema.encodings import binarise
 from common.study.document import Member, Study
-from common.study.script import Result, drive
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
+from common.study.script import Result
+from common.study.steps import ChoiceStep
 from common.study.sums import encode_result
 from parley.forecast.expected_traffic import expected_traffic
 from parley.forecast.unit_costs import UnitCosts, measure
-from parley.simulation.in_process import RowsInMemory, Run, run_study
 
 PARTIES = 3
 OF_PARTIES = (2, 4, 6, 8, 10)
@@ -98,17 +97,18 @@ def study_of(tables: Mapping[str, Codes], epsilon: Fraction, variant: Variant) -
     )
 
 
-def run_of_study(study: Study, tables: Mapping[str, Codes], seed: str) -> Run:
-    """A run of all roles."""
-    identities = {name: identity(name) for name in tables}
-    return run_study(study, run_of, tables, identities, source=SeededRandomSource(seed))
-
-
-def drawn(codes: Codes, parties: int, epsilon: Fraction, variant: Variant, run: int) -> Codes:
+def drawn(
+    codes: Codes,
+    parties: int,
+    epsilon: Fraction,
+    variant: Variant,
+    run: int,
+    copy: type[OneCopy] = OneCopy,
+) -> Codes:
     """Synthetic rows of a study of these rows, dealt out at random."""
     tables = split_rows(codes, parties, RANDOM, run)
-    made = run_of_study(study_of(tables, epsilon, variant), tables, f"{run}")
-    return made.model.sample(codes.rows, SeededRandomSource(f"rows {run}"))
+    model = copy(study_of(tables, epsilon, variant), tables, SeededRandomSource(f"{run}")).run()
+    return model.sample(codes.rows, SeededRandomSource(f"rows {run}"))
 
 
 def marginals(parties: int, epsilon: Fraction, variant: Variant, run: int) -> Measured:
@@ -165,40 +165,27 @@ def against_distdiffgen(options: Options) -> list[Row]:
             for score in SCORES:
                 settings = (("score", score), ("target", f"c{column}"))
                 variant = Variant("distdiffgen", settings=settings, encoding="own")
-                rows = drawn(train, 2, epsilon / 2, variant, run)
-                labels = {"task": task, "method": f"DistDiffGen, {score}"}
-                yield labels, error_rate(rows, test, target)
-                rows = chosen_together(train, epsilon / 2, variant, run)
-                labels = {"task": task, "method": f"DistDiffGen, {score}, choices on all rows"}
-                yield labels, error_rate(rows, test, target)
+                for label, copy in (("", OneCopy), (", choices on all rows", ChosenTogether)):
+                    rows = drawn(train, 2, epsilon / 2, variant, run, copy)
+                    labels = {"task": task, "method": f"DistDiffGen, {score}{label}"}
+                    yield labels, error_rate(rows, test, target)
             positives = float(positive(np.asarray(test.columns[column])).mean())
             yield {"task": task, "method": "majority"}, min(positives, 1 - positives)
 
     return sweep(options.by_epsilon, options.runs, measure)
 
 
-def chosen_together(codes: Codes, epsilon: Fraction, variant: Variant, run: int) -> Codes:
+class ChosenTogether(OneCopy):
     """DistDiffGen with every division chosen on both owners' rows, as in the original.
 
-    What its two-party computation would give, computed in the open: half the epsilon a choice, on
-    all rows. The counts carry the noise of a study, a share of each owner.
+    What its two-party computation would give, computed in the open: half the epsilon a choice.
     """
-    tables = split_rows(codes, 2, RANDOM, run)
-    study, every = study_of(tables, epsilon, variant), RowsInMemory(codes)
-    source = SeededRandomSource(f"{run}")
 
-    def answer(step: Step) -> Result:
-        match step:
-            case ChoiceStep(choice=DivisionChoice() as own):
-                choice = replace(own, rows=codes.rows, epsilon=own.epsilon / 2)
-                return choice.run(every, source)
-            case SumStep(request=request, law=law):
-                noise = [law.draw(request.cells, source) for _ in tables]
-                return np.asarray(np.sum([request.answer(every), *noise], axis=0))
-        raise LocalError(f"DistDiffGen has no step {step.name!r}")
-
-    model = drive(run_of(study), answer)
-    return model.sample(codes.rows, SeededRandomSource(f"rows {run}"))
+    def choose(self, step: ChoiceStep) -> Result:
+        """Choose on all rows."""
+        choice = cast(DivisionChoice, step.choice)
+        choice = replace(choice, rows=self.study.rows, epsilon=choice.epsilon / 2)
+        return choice.run(self.rows(tuple(self.tables)), self.source)
 
 
 def _sorted(design: Design) -> Design:
@@ -238,9 +225,11 @@ def wire(options: Options) -> list[Row]:
         for parties in OF_BYTES if variant is not distdiffgen else (2,):
             tables = split_rows(adult().dataset.codes, parties, RANDOM, 1)
             study = study_of(tables, Fraction(4, 5), variant)
-            steps, results = played(study, tables)
+            played = OneCopy(study, tables, SeededRandomSource("bytes"))
+            played.run()
+            results = [encode_result(result) for result in played.results]
             sealed = replace(study, aggregation=Aggregation.PAILLIER)
-            traffic = expected_traffic(sealed, steps, results, _unit_costs(sealed))
+            traffic = expected_traffic(sealed, played.steps, results, _unit_costs(sealed))
             line[f"K = {parties}"] = f"{traffic.total:,}"
             published[f"K = {parties}"] = f"{sum(map(len, results)) * parties:,}"
         lines += line, published
@@ -254,28 +243,6 @@ def _unit_costs(study: Study) -> UnitCosts:
     """Of a ciphertext, measured once for every kind of noise."""
     key = (study.noise, study.profile == "sound")
     return _COSTS.get(key) or _COSTS.setdefault(key, measure(study))
-
-
-def played(study: Study, tables: Mapping[str, Codes]) -> tuple[Sequence[Step], list[bytes]]:
-    """The steps of a study and their results, counted in one go and without noise: for sizes."""
-    every = RowsInMemory(concatenate(list(tables.values())))
-    source = SeededRandomSource("bytes")
-    results: list[bytes] = []
-
-    def answer(step: Step) -> Result:
-        match step:
-            case ChoiceStep():
-                result: Result = step.choice.run(RowsInMemory(tables[step.party]), source)
-            case ReplaceStep():
-                result = step.request.answer(RowsInMemory(tables[step.parties[-1]]))
-            case SumStep():
-                result = step.request.answer(every)
-        results.append(encode_result(result))
-        return result
-
-    run = run_of(study)
-    drive(run, answer)
-    return run.made, results
 
 
 def cohorts(options: Options) -> list[Row]:
