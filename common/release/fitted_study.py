@@ -72,7 +72,7 @@ class FittedStudy(FittedModel):
 
     @property
     def output_rows(self) -> int:
-        """How many synthetic rows are made if nobody says."""
+        """How many synthetic rows are made by default."""
         return self.study.output_rows or self.rows
 
     @property

@@ -272,7 +272,7 @@ class TableSource:
         ]
 
     def _count_rows(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-        # Somebody has to be read to count rows, so the first attribute always is. Without a mark
+        # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
         few = self._mark is not None and not self._schema.rules

@@ -19,7 +19,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Nothing but our own files, no frames, no forms to elsewhere, nothing kept by anybody.
+# Nothing but our own files, no frames, no forms to elsewhere, nothing cached.
 SECURITY_HEADERS = (
     ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),

@@ -30,7 +30,7 @@ MOST_ADDRESSES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody who was let in.
+    """A user who has logged in.
 
     Attributes:
         key: the value of the cookie.

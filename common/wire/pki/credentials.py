@@ -89,7 +89,7 @@ class CredentialFiles:
 class ExpiryWatch:
     """Warns in the log, once a day, from 30 days before a certificate ends.
 
-    A service runs for longer than that; whoever starts it has looked at the first day.
+    A service runs for longer than that; the operator who starts it has seen the first day.
 
     Args:
         clock: the time.

@@ -57,7 +57,7 @@ def demo(
 
     A curator and three party nodes run as processes of their own on this machine, with real
     certificates; all four sign the release. The comparison with the population is written beside it
-    only because nobody real is in it.
+    only because no real person is in it.
     """
     if tables is not None:
         _write_tables(tables, rows, as_json=json)

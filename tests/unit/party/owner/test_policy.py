@@ -67,7 +67,7 @@ def test_the_sample_allows_an_ordinary_study():
         ({}, {"method": "floor"}, {}, "'floor' is not among the methods"),
         ({}, {"profile": "paper"}, {}, "'paper' is not among the profiles"),
         ({}, {"aggregation": Aggregation.CLEAR}, {}, "'clear' is not among the aggregations"),
-        ({"signers": (FINGERPRINT,)}, {}, {}, "nobody known.*signers"),
+        ({"signers": (FINGERPRINT,)}, {}, {}, "unknown.*signers"),
         ({"signers": (FINGERPRINT,)}, {}, {"signer": PEOPLE["b"].fingerprint}, "signers"),
         ({"curators": (FINGERPRINT,)}, {}, {"curator": "AB:CD"}, "AB:CD.*curators"),
         ({}, {}, {"fewest_owners": 1}, "with those of 0 other parties in a sum.*min_parties"),
