@@ -191,6 +191,10 @@ Drops = Annotated[
     ),
 ]
 
+Sheet = Annotated[
+    str, typer.Option(help="Of an Excel file. [default: its first]", show_default=False)
+]
+
 Delimiter = Annotated[
     str | None,
     typer.Option(

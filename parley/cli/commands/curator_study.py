@@ -164,7 +164,7 @@ def status(
     console.result(f"state    {_standing(record)}")
     if waiting:
         console.result(
-            f"waits for the approval of {', '.join(waiting)}, since {record.proposed_at} "
+            f"waits for the approval of {', '.join(waiting)}, since {moment(record.proposed_at)} "
             f"({how_long(waited(record.proposed_at, _now()))})"
         )
     if waits:

@@ -35,6 +35,7 @@ from parley.cli.options import (
     ReleaseFolder,
     SchemaFile,
     Seed,
+    Sheet,
     SignAs,
     SignWith,
     Terms,
@@ -95,6 +96,7 @@ def simulate_study(
     sign_with: SignWith = None,
     sign_as: SignAs = "curator",
     delimiter: Delimiter = None,
+    sheet: Sheet = "",
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -123,13 +125,14 @@ def simulate_study(
     domains = load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
-        read = [read_table(path, domains, delimiter=delimiter_of(delimiter)) for path in data]
+        mark = delimiter_of(delimiter)
+        read = [read_table(path, domains, delimiter=mark, sheet=sheet) for path in data]
         for table in read:
             table.encode(domains)  # here an error can still name the file and the line
     if person is None:
         tables = _owners(data, read, parties, partition_by, seed)
     else:
-        owned = [PeopleRows.read(path, domains, person, delimiter_of(delimiter)) for path in data]
+        owned = [PeopleRows.read(path, domains, person, mark, sheet) for path in data]
         tables = _people(data, owned, domains, parties, per_person, terms.owners_per_person, seed)
     chosen = terms.chosen()
     with release.new_folder(out, overwrite=overwrite) as folder:
