@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import parley
+from common.bayes.simplex import mutual_information
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release.report.expected_error import ExpectedError, expected_errors
