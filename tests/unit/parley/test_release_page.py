@@ -16,7 +16,6 @@ from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.report.released import (
     model_shares,
     model_tables,
-    mutual_information,
     network_drawing,
     range_errors,
     range_shares,
