@@ -18,9 +18,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.simplex import mutual_information
 from common.marginals import count
 from common.release.evaluation import cramers_v
-from common.release.report.released import mutual_information
 from common.schema import Codes
 
 _FALSE_ALARMS = 1e-3  # the probability of one among all pairs of independent attributes

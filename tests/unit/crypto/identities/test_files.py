@@ -21,7 +21,7 @@ def test_an_identity_comes_back_from_a_file_only_its_owner_reads(tmp_path):
 def test_no_file_is_overwritten(tmp_path):
     path = tmp_path / "ada.key"
     path.write_text("something dear")
-    with pytest.raises(InputError, match="cannot make"):
+    with pytest.raises(InputError, match="exists"):
         save_identity(path, ADA)
     assert path.read_text() == "something dear"
 

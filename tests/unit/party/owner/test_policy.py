@@ -178,7 +178,7 @@ BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
         (BUDGET + "[study]\nmin_party = 3\n", "unknown key 'study.min_party'"),
         (BUDGET + "[study]\nmin_parties = 0\n", "study.min_parties: expected a whole number"),
         (BUDGET + "[study]\nmin_parties = true\n", "study.min_parties: expected a whole number"),
-        (BUDGET + "[study]\nmin_key_bits = 1024\n", "expected one of 2048"),
+        (BUDGET + "[study]\nmin_key_bits = 1024\n", "1024 is not one of 2048"),
         (BUDGET + '[study]\nmethods = ["magic"]\n', "'magic' is not one of"),
         (BUDGET + '[study]\nmethods = "subn+"\n', "list of texts"),
         (BUDGET + "[study]\nmethods = []\n", "the list is empty"),
@@ -186,7 +186,7 @@ BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
         (BUDGET + "[approval]\nautomatic = true\n", "approval.automatic: needs study.signers"),
         (BUDGET + '[data]\nnot_before = "2024-01-01"\n', "data.not_before: expected a date"),
         (BUDGET + "[data]\nnot_before = 2024-01-01T00:00:00\n", "expected a date"),
-        ("[budget", "not TOML"),
+        ("[budget", "not valid TOML"),
     ],
 )
 def test_a_policy_that_makes_no_sense_is_refused_by_name(text, named):
