@@ -38,7 +38,7 @@ from common.schema.schema import Schema
 from common.wording import many
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xls", ".ods")
@@ -80,17 +80,6 @@ class TableFile:
             again = read_table(self.path, schema, delimiter=self.delimiter, sheet=self.sheet)
             return again.encode(schema)
         return schema.encode(self.data, where=str(self.path), row_numbers=self.row_numbers)
-
-    def template(self) -> pd.DataFrame:
-        """A table without rows, for `Schema.decode(like=...)`: the file's order and types."""
-        fields = [
-            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-            for field in self.data.schema
-        ]
-        import pandas as pd
-
-        frame: pd.DataFrame = pa.schema(fields).empty_table().to_pandas(types_mapper=pd.ArrowDtype)
-        return frame
 
 
 def read_table(
