@@ -126,7 +126,7 @@ def show(found: Sequence[Estimate], confidence: float) -> None:
         if each.estimate is None or each.low is None or each.high is None:
             console.result(f"{name}: too few rows for an estimate{mark}")
             continue
-        interval = f"{confidence:.4g} interval {number(each.low)} .. {number(each.high)}"
+        interval = f"{100 * confidence:.4g} % interval {number(each.low)} .. {number(each.high)}"
         error = number(each.standard_error or 0.0)
         console.result(
             f"{name}: {number(each.estimate)} (standard error {error}, {interval}){mark}"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import common.release.refit as refit
+import common.release.replicates as replicates_module
 import parley
 from common.errors import InputError
 from common.methods.subn_plus.contrasts import Contrasts
@@ -120,6 +121,13 @@ def test_a_function_rests_on_the_columns_whose_shuffling_changes_it(table):
     assert related(lambda t: t.groupby("letter")["age"].mean(), frame) == {"letter", "age"}
 
 
+def small_study(rows, seed):
+    return parley.simulate(
+        [rows.iloc[::2], rows.iloc[1::2]], SCHEMA,
+        epsilon="0.3", method="floor", aggregation="clear", seed=seed,
+    )  # fmt: skip
+
+
 def covered(studies, replicates=12):
     """How often intervals of shares and a mean hold the population's values."""
     truth = CodedTable(SCHEMA, SCHEMA.encode(people(200_000, seed=0)))
@@ -131,11 +139,7 @@ def covered(studies, replicates=12):
     ]
     held = []
     for seed in range(studies):
-        rows = people(900, seed=100 + seed)
-        made = parley.simulate(
-            [rows.iloc[::2], rows.iloc[1::2]], SCHEMA,
-            epsilon="0.3", method="floor", aggregation="clear", seed=seed,
-        )  # fmt: skip
+        made = small_study(people(900, seed=100 + seed), seed)
         repeated = Replicator(made, made.released, seed, processes=1).run(replicates)
         for statistic in asked:
             (found,) = estimate(statistic, repeated)
@@ -148,6 +152,19 @@ def test_intervals_hold_the_truth_and_would_not_without_noise_in_the_replicates(
     assert 0.9 <= covered(25) <= 1.0
     monkeypatch.setattr(refit, "draw_noise", lambda plan, _: np.zeros(plan.cells, dtype=np.int64))
     assert covered(10) < 0.85
+
+
+def test_replicates_are_the_same_in_several_processes(monkeypatch):
+    made = small_study(people(300), 1)
+    told = []
+    alone = Replicator(made, made.released, 3, processes=1).run(7)
+    monkeypatch.setattr(replicates_module, "_WORTH_S", 1e-9)
+    shared = Replicator(made, made.released, 3, processes=3)
+    found = shared.run(7, tell=lambda fraction, doing: told.append(fraction))
+    for one, other in zip(alone.tables, found.tables, strict=True):
+        assert all(map(np.array_equal, one.columns, other.columns))
+    assert told == sorted(told)
+    assert told[-1] == 1
 
 
 def test_replicates_scatter_as_samples_of_people_do_where_a_model_draws_in_strata():
