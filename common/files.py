@@ -120,8 +120,8 @@ def read_private(path: Path, *, remedy: str, group_may_read: bool = False) -> by
     ours = group_may_read or status.st_uid == os.geteuid()
     if not ours or status.st_mode & (0o007 if group_may_read else 0o077):
         raise InputError(
-            f"{path} must belong to the user who runs this and be closed to all others: chmod 600 "
-            f"{path}. If others could read it, {remedy}"
+            f"{path} is open to {'every user' if group_may_read else 'other users'} of this "
+            f"machine: make it yours, and chmod 600 {path}. If others could read it, {remedy}"
         )
     return data
 

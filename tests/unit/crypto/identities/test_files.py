@@ -30,7 +30,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path):
     path = tmp_path / "ada.key"
     save_identity(path, ADA)
     path.chmod(0o640)
-    with pytest.raises(InputError, match="closed to all others: chmod 600"):
+    with pytest.raises(InputError, match=r"open to other users of this machine: .*chmod 600"):
         load_identity(path)
 
 

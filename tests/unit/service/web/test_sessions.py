@@ -111,7 +111,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path):
     path = tmp_path / "token"
     token_in(path)
     path.chmod(0o640)
-    with pytest.raises(InputError, match="closed to all others"):
+    with pytest.raises(InputError, match="open to other users"):
         token_in(path)
 
 
