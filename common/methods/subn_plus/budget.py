@@ -7,7 +7,7 @@ worth. docs/research/subn-notes.md has the figures behind each constant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -39,7 +39,7 @@ MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its n
 HALVES_BELOW = 0.05  # from the agreement of halves
 EARLY_BELOW = 0.09  # the same, with most of the budget for the margins: strong pairs still show
 THREE_GROUPS_BELOW = 0.17  # read off views of three groups
-GROUPS_BELOW = 0.12  # of more
+GROUPS_BELOW = 0.1  # of more
 TRIPLES_BELOW = 0.2  # of triples' tables
 LEAST_TRIPLE_GROUPS = 3
 MOST_TRIPLE_CELLS = 1 << 18  # the fit takes time in proportion
@@ -91,6 +91,10 @@ class PublicFacts:
     def budget(self) -> Fraction:
         """What there is to spend."""
         return self.promise.budget
+
+    def widths(self, groups: int) -> tuple[int, ...]:
+        """How many groups each attribute has, if it has at most so many."""
+        return tuple(min(size, groups) for size in self.sizes)
 
     def deviation(self, cost: Fraction, moved: Sensitivity) -> float:
         """The standard deviation of the noise in a count of an answer at this cost."""
@@ -193,19 +197,20 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
         return early if halves_noise(facts, early.correlations) <= EARLY_BELOW else None
     share = margins_share(margin_noise(facts, blocks))
     left = facts.budget * (1 - share - _PAIRS_SHARE)
-    design = finest_design(facts, left)
-    if design is None:
+    finest = finest_design(facts, left, facts.widths)
+    if finest is None:
         return halves
+    groups, design = finest
     triples, in_triples = Fraction(0), 0
     for part in _TRIPLES if len(design.views) > 1 else ():
         own = _triple_groups(facts, left * part)
-        views = finest_design(facts, left * (1 - part))
-        if own >= LEAST_TRIPLE_GROUPS and views and max(views.sizes) == max(design.sizes):
-            triples, in_triples = left * part, own
+        views = finest_design(facts, left * (1 - part), facts.widths)
+        if own >= LEAST_TRIPLE_GROUPS and views and views[0] == groups:
+            triples, in_triples, design = left * part, own, views[1]
     return Budget(
         blocks=blocks,
-        design=finest_design(facts, left - triples),
-        groups=max(design.sizes),
+        design=design,
+        groups=groups,
         margins=facts.budget * share,
         correlations=left - triples,
         triples=triples,
@@ -228,16 +233,23 @@ def margins_share(noise: float) -> Fraction:
     return Fraction(min(best, _SHARES * 3 // 5), _SHARES)
 
 
-def finest_design(facts: PublicFacts, cost: Fraction) -> Design | None:
-    """Views of as many groups as can be seen, three or more; None if even three would drown."""
+def finest_design(
+    facts: PublicFacts, cost: Fraction, widths: Callable[[int], tuple[int, ...]]
+) -> tuple[int, Design] | None:
+    """As many groups as can be seen, three or more, and views of them; None if three would drown.
+
+    Args:
+        facts: of the study.
+        cost: of the views.
+        widths: how many groups each attribute has, if it has at most so many.
+    """
     best = None
     for groups in range(3, min(max(facts.sizes), MOST_VIEW_GROUPS) + 1):
-        sizes = tuple(min(size, groups) for size in facts.sizes)
-        design = best_design(sizes, cell_limit=VIEW_CELLS)
+        design = best_design(widths(groups), cell_limit=VIEW_CELLS)
         limit = GROUPS_BELOW if groups > 3 else THREE_GROUPS_BELOW
         if view_noise(design, facts, cost) <= limit:
-            best = design
-        elif best is None or groups > max(best.sizes) + 1:
+            best = groups, design
+        elif best is None or groups > best[0] + 1:
             break
     return best
 

@@ -43,6 +43,7 @@ from common.methods.subn_plus.budget import (
     PublicFacts,
     bearable_cells,
     decide_budget,
+    finest_design,
     pair_groups,
 )
 from common.methods.subn_plus.contrast_plan import ContrastPlan, plan_contrasts
@@ -108,6 +109,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if budget.forest:
         return (yield from _forest(facts, budget, margins, histograms, groups))
     if budget.design:
+        budget, groups = _in_even_groups(facts, budget, histograms)
         views = yield from _correlations(facts, budget, groups)
         seen = views.measurements(facts)
         found = views.departures(facts, histograms)
@@ -119,7 +121,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     mixture = partial(
         _mixture, facts, seen, price=PENALTY_PER_GROUP if budget.design else HALVES_PENALTY
     )
-    if not any_clear(found):
+    if not any_clear(found, facts.rows):
         left = budget.triples + budget.pairs
         again = yield from _tables(facts, "margins again", left, blocks)
         if budget.design:
@@ -128,7 +130,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         measured += again.measurements(facts)
         return partial(mixture, measured)
     if budget.triples:
-        coarse = _grouped(histograms, facts.rows, budget.triple_groups)
+        coarse = _evenly(histograms, facts.rows, budget.triple_groups)
         all_triples = GroupedTables(tuple(combinations(_cut(facts), 3)), coarse)
         triples = yield from _tables(facts, "triples", budget.triples, all_triples)
         moments.append(triples.moments(facts))
@@ -153,7 +155,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
-    if not any_clear(found):
+    if not any_clear(found, CONTRAST_UNIT**4 * facts.rows):
         left = plan.triples + plan.detail
         again = yield from _tables(facts, "margins again", left, alone)
         twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
@@ -361,6 +363,19 @@ def _grouped(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
 
 def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
     return tuple(even_groups(histogram, rows, most) for histogram in histograms)
+
+
+def _in_even_groups(
+    facts: PublicFacts, budget: Budget, histograms: Sequence[Counts]
+) -> tuple[Budget, Groups]:
+    """The finest views that can be seen, now that the margins tell which groups are rare."""
+
+    def widths(most: int) -> tuple[int, ...]:
+        return tuple(max(own) + 1 for own in _evenly(histograms, facts.rows, most))
+
+    found = finest_design(facts, budget.correlations, widths) or (budget.groups, budget.design)
+    budget = replace(budget, groups=found[0], design=found[1])
+    return budget, _evenly(histograms, facts.rows, budget.groups)
 
 
 def _weights(histograms: Sequence[Counts], groups: Groups, rows: int) -> list[tuple[int, ...]]:
