@@ -40,11 +40,7 @@ HALVES_BELOW = 0.05  # from the agreement of halves
 EARLY_BELOW = 0.09  # the same, with most of the budget for the margins: strong pairs still show
 THREE_GROUPS_BELOW = 0.17  # read off views of three groups
 GROUPS_BELOW = 0.1  # of more
-TRIPLES_BELOW = 0.2  # of triples' tables
-LEAST_TRIPLE_GROUPS = 3
-MOST_TRIPLE_CELLS = 1 << 18  # the fit takes time in proportion
 MOST_VIEW_GROUPS = 64
-_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))  # of what margins leave
 _SHARES = 40  # the margins' share is a multiple of one part in so many
 _MARGINS_RATIO = 13  # see `margins_share`
 _PAIRS_SHARE = Fraction(3, 50)
@@ -111,8 +107,6 @@ class Budget:
         groups: the most groups that dependence is looked for in; 0 if it is not.
         margins: the cost of the blocks; 0 if there are none.
         correlations: of the views, or of the agreement of halves if there are no views.
-        triples: of the tables of all triples; 0 if they are not asked.
-        triple_groups: the most groups of an attribute in them.
         pairs: of the pairs in full detail.
         forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a
             mixture.
@@ -123,8 +117,6 @@ class Budget:
     groups: int = 0
     margins: Fraction = Fraction(0)
     correlations: Fraction = Fraction(0)
-    triples: Fraction = Fraction(0)
-    triple_groups: int = 0
     pairs: Fraction = Fraction(0)
     forest: bool = False
 
@@ -200,21 +192,12 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
     finest = finest_design(facts, left, facts.widths)
     if finest is None:
         return halves
-    groups, design = finest
-    triples, in_triples = Fraction(0), 0
-    for part in _TRIPLES if len(design.views) > 1 else ():
-        own = _triple_groups(facts, left * part)
-        views = finest_design(facts, left * (1 - part), facts.widths)
-        if own >= LEAST_TRIPLE_GROUPS and views and views[0] == groups:
-            triples, in_triples, design = left * part, own, views[1]
     return Budget(
         blocks=blocks,
-        design=design,
-        groups=groups,
+        design=finest[1],
+        groups=finest[0],
         margins=facts.budget * share,
-        correlations=left - triples,
-        triples=triples,
-        triple_groups=in_triples,
+        correlations=left,
         pairs=facts.budget * _PAIRS_SHARE,
     )
 
@@ -251,22 +234,6 @@ def finest_design(
             best = groups, design
         elif best is None or groups > best[0] + 1:
             break
-    return best
-
-
-def _triple_groups(facts: PublicFacts, cost: Fraction) -> int:
-    """As many groups, at most, as all triples' tables bear; 0 if not even two."""
-    sizes = [size for size in facts.sizes if size > 1]
-    tables = comb(len(sizes), 3)
-    if not tables:
-        return 0
-    deviation = facts.deviation(cost, sensitivity.histograms(tables)) / facts.rows
-    best = 0
-    for groups in range(2, min(max(sizes), MOST_VIEW_GROUPS) + 1):
-        cells = sensitivity.symmetric([min(size, groups) for size in sizes], 3)
-        if cells > MOST_TRIPLE_CELLS or cells * deviation / (2 * tables) > TRIPLES_BELOW:
-            break
-        best = groups
     return best
 
 
