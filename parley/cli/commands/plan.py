@@ -47,7 +47,7 @@ def plan(
     rows: Annotated[
         int, typer.Option(min=10, help="At most so many stand-in rows; noise is scaled to them.")
     ] = _MOST_ROWS,
-    runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the stand-in and its noise.")] = 1,
     json: AsJson = False,
 ) -> None:
