@@ -309,3 +309,14 @@ def _real_labels(domain: Binning) -> list[str]:
             number = domain.first_step[place] / domain.per_unit
             labels[place] = np.format_float_positional(number, trim="-")
     return labels
+
+
+def numbers_of(attribute: Attribute) -> NDArray[np.float64] | None:
+    """The number of every value, that of a bin its centre; None if the values are no numbers."""
+    domain = attribute.domain
+    if isinstance(domain, Listed):
+        plain = not domain.textual and attribute.kind != "boolean"
+        return np.array(domain.values, dtype=np.float64) if plain else None
+    if attribute.kind not in ("integer", "real"):
+        return None
+    return np.asarray(domain.centre(np.arange(domain.count)), dtype=np.float64)

@@ -41,7 +41,7 @@ from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
-from common.privacy.promise import PerPerson, Promise, promise_of
+from common.privacy.promise import PartOf, PerPerson, Promise, promise_of
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -52,6 +52,7 @@ from common.schema.limits import (
     check_text,
     parse_toml,
 )
+from common.study.criteria import Criterion, read_criteria
 from common.study.signature import StudySignature
 from common.wording import many
 
@@ -116,6 +117,9 @@ class Study:
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
+        criteria: the [[criterion]] tables, what the model must be good for; their form is in
+            `common.study.criteria`.
+        criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
         signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
@@ -142,6 +146,8 @@ class Study:
     expires: dt.date | None = None
     rows_per_person: int = 0
     owners_per_person: int = 1
+    criteria: tuple[Criterion, ...] = ()
+    criteria_epsilon: Fraction = Fraction(0)
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -177,6 +183,7 @@ class Study:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
         self._check_people()
+        self._check_criteria()
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -204,6 +211,30 @@ class Study:
                 "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
                 'profile = "sound"'
             )
+
+    def _check_criteria(self) -> None:
+        if bool(self.criteria) != (self.criteria_epsilon > 0):
+            raise InputError(
+                "criteria_epsilon: say what the criteria may cost, such as 0.05, and name a "
+                "[[criterion]]; or leave both out"
+            )
+        if not self.criteria:
+            return
+        if self.profile == "paper":
+            raise InputError(
+                "criteria_epsilon: the paper spends its epsilon as printed. Leave the criteria "
+                'out, or use profile = "sound"'
+            )
+        if self.criteria_epsilon >= self.epsilon:
+            raise InputError(
+                f"criteria_epsilon: {shown(self.criteria_epsilon):g} leaves nothing of epsilon "
+                f"{shown(self.epsilon):g} for the model. Choose about a tenth of it"
+            )
+        for number, criterion in enumerate(self.criteria, start=1):
+            try:
+                criterion.check(self.schema)
+            except InputError as error:
+                raise InputError(f"criterion {number}: {error}") from None
 
     def _check_delta(self) -> None:
         check_delta(self.delta)
@@ -281,6 +312,19 @@ class Study:
         return PerPerson(to_one, self.rows_per_person, self.owners_per_person)
 
     @property
+    def criteria_cost(self) -> Fraction:
+        """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
+        if not self.criteria:
+            return Fraction(0)
+        return promise_of(self.criteria_epsilon, self.delta).budget
+
+    @property
+    def method_promise(self) -> Promise:
+        """The promise with what the criteria leave of its budget: all that the method may spend."""
+        whole = self.promise
+        return PartOf(whole, whole.budget - self.criteria_cost) if self.criteria else whole
+
+    @property
     def protected_rows(self) -> int:
         """How many rows the promise covers at once: those of one person, at all owners."""
         return max(1, self.rows_per_person) * self.owners_per_person
@@ -327,6 +371,9 @@ class Study:
         }
         if self.rows_per_person:
             document["people"] = [self.rows_per_person, self.owners_per_person]
+        if self.criteria:
+            plain = [criterion.plain for criterion in self.criteria]
+            document["criteria"] = [str(self.criteria_epsilon), plain]
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
@@ -357,6 +404,8 @@ class Study:
         if self.rows_per_person:
             lines.append(f"rows_per_person = {self.rows_per_person}")
             lines.append(f"owners_per_person = {self.owners_per_person}")
+        if self.criteria:
+            lines.append(f'criteria_epsilon = "{self.criteria_epsilon}"')
         lines += self._settings_lines()  # a table: every key of the study itself comes before it
         for member in self.members:
             encoded = base64.b64encode(member.identity.encoded).decode()
@@ -367,6 +416,7 @@ class Study:
                 f"rows = {member.rows}",
                 f'identity = "{encoded}"  # {member.identity.fingerprint}',
             ]
+        lines += [line for criterion in self.criteria for line in criterion.to_toml()]
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
@@ -407,7 +457,10 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
         **dict.fromkeys(TEXTS, str), "expires": dt.date,
     }  # fmt: skip
     method = document.get("method")
-    others = {"epsilon", "delta", "party", "attribute", "rule", "signature", method}
+    others = {
+        "epsilon", "delta", "criteria_epsilon", "criterion", "party", "attribute", "rule",
+        "signature", method,
+    }  # fmt: skip
     unknown = set(document) - set(kinds) - others
     if unknown:
         raise InputError(
@@ -428,6 +481,9 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
             fields[key] = words(fields[key])
     fields["epsilon"] = parse_epsilon(document["epsilon"])
     fields["delta"] = parse_delta(document.get("delta", 0))
+    if "criteria_epsilon" in document:
+        fields["criteria_epsilon"] = parse_epsilon(document["criteria_epsilon"])
+    fields["criteria"] = read_criteria(document.get("criterion", []))
     if not isinstance(document["party"], list):
         raise InputError("party: write one [[party]] for each")
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)

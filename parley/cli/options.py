@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from common.privacy.statement import suspicion
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
+from common.schema.limits import parse_toml
 from common.study.document import Study
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
@@ -131,6 +133,19 @@ OwnersPerPerson = Annotated[int, typer.Option(help="The most owners that have ro
 KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
 Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]
 
+Criteria = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--criterion",
+        help='What the model must be good for, in the keys of [[criterion]]: \'mean = "income", '
+        "within = \"3 %\"', 'share = \"age >= 65\", within = 0.01', 'distance = 0.08, "
+        'pairs = "most"\'. Repeatable.',
+    ),
+]
+CriteriaEpsilon = Annotated[
+    str, typer.Option(help="The part of epsilon that measuring the criteria costs, like 0.05.")
+]
+
 MethodSettings = Annotated[
     list[str] | None,
     typer.Option(
@@ -177,6 +192,20 @@ def settings_of(written: list[str] | None) -> dict[str, str | int]:
         if not (key and equals and value) or key in found:
             raise InputError(f"--set {words!r}: write each setting once, like budget=1:1:2:4")
         found[key] = int(value) if value.isascii() and value.isdigit() else value
+    return found
+
+
+def criteria_of(written: list[str] | None) -> list[dict[str, object]]:
+    """The criteria that were written as the keys of a table."""
+    found = []
+    for words in written or ():
+        try:
+            found.append(parse_toml(f"criterion = {{ {words} }}", parse_float=Decimal)["criterion"])
+        except InputError:
+            raise InputError(
+                f'--criterion {words!r}: write keys and values, like mean = "income", within = '
+                '"3 %"'
+            ) from None
     return found
 
 

@@ -11,6 +11,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import parse_delta, parse_epsilon
 from common.schema import Schema
+from common.study.criteria import read_criteria
 from common.study.document import Member, Study, settings_of
 
 DEFAULT_METHOD = "subn+"
@@ -28,6 +29,8 @@ class StudyOptions:
         noise: "distributed" or "one-share"; None for what the profile calls for.
         output_rows: how many synthetic rows; None for as many as there are real ones.
         settings: of the method, by name: texts and whole numbers.
+        criteria: the tables of [[criterion]].
+        criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
     """
 
     epsilon: str | Fraction | int | float
@@ -46,6 +49,8 @@ class StudyOptions:
     delta: str | Fraction | int | float = 0
     rows_per_person: int = 0
     owners_per_person: int = 1
+    criteria: Sequence[Mapping[str, object]] = ()
+    criteria_epsilon: str | Fraction | int | float = 0
 
     def study(self, schema: Schema, members: Sequence[Member]) -> Study:
         """The study of these parties.
@@ -72,6 +77,10 @@ class StudyOptions:
             rows_per_person=self.rows_per_person,
             owners_per_person=self.owners_per_person,
             settings=settings_of(self.settings, where=f"[{self.method}]"),
+            criteria=read_criteria(self.criteria),
+            criteria_epsilon=parse_epsilon(self.criteria_epsilon)
+            if self.criteria_epsilon
+            else Fraction(0),
         )
 
 

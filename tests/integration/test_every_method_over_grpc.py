@@ -11,6 +11,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.methods.registry import methods, run_of
 from common.privacy.randomness import SeededRandomSource
+from common.study.criteria import read_criteria
 from common.study.document import PROFILES
 from common.study.sums import needs_key
 from curator.context import Outcome
@@ -95,9 +96,12 @@ def gather(folder, key, method, profile, parties, mode, **changes):
     return consortium
 
 
-def release_of(study, model, steps):
+def release_of(study, run):
     """All that anybody is shown: the model, the statement, and rows that are drawn from it."""
-    outcome = Outcome(study=study, model=model, steps=steps, results=(), private=False, traffic={})
+    outcome = Outcome(
+        study=study, model=run.model, steps=run.steps, results=run.results, private=False,
+        traffic={},
+    )  # fmt: skip
     fitted = fitted_study(outcome)
     rows = fitted.draw(50, SeededRandomSource("rows"))
     return fitted.to_json(), [column.tolist() for column in rows.columns]
@@ -109,9 +113,7 @@ def check_same_release(consortium, key):
     assert (record.state, record.cause) == (CuratorState.DONE, "")
     (outcome,) = consortium.curator.outcomes
     assert [step.canonical for step in outcome.steps] == [s.canonical for s in expected.steps]
-    assert release_of(study, outcome.model, outcome.steps) == release_of(
-        study, expected.model, expected.steps
-    )
+    assert release_of(study, outcome) == release_of(study, expected)
     for name, party in consortium.parties.items():
         with party.house() as house:
             house.ledger.verify()
@@ -146,6 +148,15 @@ def test_a_method_with_a_delta_over_grpc_releases_what_it_does_in_process(
     tmp_path, paillier_key, method, profile, parties, mode
 ):  # fmt: skip
     run_and_compare(tmp_path, paillier_key, method, profile, parties, mode, delta=DELTA)
+
+
+@pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])
+def test_criteria_over_grpc_are_judged_as_they_are_in_process(tmp_path, paillier_key, method):
+    wanted = [{"share": "a0 = 1", "within": 0.1}, {"distance": 0.2, "pairs": "most"}]
+    run_and_compare(
+        tmp_path, paillier_key, method, "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED),
+        criteria=read_criteria(wanted), criteria_epsilon=Fraction(1, 2),
+    )  # fmt: skip
 
 
 @pytest.mark.slow

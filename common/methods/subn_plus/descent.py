@@ -66,7 +66,7 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
         sizes=study.schema.sizes,
         parties=tuple(member.name for member in study.members),
         rows=study.rows,
-        promise=study.promise,
+        promise=study.method_promise,
         noise_shares=study.noise_shares(len(study.members)),
         ordered=tuple(map(ordered_values, study.schema.attributes)),
     )

@@ -41,6 +41,8 @@ from parley.cli.options import (
     Cohorts,
     Colluders,
     Config,
+    Criteria,
+    CriteriaEpsilon,
     Encoding,
     KeyBits,
     MayMiss,
@@ -53,6 +55,7 @@ from parley.cli.options import (
     RowsPerPerson,
     SchemaFile,
     StudyMethod,
+    criteria_of,
     load_schema,
     settings_of,
     tell_decisions,
@@ -90,6 +93,8 @@ def new(
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
     set_: MethodSettings = None,
+    criterion: Criteria = None,
+    criteria_epsilon: CriteriaEpsilon = "0",
     rows: OutputRows = None,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
@@ -129,6 +134,8 @@ def new(
         encoding=encoding,
         output_rows=rows,
         settings=settings_of(set_),
+        criteria=criteria_of(criterion),
+        criteria_epsilon=0 if criteria_epsilon == "0" else criteria_epsilon,
     )
     study = options.study(load_schema(schema), [member_of(written) for written in party])
     study = replace(

@@ -30,6 +30,8 @@ from parley.cli.options import (
     AsJson,
     Cohorts,
     Colluders,
+    Criteria,
+    CriteriaEpsilon,
     Delimiter,
     Drops,
     Encoding,
@@ -51,6 +53,7 @@ from parley.cli.options import (
     SignAs,
     SignWith,
     StudyMethod,
+    criteria_of,
     delimiter_of,
     load_schema,
     settings_of,
@@ -115,6 +118,8 @@ def simulate_study(
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
     set_: MethodSettings = None,
+    criterion: Criteria = None,
+    criteria_epsilon: CriteriaEpsilon = "0",
     rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
     seed: Seed = None,
@@ -175,6 +180,8 @@ def simulate_study(
         encoding=encoding,
         output_rows=rows,
         settings=settings_of(set_),
+        criteria=criteria_of(criterion),
+        criteria_epsilon=0 if criteria_epsilon == "0" else criteria_epsilon,
     )
     with release.new_folder(out, overwrite=overwrite) as folder:
         if transport is Transport.GRPC:
@@ -320,7 +327,7 @@ def _report(
     if as_json:
         told = (
             "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",
-            "missing", "private",
+            "missing", "private", "criteria",
         )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
