@@ -31,6 +31,7 @@ from common.schema.binning import DEFAULT_BINS
 from common.schema.infer import Proposal
 from common.schema.limits import MOST_ATTRIBUTES, check_most
 from common.schema.schema import Schema
+from common.schema.toml import text_of
 
 _HEADERS = {
     "name": ("name", "variable", "variable / field name"),
@@ -69,10 +70,7 @@ def read_dictionary(path: Path) -> Proposal:
     Raises:
         InputError: naming the file, and the line or the column that is not understood.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    text = text_of(path).removeprefix("\ufeff")
     try:
         return _proposed(list(_lines(text)))
     except InputError as error:

@@ -42,7 +42,6 @@ from curator.app import CuratorSettings, open_store, propose
 from curator.configuration import curator_settings
 from curator.operations import phases_of
 from curator.store.records import Record, StudyState
-from parley.simulation.study_options import StudyOptions
 from party.configuration import party_settings
 from party.countersigning import countersign
 
@@ -82,7 +81,7 @@ class Consortium:
         folder: Path,
         tables: Mapping[str, Table],
         schema: Schema,
-        options: StudyOptions,
+        terms: Mapping[str, object],
         *,
         file_format: str = "csv",
     ) -> None:
@@ -96,7 +95,8 @@ class Consortium:
         self._parties: dict[str, Path] = {}
         members = [self._add_party(name, table, ring) for name, table in tables.items()]
         signer = load_identity(ring.identity)
-        self.study = options.study(schema, members).signed_by(signer)
+        named = {"name": "simulation", **terms}
+        self.study = Study.of(named, schema=schema, members=members).signed_by(signer)
         run_of(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")

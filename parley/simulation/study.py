@@ -24,10 +24,9 @@ from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Codes, Schema
 from common.study.accounting import account, statement_of
-from common.study.document import Member, Study
+from common.study.document import DEFAULT_METHOD, Member, Study
 from common.study.transcript import transcript_of
 from parley.simulation.in_process import run_study
-from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 
 def simulate(
@@ -48,7 +47,7 @@ def simulate(
     encoding: str = "own",
     settings: Mapping[str, str | int] | None = None,
     criteria: Sequence[Mapping[str, object]] = (),
-    criteria_epsilon: str | Fraction | int | float = 0,
+    criteria_epsilon: str | Fraction | int | float | None = None,
     seed: int | None = None,
     tell: Reporter = silent,
 ) -> FittedStudy:
@@ -76,36 +75,29 @@ def simulate(
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
     """
-    options = StudyOptions(
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        profile=profile,
-        noise=noise,
-        aggregation=aggregation,
-        colluders=colluders,
-        may_miss=may_miss,
-        cohorts=cohorts,
-        key_bits=key_bits,
-        encoding=encoding,
-        settings=settings or {},
-        criteria=criteria,
-        criteria_epsilon=criteria_epsilon,
-    )
-    return run_in_process(tables, schema, options, seed=seed, drop=drop, tell=tell)
+    terms = {
+        "epsilon": epsilon, "delta": delta, "method": method, "profile": profile, "noise": noise,
+        "aggregation": aggregation, "colluders": colluders, "may_miss": may_miss,
+        "cohorts": cohorts, "key_bits": key_bits, "encoding": encoding, "settings": settings,
+        "criterion": criteria, "criteria_epsilon": criteria_epsilon,
+    }  # fmt: skip
+    return run_in_process(tables, schema, terms, seed=seed, drop=drop, tell=tell)
 
 
 def run_in_process(
     tables: Sequence[Table] | Mapping[str, Table],
     schema: Schema | Path | str,
-    options: StudyOptions,
+    terms: Mapping[str, object],
     *,
     seed: int | None,
     drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
     announce: Callable[[Study], None] = lambda study: None,
 ) -> FittedStudy:
-    """`simulate`, with the choices put together; `announce` sees the study before it runs."""
+    """`simulate`, with the terms of the study put together (see `Study.of`).
+
+    `announce` sees the study before it runs.
+    """
     domains = as_schema(schema)
     named = tables if isinstance(tables, Mapping) else _named(tables)
     if not named:
@@ -114,7 +106,8 @@ def run_in_process(
     codes = {name: pair[0] for name, pair in encoded.items()}
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
-    study = options.study(domains, _members(codes, identities))
+    terms = {"name": "simulation", **terms}
+    study = Study.of(terms, schema=domains, members=_members(codes, identities))
     announce(study)
     run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -36,31 +36,14 @@ from parley.cli.commands import new_app
 from parley.cli.commands.curator_revision import reform, renew
 from parley.cli.commands.study_signing import SignerFile, Unsigned, signed, tell_offered
 from parley.cli.options import (
-    Aggregation,
     AsJson,
-    Cohorts,
-    Colluders,
     Config,
-    Criteria,
-    CriteriaEpsilon,
-    Encoding,
-    KeyBits,
-    MayMiss,
-    MethodSettings,
-    Noise,
-    OutputRows,
-    OwnersDelta,
-    OwnersEpsilon,
-    OwnersPerPerson,
-    RowsPerPerson,
     SchemaFile,
-    StudyMethod,
-    criteria_of,
+    Terms,
     load_schema,
-    settings_of,
+    taking_terms,
     tell_decisions,
 )
-from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
@@ -70,32 +53,17 @@ app.command()(renew)
 
 
 @app.command()
+@taking_terms
 def new(
     *,
     name: Annotated[str, typer.Option(help="What people call the study.")],
     schema: SchemaFile,
-    epsilon: OwnersEpsilon,
     party: Annotated[
         list[str],
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
-    delta: OwnersDelta = "0",
-    method: StudyMethod = DEFAULT_METHOD,
-    profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
-    noise: Noise = None,
-    aggregation: Aggregation = "paillier",
-    colluders: Colluders = 1,
-    may_miss: MayMiss = 0,
-    cohorts: Cohorts = 1,
-    rows_per_person: RowsPerPerson = 0,
-    owners_per_person: OwnersPerPerson = 1,
-    key_bits: KeyBits = 2048,
-    encoding: Encoding = "own",
-    set_: MethodSettings = None,
-    criterion: Criteria = None,
-    criteria_epsilon: CriteriaEpsilon = "0",
-    rows: OutputRows = None,
+    terms: Terms,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
     contact: Annotated[str, typer.Option(help="Whom owners can ask.")] = "",
@@ -117,31 +85,12 @@ def new(
     so that owners know who proposes it. Send the file to every owner; they review it with `parley
     party review`.
     """
-    options = StudyOptions(
-        epsilon=epsilon,
-        delta=delta,
-        name=name,
-        method=method,
-        profile=profile,
-        noise=noise,
-        aggregation=aggregation,
-        colluders=colluders,
-        may_miss=may_miss,
-        cohorts=cohorts,
-        rows_per_person=rows_per_person,
-        owners_per_person=owners_per_person,
-        key_bits=key_bits,
-        encoding=encoding,
-        output_rows=rows,
-        settings=settings_of(set_),
-        criteria=criteria_of(criterion),
-        criteria_epsilon=0 if criteria_epsilon == "0" else criteria_epsilon,
-    )
-    study = options.study(load_schema(schema), [member_of(written) for written in party])
-    study = replace(
-        study, purpose=purpose, recipient=recipient, contact=contact, ethics=ethics,
-        expires=None if expires is None else expires.date(),
-    )  # fmt: skip
+    about = {
+        "name": name, "purpose": purpose, "recipient": recipient, "contact": contact,
+        "ethics": ethics, "expires": None if expires is None else expires.date(),
+    }  # fmt: skip
+    members = [member_of(written) for written in party]
+    study = Study.of(terms.chosen() | about, schema=load_schema(schema), members=members)
     _require_time_left(study)
     run_of(study)  # refuses a study that could never be run
     tell_decisions(study)
@@ -215,7 +164,7 @@ def status(
     console.result(f"state    {_standing(record)}")
     if waiting:
         console.result(
-            f"waits for the approval of {', '.join(waiting)}, since {record.proposed_at} "
+            f"waits for the approval of {', '.join(waiting)}, since {moment(record.proposed_at)} "
             f"({how_long(waited(record.proposed_at, _now()))})"
         )
     if waits:
