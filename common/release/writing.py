@@ -12,6 +12,7 @@ import numpy as np
 
 from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
+from common.methods.subn_plus.descent import SpreadModel
 from common.release import folder as release
 from common.release.finishing import finish
 from common.release.fitted_privbayes import FittedPrivBayes
@@ -278,8 +279,17 @@ def _study_steps(fitted: FittedStudy) -> list[tuple[str, object]]:
         ("colluding parties tolerated", study.effective_colluders),
         ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
         *((each.name, each.value) for each in method_of(study).decisions(study)),
+        *_frequencies(fitted),
         ("study digest", study.digest.hex()),
     ]
+
+
+def _frequencies(fitted: FittedStudy) -> list[tuple[str, object]]:
+    """The attributes whose rare values were drawn by the schema's public frequencies."""
+    public = fitted.model.public if isinstance(fitted.model, SpreadModel) else {}
+    names = [fitted.schema.names[a] for a, own in public.items() if own is not None]
+    words = ", ".join(names)
+    return [("rare values drawn by public frequencies of", words)] if names else []
 
 
 def _missing_lines(fitted: FittedStudy) -> list[tuple[str, object]]:

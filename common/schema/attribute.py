@@ -103,6 +103,8 @@ class Attribute:
         tree: the declared hierarchy over the codes of the values, None if there is none.
         forgiving: no cell is refused; see `forgiven`. Never declared, and in no digest.
         missing_codes: texts that stand for an empty cell, however their number is written.
+        frequencies: how frequent each listed value is elsewhere, in public; none if not declared.
+            Values that are too rare for a count of their own are drawn by them.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Attribute:
     tree: Node | None = None
     forgiving: bool = False
     missing_codes: tuple[str, ...] = ()
+    frequencies: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse contradictions, domains that say nothing and domains too large to code."""
@@ -123,6 +126,11 @@ class Attribute:
         if self.clip and not isinstance(self.domain, Binning):
             raise InputError(f"clip: only numbers and dates have a range to clip to ({self.kind})")
         self._check_missing_codes()
+        if len(self.frequencies) not in (0, self.domain.count):
+            raise InputError(
+                f"frequencies: expected {self.domain.count}, one of each value, not "
+                f"{len(self.frequencies)}"
+            )
         if self.clip and self.other:
             raise InputError("clip and other: choose one, both say what happens outside the range")
         if not 2 <= self.size <= MAX_SIZE:

@@ -21,12 +21,13 @@ import csv
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from common.errors import InputError
 from common.schema import query
+from common.schema.attribute import Listed
 from common.schema.binning import DEFAULT_BINS
 from common.schema.infer import Proposal
 from common.schema.limits import MOST_ATTRIBUTES, check_most
@@ -75,6 +76,38 @@ def read_dictionary(path: Path) -> Proposal:
         return _proposed(list(_lines(text)))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def with_frequencies(schema: Schema, name: str, path: Path) -> Schema:
+    """Return the schema with the public frequencies of an attribute's values.
+
+    Args:
+        schema: has the attribute.
+        name: of the attribute.
+        path: a CSV file with a header, of values and whole numbers. A value that is not in it
+            counts as 0.
+
+    Raises:
+        InputError: naming the file, and the line that is not understood.
+    """
+    place = schema.position(name)
+    attribute = schema.attributes[place]
+    if not isinstance(attribute.domain, Listed):
+        raise InputError(f"frequencies: {name!r} lists no values")
+    found = dict.fromkeys(map(str, attribute.domain.values), 0)
+    lines = csv.reader(text_of(path).removeprefix("\ufeff").splitlines())
+    next(lines, None)
+    for cells in lines:
+        value, number = (cell.strip() for cell in [*cells, "", ""][:2])
+        if value not in found or not re.fullmatch(r"\d{1,12}", number):
+            raise InputError(
+                f"{path}: line {lines.line_num}: expected a value of {name!r} and a whole number, "
+                f"not {','.join(cells):.100}"
+            )
+        found[value] = int(number)
+    weighed = replace(attribute, frequencies=tuple(found.values()))
+    attributes = (*schema.attributes[:place], weighed, *schema.attributes[place + 1 :])
+    return replace(schema, attributes=attributes)
 
 
 def _lines(text: str) -> Iterator[_Line]:

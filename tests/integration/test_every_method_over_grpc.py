@@ -21,6 +21,7 @@ from party.journal import StudyState
 from party.owner.dry_run import rehearse
 from tests.harness.consortium import NAMES, Consortium, in_process
 from tests.harness.run_script import chain_tables, schema_of, study_of
+from tests.unit.methods.subn_plus.test_descent import two_tables, two_trees
 
 ATTRIBUTES = 4
 ROWS = 360  # of all parties together: enough that structure is learnt
@@ -78,10 +79,10 @@ def gather(folder, key, method, profile, parties, mode, **changes):
     noise, aggregation = mode
     rows = [ROWS // parties + i for i in range(parties)]
     tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
+    usual = {"tables": tables, "schema": schema_of([2] * ATTRIBUTES), "epsilon": EPSILON}
     consortium = Consortium(
-        folder, NAMES[:parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
-        epsilon=EPSILON, method=method, profile=profile, noise=noise, aggregation=aggregation,
-        **changes,
+        folder, NAMES[:parties], method=method, profile=profile, noise=noise,
+        aggregation=aggregation, **(usual | changes),
     )  # fmt: skip
     consortium.curator.begin = run_of
     for party in consortium.parties.values():
@@ -156,6 +157,17 @@ def test_criteria_over_grpc_are_judged_as_they_are_in_process(tmp_path, paillier
     run_and_compare(
         tmp_path, paillier_key, method, "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED),
         criteria=read_criteria(wanted), criteria_epsilon=Fraction(1, 2),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])
+def test_counts_that_descend_two_hierarchies_over_grpc(tmp_path, paillier_key, method):
+    """With an owner that may go missing, so that every sum is one that can be recovered."""
+    schema = two_trees()
+    own = dict(zip(NAMES, two_tables(schema).values(), strict=False))
+    run_and_compare(
+        tmp_path, paillier_key, method, "sound", 4, (Noise.DISTRIBUTED, Aggregation.MASKED),
+        tables=own, schema=schema, epsilon=Fraction(3, 2), may_miss=1,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import typer
 from common.errors import InputError
 from common.release import folder as release
 from common.schema import Schema
-from common.schema.dictionary import read_dictionary
+from common.schema.dictionary import read_dictionary, with_frequencies
 from common.schema.infer import infer as propose
 from common.schema.refusals import describe
 from common.schema.tables import read_table
@@ -92,6 +92,27 @@ def infer(
         console.note(
             f"written: {out}; review it, then run `parley schema check {out} {data or 'TABLE'}`"
         )
+
+
+@app.command()
+def frequencies(
+    schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
+    attribute: Annotated[str, typer.Argument(help="An attribute that lists its values.")],
+    public: Annotated[
+        Path, typer.Argument(help="A PUBLIC file of values and whole numbers: CSV with a header.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Write the schema here.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Add public frequencies of an attribute's values, for values too rare to be counted.
+
+    They come from a catalogue or from published statistics, never from rows.
+    """
+    release.check_file(out, overwrite=overwrite)
+    weighed = with_frequencies(Schema.load(schema), attribute, public)
+    release.write_file(out, weighed.to_toml())
+    console.note(f"written: {out}; comments of {schema} are not in it")
 
 
 @app.command()
