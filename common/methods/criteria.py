@@ -51,6 +51,7 @@ from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
 from common.study.script import Fit, Script, added_up
 from common.study.steps import Model, Step, SumStep
+from common.study.sums import read_cells
 
 PHASE = "criteria"
 UNIT = 1 << 12
@@ -347,7 +348,7 @@ def verdicts(
     if not isinstance(step, SumStep) or not isinstance(step.request, CriteriaRequest):
         raise LocalError("the last step of a study with criteria is their sum")
     rows = [member.rows for member in study.members if member.name in step.parties]
-    found = np.frombuffer(results[-1], dtype="<i8") / (UNIT * sum(rows))
+    found = read_cells(results[-1], step.cells) / (UNIT * sum(rows))
     error = noise_bound(study, step) / (UNIT * sum(rows))
     reference = _drawn(study, lambda: model, b"reference", REFERENCE_ROWS)
     judged, start = [], 0

@@ -144,7 +144,7 @@ def _limit(key: str, written: object) -> tuple[Fraction, bool]:
 
 def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:
     """A verdict of privacy.json: the criterion, whether it is met, and by which figures."""
-    figures = f"{found['measured']:,g} ± {found['error']:,.2g} in the rows"
+    figures = f"{found['measured']:,g} ± {found['error']:,.4g} in the rows"
     if found["by_chance"] is None:
         return found["criterion"], found["outcome"], f"{figures}, {found['model']:,g} in the model"
     chance = f"{found['by_chance']:,.4g} in rows drawn from the model"
