@@ -1,5 +1,6 @@
 """Acceptance criteria: what they ask of rows, how far a row moves them, and what is concluded."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -238,6 +239,29 @@ def test_a_release_says_which_criteria_were_met_and_is_verified(tmp_path, change
         assert each["criterion"].replace(">", "&gt;") in report
     entry = CliRunner().invoke(app, ["describe", str(tmp_path / "release"), "--registry"])
     assert '"acceptance_criteria"' in entry.output
+
+
+def test_criteria_on_the_command_line(tmp_path):
+    rows, schema, out = (tmp_path / name for name in ("rows.csv", "schema.toml", "release"))
+    frames(600)[0].to_csv(rows, index=False)
+    schema.write_text(SCHEMA.to_toml(), encoding="utf-8")
+    words = [
+        "simulate", str(rows), "--schema", str(schema), "--epsilon", "2", "--out", str(out),
+        "--method", "floor", "--aggregation", "masked", "--parties", "2", "--json",
+        "--criterion", 'mean = "age", within = "5 %"', "--criterion", "distance = 0.4",
+        "--criteria-epsilon", "0.5",
+    ]  # fmt: skip
+    done = CliRunner().invoke(app, words)
+    told = json.loads(done.stdout)["criteria"]
+    assert [each["criterion"] for each in told] == [
+        "mean of age within 5 %", "two-way distance of the mean over pairs at most 0.4",
+    ]  # fmt: skip
+    assert f"criterion: mean of age within 5 %: {told[0]['outcome']}" in done.stderr
+    agreed_on = Study.load(out / "study.toml")
+    assert [each.kind for each in agreed_on.criteria] == ["mean", "distance"]
+    assert agreed_on.criteria_epsilon == Fraction(1, 2)
+    wrong = CliRunner().invoke(app, [*words, "--overwrite", "--criterion", "mean of age"])
+    assert "--criterion 'mean of age': write keys and values" in str(wrong.exception)
 
 
 def test_a_changed_verdict_is_noticed(tmp_path):
