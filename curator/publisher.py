@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity
+from common.methods.criteria import verdicts
 from common.methods.registry import method_of
 from common.release import folder as release
 from common.release.columns import Columns
@@ -78,7 +79,13 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
     """What a study released, with its privacy statement."""
     study = outcome.study
     accountant = account(study, outcome.steps)
-    statement = statement_of(study, method_of(study), accountant, source_private=outcome.private)
+    statement = statement_of(
+        study,
+        method_of(study),
+        accountant,
+        source_private=outcome.private,
+        criteria=verdicts(study, outcome.steps, outcome.results, outcome.model),
+    )
     return FittedStudy(
         study=study,
         schema=study.schema,

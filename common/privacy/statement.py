@@ -186,6 +186,7 @@ class PrivacyStatement:
             the sum of such payments is no bound. None where it does not.
         may_miss: up to how many parties may be missing before the noise is too small.
         missing: for each party that is not in all sums, the first step (from 0) without it.
+        criteria: the study's acceptance criteria, and whether each is met.
     """
 
     promise: Promise
@@ -196,6 +197,7 @@ class PrivacyStatement:
     bounds: Mapping[str, Fraction] | None = None
     may_miss: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
+    criteria: Sequence[Mapping[str, object]] = ()
 
     def __post_init__(self) -> None:
         if not self.protections:
@@ -278,6 +280,7 @@ class PrivacyStatement:
             "mechanisms": sorted({charge.mechanism for charge in accountant.charges}),
             "sampler": SAMPLER_WITH_DELTA if promise.delta else SAMPLER,
             "notes": list(self.notes),
+            "criteria": [dict(each) for each in self.criteria],
             "versions": versions(),
         }
 

@@ -61,6 +61,7 @@ def statement_of(
     *,
     source_private: bool,
     rows_agreed: bool = True,
+    criteria: Sequence[Mapping[str, object]] = (),
 ) -> PrivacyStatement:
     """Who is protected from whom in this study, and what it cost.
 
@@ -70,6 +71,7 @@ def statement_of(
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
         rows_agreed: whether the parties' row counts were agreed without a look at people's rows.
+        criteria: the verdicts on the study's criteria.
     """
     bounds = method.bound(study)
     paid = accountant.most_spent if bounds is None else max(bounds.values())
@@ -87,6 +89,7 @@ def statement_of(
         notes=[*_notes(study, accountant, bounds), *_missing_notes(study, missing)],
         may_miss=study.may_miss,
         missing=missing,
+        criteria=criteria,
     )
 
 
