@@ -18,6 +18,7 @@ import common.methods
 from common.errors import InputError
 from common.study.document import Study
 from common.study.method import Method
+from common.study.prior import Prior
 from common.study.script import ScriptRun
 
 _HERE = "registry"
@@ -53,8 +54,12 @@ def cautions_of(study: Study) -> list[str]:
     return [decision.caution for decision in decisions if decision.caution]
 
 
-def run_of(study: Study) -> ScriptRun:
+def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
     """Begin a fresh copy of the script that the study implies.
+
+    Args:
+        study: what was agreed.
+        prior: the rows of the release that the study names as its prior, if it names one.
 
     Raises:
         InputError: the method cannot do what the study asks of it.
@@ -72,4 +77,4 @@ def run_of(study: Study) -> ScriptRun:
             f"rows_per_person: {method.name} also chooses by mechanisms that protect a single row. "
             f"Use one of the methods {able}"
         )
-    return method.run(study)
+    return method.run(study, prior)

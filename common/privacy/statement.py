@@ -186,6 +186,7 @@ class PrivacyStatement:
             the sum of such payments is no bound. None where it does not.
         may_miss: up to how many parties may be missing before the noise is too small.
         missing: for each party that is not in all sums, the first step (from 0) without it.
+        prior: the SHA-256 of the manifest of the release that was built on; empty if none was.
     """
 
     promise: Promise
@@ -196,6 +197,7 @@ class PrivacyStatement:
     bounds: Mapping[str, Fraction] | None = None
     may_miss: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
+    prior: str = ""
 
     def __post_init__(self) -> None:
         if not self.protections:
@@ -261,6 +263,7 @@ class PrivacyStatement:
             },
             "may_miss": self.may_miss,
             "missing": dict(self.missing),
+            "prior": self.prior or None,
             "currency": promise.currency,
             "steps": [_step(charge, promise.currency) for charge in accountant.charges],
             "unit_of_privacy": unit_of_privacy(promise),

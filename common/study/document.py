@@ -10,6 +10,7 @@ the study by itself, so nothing that matters can be asked for in any other way.
     delta = "1e-9"         # 0, pure epsilon, if it is left out
     purpose = "Where to build the next dialysis ward"
     expires = 2027-06-30
+    prior = "<SHA-256>"    # of last year's release, if sums are to be drawn towards it
 
     [[party]]
     name = "north"
@@ -28,6 +29,7 @@ import binascii
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -116,6 +118,8 @@ class Study:
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
+        prior: the SHA-256 of the manifest of an earlier release, in hexadecimal, that the noisy
+            sums are drawn towards (`common.study.prior`); empty for none.
         signature: of whoever stands for it; not part of the digest. A wrong one is refused.
     """
 
@@ -142,6 +146,7 @@ class Study:
     expires: dt.date | None = None
     rows_per_person: int = 0
     owners_per_person: int = 1
+    prior: str = ""
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -176,6 +181,10 @@ class Study:
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
+        if not re.fullmatch(r"([0-9a-f]{64})?", self.prior):
+            raise InputError(
+                "prior: expected the SHA-256 of a release's manifest.json, 64 hexadecimal digits"
+            )
         self._check_people()
         self._check_noise()
         self._check_may_miss()
@@ -327,6 +336,8 @@ class Study:
         }
         if self.rows_per_person:
             document["people"] = [self.rows_per_person, self.owners_per_person]
+        if self.prior:
+            document["prior"] = self.prior
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
@@ -354,6 +365,7 @@ class Study:
         said = {key: getattr(self, key) for key in TEXTS if getattr(self, key)}
         lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in said.items()]
         lines += [] if self.expires is None else [f"expires = {self.expires.isoformat()}"]
+        lines += [f'prior = "{self.prior}"'] if self.prior else []
         if self.rows_per_person:
             lines.append(f"rows_per_person = {self.rows_per_person}")
             lines.append(f"owners_per_person = {self.owners_per_person}")
@@ -404,7 +416,7 @@ def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str,
         "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
         "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
         "output_rows": int, "rows_per_person": int, "owners_per_person": int,
-        **dict.fromkeys(TEXTS, str), "expires": dt.date,
+        **dict.fromkeys(TEXTS, str), "expires": dt.date, "prior": str,
     }  # fmt: skip
     method = document.get("method")
     others = {"epsilon", "delta", "party", "attribute", "rule", "signature", method}

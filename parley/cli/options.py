@@ -123,6 +123,13 @@ Drops = Annotated[
         help="OWNER@STEP: vanishes before it contributes to this step, from 0. Repeatable."
     ),
 ]
+PriorFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--prior",
+        help="An earlier release of the same schema to build on: a folder or a .zip.",
+    ),
+]
 Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
 RowsPerPerson = Annotated[
     int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -31,14 +31,13 @@ import pyarrow.parquet
 from common.crypto.identities.files import load_identity, no_passphrase
 from common.errors import LocalError
 from common.files import read
-from common.methods.registry import run_of
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
 from common.schema import Schema
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
-from curator.app import CuratorSettings, open_store, propose
+from curator.app import CuratorSettings, open_store, priors, propose
 from curator.configuration import curator_settings
 from curator.operations import phases_of
 from curator.store.records import Record, StudyState
@@ -72,6 +71,7 @@ class Consortium:
         schema: the public domains.
         options: of the study.
         file_format: of the synthetic rows.
+        prior: an earlier release to build on.
 
     Raises:
         InputError: the study contradicts itself, or a table is not of the schema.
@@ -85,6 +85,7 @@ class Consortium:
         options: StudyOptions,
         *,
         file_format: str = "csv",
+        prior: Path | None = None,
     ) -> None:
         self._folder = folder.absolute()
         self._file_format = file_format
@@ -96,8 +97,11 @@ class Consortium:
         self._parties: dict[str, Path] = {}
         members = [self._add_party(name, table, ring) for name, table in tables.items()]
         signer = load_identity(ring.identity)
-        self.study = options.study(schema, members).signed_by(signer)
-        run_of(self.study)  # refuses a study that could never be run
+        study = options.study(schema, members)
+        if prior is not None:
+            study = replace(study, prior=priors(self._curator).add(prior).digest)
+        self.study = study.signed_by(signer)
+        priors(self._curator).begin(study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
         propose(self._curator, self.study, clock=_now)

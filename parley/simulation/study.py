@@ -11,6 +11,7 @@ in the clear, which is faster and NOT PRIVATE, and the privacy statement says so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from common.errors import InputError
 from common.methods.registry import method_of, run_of
 from common.privacy.randomness import source_of
 from common.release.fitted_study import FittedStudy
+from common.release.prior import PriorRelease, read_prior
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Codes, Schema
@@ -46,6 +48,7 @@ def simulate(
     key_bits: int = 2048,
     encoding: str = "own",
     settings: Mapping[str, str | int] | None = None,
+    prior: Path | str | None = None,
     seed: int | None = None,
     tell: Reporter = silent,
 ) -> FittedStudy:
@@ -68,6 +71,7 @@ def simulate(
         key_bits: of the curator's Paillier key.
         encoding: "own" domains, or "binary" as in the paper.
         settings: of the method, as in its table of study.toml: {"budget": "1:1:2:4"}.
+        prior: an earlier release of the same schema, a folder or a .zip, to build on.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
     """
@@ -85,7 +89,8 @@ def simulate(
         encoding=encoding,
         settings=settings or {},
     )
-    return run_in_process(tables, schema, options, seed=seed, drop=drop, tell=tell)
+    earlier = None if prior is None else read_prior(Path(prior))
+    return run_in_process(tables, schema, options, seed=seed, prior=earlier, drop=drop, tell=tell)
 
 
 def run_in_process(
@@ -94,6 +99,7 @@ def run_in_process(
     options: StudyOptions,
     *,
     seed: int | None,
+    prior: PriorRelease | None = None,
     drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
     announce: Callable[[Study], None] = lambda study: None,
@@ -108,8 +114,11 @@ def run_in_process(
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
     study = options.study(domains, _members(codes, identities))
+    if prior is not None:
+        study = replace(study, prior=prior.digest)
+    begin = run_of if prior is None else prior.begin
     announce(study)
-    run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
+    run = run_study(study, begin, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
         study,
         method_of(study),
@@ -128,6 +137,7 @@ def run_in_process(
         columns=columns,
         transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
+        prior=prior,
     )
 
 

@@ -15,6 +15,7 @@ from common.errors import InputError
 from common.files import write_new
 from common.methods.registry import run_of
 from common.release.folder import cautions_of
+from common.release.prior import read_prior
 from common.study.document import Study
 from common.wording import moment
 from curator import app as curator_app
@@ -50,6 +51,7 @@ from parley.cli.options import (
     OwnersDelta,
     OwnersEpsilon,
     OwnersPerPerson,
+    PriorFile,
     RowsPerPerson,
     SchemaFile,
     StudyMethod,
@@ -90,6 +92,7 @@ def new(
     key_bits: KeyBits = 2048,
     encoding: Encoding = "own",
     set_: MethodSettings = None,
+    prior: PriorFile = None,
     rows: OutputRows = None,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
@@ -136,7 +139,13 @@ def new(
         expires=None if expires is None else expires.date(),
     )  # fmt: skip
     _require_time_left(study)
-    run_of(study)  # refuses a study that could never be run
+    if prior is None:
+        run_of(study)  # refuses a study that could never be run
+    else:
+        earlier = read_prior(prior)
+        study = replace(study, prior=earlier.digest)
+        earlier.begin(study)
+        console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
     tell_decisions(study)
     if not purpose:
         console.warn("the study says no --purpose: owners are asked to pay for a name")
@@ -151,6 +160,7 @@ def new(
 def add(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
+    prior: PriorFile = None,
     config: Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
@@ -163,6 +173,8 @@ def add(
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)
     _require_time_left(proposed)
+    if prior is not None:
+        curator_app.priors(settings).add(prior)
     if proposed.signature is None and not unsigned:
         proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
