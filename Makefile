@@ -30,14 +30,14 @@ demo: .venv/.installed ## the main job, on data the project makes itself
 	$(BIN)/parley demo --out demo-release
 
 test: .venv/.dev ## all tests but the slow ones
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # One session of a cluster of two workers; a session is started once, so it is one process.
 test-spark: .venv/.dev ## counts and rows of a small Spark cluster (needs Java 17)
-	$(BIN)/python -m pytest tests/integration/test_spark.py -k "to_the_last_unit or drawn_here"
+	$(BIN)/python -m pytest tests/integration/test_spark.py -m "" -k "to_the_last_unit or drawn_here"
 
 test-all: .venv/.dev ## all tests, the slow ones too, with new examples for the property tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile wandering
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "" --hypothesis-profile wandering
 
 # Options of both in ARGS: make chaos ARGS="--seconds 60 --seed 7".
 chaos: .venv/.dev ## batches of studies under random faults, for five minutes

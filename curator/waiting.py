@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from common.wording import moment
 from curator.store.records import Awaited, Word
 from curator.store.store import Store
 
@@ -99,5 +100,5 @@ def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
     names = ", ".join(each.party for each in awaited)
     since = min(each.since for each in awaited)
     if awaited[0].word is Word.CALL:
-        return f"{names} to call before step {step + 1} is opened, since {since}"
-    return f"the answer of {names} in step {step + 1}, since {since}"
+        return f"{names} to call before step {step + 1} is opened, since {moment(since)}"
+    return f"the answer of {names} in step {step + 1}, since {moment(since)}"

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 def add_block(
     block: NDArray[np.unsignedinteger[Any]],
-    weights: NDArray[np.int64],
     tables: NDArray[np.int64],
     members: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -25,8 +24,7 @@ def add_block(
 
     `tables` says which. Table t is over the columns `members[bounds[t]:bounds[t + 1]]` of `block`
     (attributes x rows), whose domain sizes are at the same places of `sizes`; its cells start at
-    `offsets[t]`. A row stands for as many rows as its weight says, or for one where no weights are
-    given.
+    `offsets[t]`.
     """
     rows = block.shape[1]
     cell = np.empty(rows, dtype=np.uint32)
@@ -41,12 +39,8 @@ def add_block(
             for row in range(rows):
                 cell[row] = cell[row] * size + column[row]
         cells = totals[offsets[table] : offsets[table + 1]]
-        if len(weights) == 0:
-            for row in range(rows):
-                cells[cell[row]] += 1
-        else:
-            for row in range(rows):
-                cells[cell[row]] += weights[row]
+        for row in range(rows):
+            cells[cell[row]] += 1
 
 
 def add_small(
@@ -58,7 +52,7 @@ def add_small(
     offsets: NDArray[np.int64],
     totals: NDArray[np.int64],
 ) -> None:
-    """`add_block` without weights, for tables of at most 2^16 cells: twice as fast.
+    """`add_block` for tables of at most 2^16 cells: twice as fast.
 
     Cells are numbered in 16 bits, of which twice as many are computed at a time, and a block is
     counted in 32 bits, of which twice as many stay in the first-level cache.

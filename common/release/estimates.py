@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
 from common.errors import InputError
 from common.release.replicates import Replicates
@@ -184,6 +183,8 @@ def _mean_variance(variances: list[float], tables: int) -> float:
 
 def t_quantile(freedom: float, confidence: float) -> float:
     """What Student's t does not pass in absolute value, with this probability."""
+    from scipy import special  # slow to load, and few commands estimate
+
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 

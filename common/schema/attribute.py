@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
 from common.schema.binning import Binning
@@ -28,7 +27,6 @@ from common.schema.hierarchy import Hierarchy, Node, binary_tree, leaf
 from common.schema.limits import MOST_ATTRIBUTE_NAME, check_name
 from common.schema.words import number, word_of_number
 
-ListedKind = Literal["categorical", "ordinal", "boolean"]
 BinnedKind = Literal["integer", "real", "date", "datetime"]
 Kind = Literal["categorical", "ordinal", "integer", "real", "boolean", "date", "datetime"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -233,20 +231,6 @@ class Attribute:
         if tree.is_leaf:
             return Hierarchy(Node("", (tree, *specials)))
         return Hierarchy(Node(tree.label, (*tree.children, *specials)))
-
-    @property
-    def bin_edges(self) -> NDArray[np.int64] | NDArray[np.float64]:
-        """The start of every bin, then the end of the last one.
-
-        Dates count days and datetimes count seconds since 1970-01-01. For whole numbers the start
-        is the first number in the bin; for reals `Binning` says to which bin an edge belongs.
-
-        Raises:
-            LocalError: for an attribute whose values are listed.
-        """
-        if not isinstance(self.domain, Binning):
-            raise LocalError(f"attribute {self.name!r} ({self.kind}) has values, not bins")
-        return np.array(self.domain.edges)
 
     def _value_labels(self) -> list[str]:
         if isinstance(self.domain, Listed):

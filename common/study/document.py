@@ -30,7 +30,7 @@ import datetime as dt
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -52,13 +52,26 @@ from common.schema.limits import (
     check_most,
     check_name,
     check_text,
+)
+from common.schema.toml import (
+    Parser,
+    date,
     parse_toml,
+    read_table,
+    refuse_unknown,
+    text,
+    text_of,
+    toml,
+    toml_lines,
+    whole,
+    word_of,
 )
 from common.study.signature import StudySignature
 from common.wording import many
 
 PROFILES = ("sound", "paper")
 ENCODINGS = ("own", "binary")
+DEFAULT_METHOD = "subn+"
 TEXTS = ("purpose", "recipient", "contact", "ethics")
 _VERSION = 1
 
@@ -127,7 +140,7 @@ class Study:
     schema: Schema
     members: tuple[Member, ...]
     epsilon: Fraction
-    method: str = "subn+"
+    method: str = DEFAULT_METHOD
     profile: str = "sound"
     noise: Noise = Noise.DISTRIBUTED
     aggregation: Aggregation = Aggregation.PAILLIER
@@ -311,33 +324,16 @@ class Study:
     def canonical(self) -> bytes:
         """The one byte string that stands for this study."""
         document = {
+            **{key: toml(getattr(self, key)) for key in _TERMS if key != "expires"},
             "parley_study": _VERSION,
-            "name": self.name,
             "schema": self.schema.digest(),
             "members": [
                 [m.name, m.rows, base64.b64encode(m.identity.encoded).decode()]
                 for m in self.members
             ],
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "method": self.method,
-            "profile": self.profile,
-            "noise": self.noise.value,
-            "aggregation": self.aggregation.value,
-            "colluders": self.colluders,
-            "may_miss": self.may_miss,
-            "cohorts": self.cohorts,
-            "key_bits": self.key_bits,
-            "encoding": self.encoding,
-            "output_rows": self.output_rows,
             "settings": dict(self.settings),
-            "about": [getattr(self, key) for key in TEXTS],
             "expires": "" if self.expires is None else self.expires.isoformat(),
         }
-        if self.rows_per_person:
-            document["people"] = [self.rows_per_person, self.owners_per_person]
-        if self.prior:
-            document["prior"] = self.prior
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
@@ -347,111 +343,104 @@ class Study:
 
     def to_toml(self) -> str:
         """The study as the text of a study.toml."""
-        lines = [
-            f"name = {json.dumps(self.name, ensure_ascii=False)}",
-            f'method = "{self.method}"',
-            f'epsilon = "{self.epsilon}"',
-            f'delta = "{self.delta}"',
-            f'profile = "{self.profile}"',
-            f'noise = "{self.noise.value}"',
-            f'aggregation = "{self.aggregation.value}"',
-            f"colluders = {self.colluders}",
-            f"may_miss = {self.may_miss}",
-            f"cohorts = {self.cohorts}",
-            f"key_bits = {self.key_bits}",
-            f'encoding = "{self.encoding}"',
-            f"output_rows = {self.output_rows}",
-        ]
-        said = {key: getattr(self, key) for key in TEXTS if getattr(self, key)}
-        lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in said.items()]
-        lines += [] if self.expires is None else [f"expires = {self.expires.isoformat()}"]
-        lines += [f'prior = "{self.prior}"'] if self.prior else []
-        if self.rows_per_person:
-            lines.append(f"rows_per_person = {self.rows_per_person}")
-            lines.append(f"owners_per_person = {self.owners_per_person}")
-        lines += self._settings_lines()  # a table: every key of the study itself comes before it
+        said = {key: getattr(self, key) for key in _TERMS}
+        if not self.rows_per_person:
+            del said["rows_per_person"], said["owners_per_person"]
+        lines = toml_lines({key: it for key, it in said.items() if it is not None and it != ""})
+        if self.settings:  # a table: every key of the study itself comes before it
+            lines += ["", *toml_lines(dict(self.settings), header=f"[{toml(self.method)}]")]
         for member in self.members:
+            entries = {"name": member.name, "rows": member.rows}
             encoded = base64.b64encode(member.identity.encoded).decode()
-            lines += [
-                "",
-                "[[party]]",
-                f"name = {json.dumps(member.name, ensure_ascii=False)}",
-                f"rows = {member.rows}",
-                f'identity = "{encoded}"  # {member.identity.fingerprint}',
-            ]
+            lines += ["", *toml_lines(entries, header="[[party]]")]
+            lines += [f'identity = "{encoded}"  # {member.identity.fingerprint}']
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
 
-    def _settings_lines(self) -> list[str]:
-        if not self.settings:
-            return []
-        values = [f"{key} = {json.dumps(value)}" for key, value in self.settings]
-        return ["", f"[{json.dumps(self.method)}]", *values]
-
     @classmethod
     def load(cls, path: Path) -> Study:
         """The study in a file; errors name the file, the key and what is wrong."""
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from None
-        return cls.from_toml(text, where=str(path))
+        return cls.from_toml(text_of(path), where=str(path))
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "study") -> Study:
         """The study in a text; `where` names it in errors."""
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
-            document = parse_toml(text, parse_float=Decimal)
-            return cls(**_fields(document, parse_toml(text)))
+            return _of_document(parse_toml(text, parse_float=Decimal), parse_toml(text))
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         except (ValueError, OverflowError):
             raise InputError(f"{where}: a number is out of every range") from None
 
+    @classmethod
+    def of(
+        cls,
+        terms: Mapping[str, object],
+        *,
+        schema: Schema,
+        members: Sequence[Member],
+        signature: StudySignature | None = None,
+    ) -> Study:
+        """The study of these terms, in plain values.
 
-def _fields(document: Mapping[str, Any], floats: Mapping[str, Any]) -> dict[str, Any]:
-    kinds: dict[str, type] = {
-        "name": str, "method": str, "profile": str, "noise": str, "aggregation": str,
-        "colluders": int, "may_miss": int, "cohorts": int, "key_bits": int, "encoding": str,
-        "output_rows": int, "rows_per_person": int, "owners_per_person": int,
-        **dict.fromkeys(TEXTS, str), "expires": dt.date, "prior": str,
-    }  # fmt: skip
-    method = document.get("method")
-    others = {"epsilon", "delta", "party", "attribute", "rule", "signature", method}
-    unknown = set(document) - set(kinds) - others
-    if unknown:
-        raise InputError(
-            f"unknown key {', '.join(map(repr, sorted(unknown)))}; known: {', '.join(kinds)}"
+        Args:
+            terms: the keys of study.toml, and `settings`, those of the method. None stands for a
+                key that is left out; noise that is left out is what the profile calls for.
+            schema: the public domains.
+            members: the parties.
+            signature: of whoever stands for it.
+
+        Raises:
+            InputError: naming the key and what would do.
+        """
+        given = {key: value for key, value in terms.items() if value is not None}
+        settings = given.pop("settings", {})
+        found = read_table(given, _TERMS, required=("name", "epsilon"))
+        paper = found.get("profile") == "paper"
+        found.setdefault("noise", Noise.ONE_SHARE if paper else Noise.DISTRIBUTED)
+        where = f"[{found.get('method', DEFAULT_METHOD)}]"
+        return cls(
+            **found,
+            schema=schema,
+            members=tuple(members),
+            settings=settings_of(settings, where=where),
+            signature=signature,
         )
-    fields: dict[str, Any] = {}
-    for key, kind in kinds.items():
-        if key in document:
-            if type(document[key]) is not kind:
-                raise InputError(f"{key}: expected {kind.__name__}, got {document[key]!r}")
-            fields[key] = document[key]
-    for key in ("name", "epsilon", "party", "attribute"):
+
+
+_COUNT = whole(least=0)
+_TERMS: Mapping[str, Parser] = {
+    "name": text, "method": text, "epsilon": parse_epsilon, "delta": parse_delta, "profile": text,
+    "noise": word_of(Noise), "aggregation": word_of(Aggregation),
+    "colluders": _COUNT, "may_miss": _COUNT, "cohorts": _COUNT, "key_bits": _COUNT,
+    "encoding": text, "output_rows": _COUNT,
+    "rows_per_person": _COUNT, "owners_per_person": _COUNT,
+    **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
+}  # fmt: skip
+
+
+def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:
+    method = document.get("method", DEFAULT_METHOD)
+    tables = ("party", "attribute", "rule", "signature", method)
+    refuse_unknown(document, [*_TERMS, *map(str, tables)])
+    for key in ("party", "attribute"):
         if key not in document:
             raise InputError(f"{key} is missing")
-    for key, words in (("noise", Noise), ("aggregation", Aggregation)):
-        if key in fields:
-            _one_of(key, fields[key], tuple(word.value for word in words))
-            fields[key] = words(fields[key])
-    fields["epsilon"] = parse_epsilon(document["epsilon"])
-    fields["delta"] = parse_delta(document.get("delta", 0))
     if not isinstance(document["party"], list):
         raise InputError("party: write one [[party]] for each")
     check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
-    fields["members"] = tuple(_member(entry) for entry in document["party"])
-    fields["schema"] = Schema.from_document(
-        {key: floats[key] for key in ("attribute", "rule") if key in floats}
+    terms = {key: value for key, value in document.items() if key not in tables}
+    signature = document.get("signature")
+    return Study.of(
+        {**terms, "settings": document.get(method)},
+        schema=Schema.from_document(
+            {key: floats[key] for key in ("attribute", "rule") if key in floats}
+        ),
+        members=[_member(entry) for entry in document["party"]],
+        signature=None if signature is None else StudySignature.from_table(signature),
     )
-    if isinstance(method, str) and method in document:
-        fields["settings"] = settings_of(document[method], where=f"[{method}]")
-    if "signature" in document:
-        fields["signature"] = StudySignature.from_table(document["signature"])
-    return fields
 
 
 def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ...]:

@@ -31,6 +31,7 @@ def study_document(
     overdue: bool,
     has_release: bool,
     has_picture: bool,
+    cautions: Sequence[str],
 ) -> Document:
     """One study.
 
@@ -41,6 +42,7 @@ def study_document(
         overdue: whether it waits for parties for longer than it should.
         has_release: whether there is something to download.
         has_picture: whether the release has a drawing of its network.
+        cautions: what users of the release must know first.
     """
     study = view.study
     awaited = _awaited(view)
@@ -70,6 +72,7 @@ def study_document(
         "network": _network(view),
         "release": has_release,
         "picture": has_picture,
+        "cautions": list(cautions),
     }
 
 
@@ -102,6 +105,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "network": {"names": [], "phase": "", "links": []},
         "release": has_release,
         "picture": False,
+        "cautions": [],
     }
 
 

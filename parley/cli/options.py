@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -17,10 +20,9 @@ from common.privacy.statement import suspicion
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
-from common.study.document import Study
+from common.study.document import DEFAULT_METHOD, Study
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
-from parley.simulation.study_options import DEFAULT_METHOD
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
@@ -97,7 +99,6 @@ OutputRows = Annotated[
 OutputFormat = Annotated[Format, typer.Option(help="Of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 
-# Of a study of several owners; see `parley.simulation.study_options`.
 OwnersEpsilon = Annotated[
     str,
     typer.Option(
@@ -111,18 +112,78 @@ StudyMethod = Annotated[
     str,
     one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),
 ]
-Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
-Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]
-MayMiss = Annotated[
-    int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
-]
-Drops = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="OWNER@STEP: vanishes before it contributes to this step, from 0. Repeatable."
-    ),
-]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What may be chosen about a study of several owners: the options of a command."""
+
+    epsilon: OwnersEpsilon
+    delta: OwnersDelta = "0"
+    method: StudyMethod = DEFAULT_METHOD
+    profile: Annotated[
+        str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
+    ] = "sound"
+    noise: Annotated[
+        str | None, typer.Option(help="distributed or one-share. [default: by profile]")
+    ] = None
+    aggregation: Aggregation = "paillier"
+    colluders: Annotated[int, typer.Option(help="Owners that may pool what they know.")] = 1
+    may_miss: Annotated[
+        int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
+    ] = 0
+    cohorts: Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")] = 1
+    rows_per_person: Annotated[
+        int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
+    ] = 0
+    owners_per_person: Annotated[
+        int, typer.Option(help="The most owners that have rows of a person.")
+    ] = 1
+    key_bits: Annotated[int, typer.Option(help="Of the curator's Paillier key.")] = 2048
+    encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own"
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
+        ),
+    ] = None
+    rows: OutputRows = None
+
+    def chosen(self) -> dict[str, object]:
+        """In the words of `Study.of`."""
+        terms = {field.name: getattr(self, field.name) for field in fields(self)}
+        return terms | {"output_rows": terms.pop("rows"), "settings": settings_of(self.settings)}
+
+
+def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command with a parameter `terms` take the fields of `Terms` as options of its own."""
+    own = inspect.signature(command, eval_str=True).parameters
+    hints = get_type_hints(Terms, include_extras=True)
+    options = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=hints[field.name],
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+        )
+        for field in fields(Terms)
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:  # noqa: ANN401  (each as its option says)
+        terms = Terms(**{option.name: given.pop(option.name) for option in options})
+        command(terms=terms, **given)
+
+    parameters = [
+        each for name, one in own.items() for each in (options if name == "terms" else [one])
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
 PriorFile = Annotated[
     Path | None,
     typer.Option(
@@ -130,20 +191,15 @@ PriorFile = Annotated[
         help="An earlier release of the same schema to build on: a folder or a .zip.",
     ),
 ]
-Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
-RowsPerPerson = Annotated[
-    int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
-]
-OwnersPerPerson = Annotated[int, typer.Option(help="The most owners that have rows of a person.")]
-KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
-Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]
-
-MethodSettings = Annotated[
+Drops = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
+        help="OWNER@STEP: vanishes before it contributes to this step, from 0. Repeatable."
     ),
+]
+
+Sheet = Annotated[
+    str, typer.Option(help="Of an Excel file. [default: its first]", show_default=False)
 ]
 
 Delimiter = Annotated[

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +41,6 @@ from curator.app import CuratorSettings, open_store, priors, propose
 from curator.configuration import curator_settings
 from curator.operations import phases_of
 from curator.store.records import Record, StudyState
-from parley.simulation.study_options import StudyOptions
 from party.configuration import party_settings
 from party.countersigning import countersign
 
@@ -82,7 +81,7 @@ class Consortium:
         folder: Path,
         tables: Mapping[str, Table],
         schema: Schema,
-        options: StudyOptions,
+        terms: Mapping[str, object],
         *,
         file_format: str = "csv",
         prior: Path | None = None,
@@ -97,11 +96,11 @@ class Consortium:
         self._parties: dict[str, Path] = {}
         members = [self._add_party(name, table, ring) for name, table in tables.items()]
         signer = load_identity(ring.identity)
-        study = options.study(schema, members)
-        if prior is not None:
-            study = replace(study, prior=priors(self._curator).add(prior).digest)
-        self.study = study.signed_by(signer)
-        priors(self._curator).begin(study)  # refuses a study that could never be run
+        known = priors(self._curator)
+        digest = None if prior is None else known.add(prior).digest
+        named = {"name": "simulation", "prior": digest, **terms}
+        self.study = Study.of(named, schema=schema, members=members).signed_by(signer)
+        known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
         propose(self._curator, self.study, clock=_now)

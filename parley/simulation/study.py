@@ -11,7 +11,6 @@ in the clear, which is faster and NOT PRIVATE, and the privacy statement says so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,10 +24,9 @@ from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Codes, Schema
 from common.study.accounting import account, statement_of
-from common.study.document import Member, Study
+from common.study.document import DEFAULT_METHOD, Member, Study
 from common.study.transcript import transcript_of
 from parley.simulation.in_process import run_study
-from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 
 def simulate(
@@ -75,28 +73,19 @@ def simulate(
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
     """
-    options = StudyOptions(
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        profile=profile,
-        noise=noise,
-        aggregation=aggregation,
-        colluders=colluders,
-        may_miss=may_miss,
-        cohorts=cohorts,
-        key_bits=key_bits,
-        encoding=encoding,
-        settings=settings or {},
-    )
+    terms = {
+        "epsilon": epsilon, "delta": delta, "method": method, "profile": profile, "noise": noise,
+        "aggregation": aggregation, "colluders": colluders, "may_miss": may_miss,
+        "cohorts": cohorts, "key_bits": key_bits, "encoding": encoding, "settings": settings,
+    }  # fmt: skip
     earlier = None if prior is None else read_prior(Path(prior))
-    return run_in_process(tables, schema, options, seed=seed, prior=earlier, drop=drop, tell=tell)
+    return run_in_process(tables, schema, terms, seed=seed, prior=earlier, drop=drop, tell=tell)
 
 
 def run_in_process(
     tables: Sequence[Table] | Mapping[str, Table],
     schema: Schema | Path | str,
-    options: StudyOptions,
+    terms: Mapping[str, object],
     *,
     seed: int | None,
     prior: PriorRelease | None = None,
@@ -104,7 +93,10 @@ def run_in_process(
     tell: Reporter = silent,
     announce: Callable[[Study], None] = lambda study: None,
 ) -> FittedStudy:
-    """`simulate`, with the choices put together; `announce` sees the study before it runs."""
+    """`simulate`, with the terms of the study put together (see `Study.of`).
+
+    `announce` sees the study before it runs.
+    """
     domains = as_schema(schema)
     named = tables if isinstance(tables, Mapping) else _named(tables)
     if not named:
@@ -113,11 +105,10 @@ def run_in_process(
     codes = {name: pair[0] for name, pair in encoded.items()}
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
-    study = options.study(domains, _members(codes, identities))
-    if prior is not None:
-        study = replace(study, prior=prior.digest)
-    begin = run_of if prior is None else prior.begin
+    terms = {"name": "simulation", "prior": prior and prior.digest, **terms}
+    study = Study.of(terms, schema=domains, members=_members(codes, identities))
     announce(study)
+    begin = run_of if prior is None else prior.begin
     run = run_study(study, begin, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
         study,

@@ -258,7 +258,7 @@ def _about(study: Study) -> list[str]:
     decisions = method_of(study).decisions(study)
     formulas = formula_warning(study.schema)
     return [
-        f"it publishes {many(rows, 'made-up row')} and the model they are drawn from: {method}",
+        f"it publishes {many(rows, 'synthetic row')} and the model they are drawn from: {method}",
         *(f"{each.name}: {each.value}" for each in decisions),
         *(each.caution for each in decisions if each.caution),
         *_prior(study),

@@ -101,7 +101,7 @@ class SumParty:
             member: the party's name and keys, and everybody's identities.
             values: shape (cells,), int64, within the party's limit.
             source: for the noise, and for blinding.
-            blinder: for the plan's key, or a `Pool` of factors made ahead. Made here if absent.
+            blinder: for the plan's key. Made here if absent.
             selection: for one-share noise in a ring.
 
         Raises:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -34,9 +35,10 @@ from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 
 COMPONENTS = 64
-ITERATIONS = 500
+ITERATIONS = 300
 PENALTY = 30.0
-_STEP = 0.1
+_STEP = 0.2
+_RISE = 30  # steps, until the step size is whole
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _TINY = 1e-12
 _FORMAT = "parley latent class model 1"
@@ -143,7 +145,10 @@ def estimated_margins(
 
 
 class _Adam:
-    """Adam on a list of arrays, step size falling linearly to zero."""
+    """Adam on a list of arrays; the step size rises, then falls linearly to zero.
+
+    The first steps go the same way everywhere, and would leave precise margins far behind.
+    """
 
     def __init__(self, parameters: list[Floats], iterations: int) -> None:
         self._parameters = parameters
@@ -153,13 +158,14 @@ class _Adam:
         self._done = 0
 
     def step(self, gradients: Sequence[Floats]) -> None:
-        rate = _STEP * (1 - self._done / self._iterations)
         self._done += 1
+        left = 1 - (self._done - 1) / self._iterations
+        rate = _STEP * min(self._done / _RISE, left)
+        scale = rate / (1 - 0.9**self._done) * sqrt(1 - 0.99**self._done)
         for i, gradient in enumerate(gradients):
             self._mean[i] += 0.1 * (gradient - self._mean[i])
             self._square[i] += 0.01 * (gradient * gradient - self._square[i])
-            root = np.sqrt(self._square[i] * (1 / (1 - 0.99**self._done)))
-            self._parameters[i] -= rate / (1 - 0.9**self._done) * self._mean[i] / (root + _TINY)
+            self._parameters[i] -= scale * self._mean[i] / (np.sqrt(self._square[i]) + _TINY)
 
 
 class _Atoms:
@@ -203,12 +209,12 @@ class _Atoms:
         return np.concatenate([np.bincount(atoms, margin) for atoms, margin in pairs])
 
     def spread(self, columns: Floats) -> tuple[Floats, ...]:
-        """Classes' distributions over atoms as distributions over values."""
+        """Classes' distributions over atoms (atoms, classes) as distributions over values."""
         found = []
         for i, (atoms, margin) in enumerate(zip(self.of, self._margins, strict=True)):
             share = margin + _TINY
             share = share / np.bincount(atoms, share)[atoms]
-            own = columns[:, self.starts[i] : self.starts[i + 1]][:, atoms] * share
+            own = columns[self.starts[i] : self.starts[i + 1]].T[:, atoms] * share
             found.append(own / own.sum(axis=1, keepdims=True))
         return tuple(found)
 
@@ -242,7 +248,7 @@ class _Loss:
     ) -> None:
         self._starts = atoms.starts
         self._target = atoms.margins()
-        self._log_margins = np.log(np.maximum(self._target, 0.1 / rows))
+        self._log_margins = np.log(np.maximum(self._target, 0.1 / rows))[:, None]
         alone = [table for table in measurements if len(table.attributes) == 1]
         precision = np.zeros(len(atoms.of))
         for table in alone:
@@ -265,37 +271,41 @@ class _Loss:
         ]
         self._penalty = penalty / largest
 
-    def gradients(self, weights: Floats, columns: Floats) -> list[Floats]:
-        """With respect to the logits of the columns, then to those of the weights."""
-        off = (weights @ columns - self._target) * self._precision
-        slopes, weight_slopes = weights[:, None] * off, columns @ off
+    def gradients(self, weights: Floats, logits: Floats) -> list[Floats]:
+        """With respect to the logits of the columns (atoms, classes), then of the weights."""
+        told = _log_distributions(logits, self._starts)
+        columns = np.exp(told)
+        off = (columns @ weights - self._target) * self._precision
+        told -= self._log_margins
+        told *= self._penalty
+        weight_slopes = off @ columns + np.einsum("dc,dc->c", columns, told)
+        told += off[:, None]
+        slopes = told
+        slopes *= weights
         for moment in self._moments:
             moment.add_gradient(weights, columns, slopes, weight_slopes)
-        told = np.log(np.maximum(columns, _TINY)) - self._log_margins
-        slopes += self._penalty * weights[:, None] * told
         slopes *= columns
-        weight_slopes += self._penalty * np.einsum("cd,cd->c", columns, told)
         weight_slopes *= weights
         if self._tables is not None:
             spans = [slice(*span) for span in pairwise(self._starts)]
             own = [np.zeros((len(weights), span.stop - span.start)) for span in spans]
-            self._tables.add_gradient(weights, [columns[:, s] for s in spans], own, weight_slopes)
-            slopes += np.concatenate(own, axis=1)
-        total = per_value(np.add.reduceat(slopes, self._starts[:-1], axis=1), self._starts)
-        return [slopes - columns * total, weight_slopes - weights * weight_slopes.sum()]
+            self._tables.add_gradient(weights, [columns[s].T for s in spans], own, weight_slopes)
+            slopes += np.concatenate(own, axis=1).T
+        columns *= per_value(np.add.reduceat(slopes, self._starts[:-1]), self._starts)
+        slopes -= columns
+        return [slopes, weight_slopes - weights * weight_slopes.sum()]
 
 
 def per_value(numbers: Floats, starts: Sequence[int]) -> Floats:
-    """A number of each column, for every value of the column."""
-    return np.repeat(numbers, np.diff(starts), axis=1)
+    """A number of each column (columns, classes), for every value of the column."""
+    return np.repeat(numbers, np.diff(starts), axis=0)
 
 
-def _distributions(logits: Floats, starts: Sequence[int]) -> Floats:
-    """The columns' softmax, side by side."""
-    highest = per_value(np.maximum.reduceat(logits, starts[:-1], axis=1), starts)
-    exponentials: Floats = np.exp(logits - highest)
-    exponentials /= per_value(np.add.reduceat(exponentials, starts[:-1], axis=1), starts)
-    return exponentials
+def _log_distributions(logits: Floats, starts: Sequence[int]) -> Floats:
+    """The logarithms of the columns' softmax, one below the other."""
+    shifted: Floats = logits - per_value(np.maximum.reduceat(logits, starts[:-1]), starts)
+    shifted -= per_value(np.log(np.add.reduceat(np.exp(shifted), starts[:-1])), starts)
+    return shifted
 
 
 def fit(
@@ -329,10 +339,10 @@ def fit(
     start = 2 * uniforms(components * atoms.starts[-1], source) - 1
     # Every class near the margins, no two alike: equal classes would stay equal for ever.
     log_margins = np.log(np.maximum(atoms.margins(), 0.1 / rows))
-    logits = log_margins + _SPREAD * start.reshape(components, -1)
+    logits = log_margins[:, None] + _SPREAD * start.reshape(-1, components)
     weight_logits = np.zeros(components)
     optimiser = _Adam([logits, weight_logits], iterations)
     for _ in range(iterations):
-        columns = _distributions(logits, atoms.starts)
-        optimiser.step(loss.gradients(_softmax(weight_logits), columns))
-    return LatentModel(_softmax(weight_logits), atoms.spread(_distributions(logits, atoms.starts)))
+        optimiser.step(loss.gradients(_softmax(weight_logits), logits))
+    columns = np.exp(_log_distributions(logits, atoms.starts))
+    return LatentModel(_softmax(weight_logits), atoms.spread(columns))

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from common.methods.subn_plus.table_loss import Floats, Grouping
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
@@ -67,11 +68,9 @@ class MomentLoss:
         self._starts = [0, *np.cumsum(widths).tolist()]
         self._shifts = np.repeat(
             [moments.centred * contrast_shift(width) / CONTRAST_UNIT for width in widths], widths
-        )
-        self._groups = np.zeros((starts[-1], self._starts[-1]))
-        for i, (column, grouping) in enumerate(zip(moments.columns, groupings, strict=True)):
-            atoms = starts[column] + np.arange(len(grouping))
-            self._groups[atoms, self._starts[i] + grouping] = 1
+        )[:, None]
+        self._groups = _membership(moments, groupings, starts, self._starts)
+        self._atoms = self._groups.T.tocsr()
         own = np.repeat(moments.columns, widths)
         if moments.order == 2:
             self._blocks = [self._pair_block(moments, own)]
@@ -82,14 +81,14 @@ class MomentLoss:
     def add_gradient(
         self, weights: Floats, columns: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
-        """Add the derivatives with respect to all columns, side by side, and to the weights."""
-        seen = columns @ self._groups - self._shifts
+        """Add the derivatives with respect to all atoms (atoms, classes), and to the weights."""
+        seen = self._groups @ columns - self._shifts
         own = np.zeros_like(seen)
         if self._order == 2:
             self._add_pairs(weights, seen, own, weight_slopes)
         else:
             self._add_triples(weights, seen, own, weight_slopes)
-        slopes += (weights[:, None] * own) @ self._groups.T
+        slopes += self._atoms @ (own * weights)
 
     def _pair_block(self, moments: Moments, own: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """All pairs as one symmetric matrix, and which of its entries count."""
@@ -106,22 +105,20 @@ class MomentLoss:
         self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
         ((target, counts),) = self._blocks
-        error = ((weights[:, None] * seen).T @ seen - target) * counts
-        slope = seen @ error
+        root = seen * np.sqrt(weights)
+        error = root @ root.T  # half the work of a product of two different matrices
+        error -= target
+        error *= counts
+        slope = error @ seen
         slopes += slope
-        weight_slopes += np.einsum("cd,cd->c", slope, seen) / 2
+        weight_slopes += np.einsum("dc,dc->c", slope, seen) / 2
 
     def _triple_blocks(
         self, moments: Moments, own: NDArray[np.intp]
     ) -> list[tuple[Floats, Floats]]:
         """Per middle attribute: (its groups, all groups before) times all groups after."""
         number, starts = len(moments.columns), self._starts
-        arrays = {}
-        tables = iter(moments.contrasts)
-        for i in range(number):
-            for j in range(i + 1, number):
-                for k in range(j + 1, number):
-                    arrays[i, j, k] = next(tables)
+        arrays = dict(zip(combinations(range(number), 3), moments.contrasts, strict=True))
         blocks = []
         for j in range(1, number - 1):
             middle, before, after = own[starts[j]], own[: starts[j]], own[starts[j + 1] :]
@@ -144,12 +141,25 @@ class MomentLoss:
     ) -> None:
         for j, (target, counts) in enumerate(self._blocks, start=1):
             middle, after = slice(*self._starts[j : j + 2]), slice(self._starts[j + 1], None)
-            here, there, right = seen[:, middle], seen[:, : middle.start], seen[:, after]
-            both = here[:, :, None] * there[:, None, :]
-            left = both.reshape(len(weights), -1)
-            error = ((weights[:, None] * left).T @ right - target) * counts
-            slope = (right @ error.T).reshape(both.shape)
-            weight_slopes += np.einsum("cij,cij->c", slope, both)
-            slopes[:, middle] += np.einsum("cij,cj->ci", slope, there)
-            slopes[:, : middle.start] += np.einsum("cij,ci->cj", slope, here)
-            slopes[:, after] += left @ error
+            here, there, right = seen[middle], seen[: middle.start], seen[after]
+            both = here[:, None] * there
+            left = both.reshape(-1, len(weights))
+            error = left @ (weights * right).T
+            error -= target
+            error *= counts
+            slopes[after] += error.T @ left
+            slope = (error @ right).reshape(both.shape)
+            slopes[: middle.start] += np.einsum("ijc,ic->jc", slope, here)
+            own = np.einsum("ijc,jc->ic", slope, there)
+            slopes[middle] += own
+            weight_slopes += np.einsum("ic,ic->c", own, here)
+
+
+def _membership(
+    moments: Moments, groupings: Sequence[Grouping], starts: Sequence[int], ends: Sequence[int]
+) -> csr_array:
+    """(groups, atoms): which atoms each group of each attribute has."""
+    pairs = list(zip(moments.columns, groupings, strict=True))
+    atoms = np.concatenate([starts[column] + np.arange(len(own)) for column, own in pairs])
+    groups = np.concatenate([ends[i] + own for i, (_, own) in enumerate(pairs)])
+    return csr_array((np.ones(len(atoms)), (groups, atoms)), shape=(ends[-1], starts[-1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -82,7 +83,7 @@ def page(title: str, lead: str, sections: Sequence[Section], *, summary: str = "
 
 def card(title: str, figure: str, *sentences: str) -> str:
     """One box of a summary: what it is about, the figure to remember, and what it means."""
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    words = "".join(map(paragraph, sentences))
     return (
         f'<div class="card"><h3>{escape(title)}</h3><strong>{escape(figure)}</strong>{words}</div>'
     )
@@ -111,8 +112,12 @@ def readable(value: float) -> str:
 
 
 def paragraph(words: str) -> str:
-    """A paragraph of plain text."""
-    return f"<p>{escape(words)}</p>"
+    """A paragraph of plain text; `commands` are set apart."""
+    return f"<p>{_prose(words)}</p>"
+
+
+def _prose(words: str) -> str:
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(words))
 
 
 def bullets(sentences: Sequence[str]) -> str:
@@ -122,7 +127,7 @@ def bullets(sentences: Sequence[str]) -> str:
 
 def warning(words: str) -> str:
     """A paragraph that must not be overlooked."""
-    return f'<p class="warning" role="note">{escape(words)}</p>'
+    return f'<p class="warning" role="note">{_prose(words)}</p>'
 
 
 def figure(picture: str, caption: str) -> str:

@@ -17,7 +17,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from common.marginals import count
 from common.release.evaluation import cramers_v
@@ -79,6 +78,8 @@ def stands_out(table: NDArray[np.int64], *, among: int) -> bool:
     rows, columns = (int((table.sum(axis=axis) > 0).sum()) for axis in (1, 0))
     if min(rows, columns) < 2:
         return False
+    from scipy import special  # slow to load, and few commands write a release
+
     statistic = 2 * math.log(2) * int(table.sum()) * mutual_information(table.astype(np.float64))
     likely = special.chdtri((rows - 1) * (columns - 1), _FALSE_ALARMS / among)
     return statistic > _ROOM * float(likely)

@@ -142,7 +142,7 @@ def _size_card(facts: ReleaseFacts) -> str:
     owners = many(len(facts.privacy["parties"]), "owner")
     return card(
         "What it is",
-        f"{facts.made_up:,} made-up rows",
+        f"{facts.made_up:,} synthetic rows",
         f"{many(len(facts.schema.names), 'column')}, learnt from {facts.rows:,} real rows of "
         f"{owners} through noise. No row was copied.",
     )
@@ -195,14 +195,14 @@ def _limits_card(facts: ReleaseFacts) -> str:
 
 def _introduction() -> str:
     return paragraph(
-        "The rows of this release are made up. They were drawn from a model that learnt the "
-        "statistics of a real table through noise, so that counts, distributions and relations "
-        "between columns are close to the real ones where those stand out of the noise, "
-        "while no row was copied from a real person."
+        "The rows of this release are synthetic: they were drawn from a model, and no row was "
+        "copied from a real person. The model was fitted to noisy counts of a real table. Counts, "
+        "distributions and relations between columns are close to the real ones where those are "
+        "larger than the noise."
     ) + paragraph(
-        "Use it to explore, to teach, to test software and to prepare analyses. Small groups "
-        "and rare combinations are the least reliable: the section on expected error says how "
-        "large a count must be to stand out of the noise."
+        "Use the table to explore, to teach, to test software and to prepare analyses. Small "
+        "groups and rare combinations are the least reliable: the section on expected error says "
+        "how large a count must be to be more than noise."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -37,29 +37,15 @@ from parley.cli.commands import new_app
 from parley.cli.commands.curator_revision import reform, renew
 from parley.cli.commands.study_signing import SignerFile, Unsigned, signed, tell_offered
 from parley.cli.options import (
-    Aggregation,
     AsJson,
-    Cohorts,
-    Colluders,
     Config,
-    Encoding,
-    KeyBits,
-    MayMiss,
-    MethodSettings,
-    Noise,
-    OutputRows,
-    OwnersDelta,
-    OwnersEpsilon,
-    OwnersPerPerson,
     PriorFile,
-    RowsPerPerson,
     SchemaFile,
-    StudyMethod,
+    Terms,
     load_schema,
-    settings_of,
+    taking_terms,
     tell_decisions,
 )
-from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
@@ -69,31 +55,18 @@ app.command()(renew)
 
 
 @app.command()
+@taking_terms
 def new(
     *,
     name: Annotated[str, typer.Option(help="What people call the study.")],
     schema: SchemaFile,
-    epsilon: OwnersEpsilon,
     party: Annotated[
         list[str],
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
-    delta: OwnersDelta = "0",
-    method: StudyMethod = DEFAULT_METHOD,
-    profile: Annotated[str, typer.Option(help="sound, or paper.")] = "sound",
-    noise: Noise = None,
-    aggregation: Aggregation = "paillier",
-    colluders: Colluders = 1,
-    may_miss: MayMiss = 0,
-    cohorts: Cohorts = 1,
-    rows_per_person: RowsPerPerson = 0,
-    owners_per_person: OwnersPerPerson = 1,
-    key_bits: KeyBits = 2048,
-    encoding: Encoding = "own",
-    set_: MethodSettings = None,
+    terms: Terms,
     prior: PriorFile = None,
-    rows: OutputRows = None,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
     contact: Annotated[str, typer.Option(help="Whom owners can ask.")] = "",
@@ -115,36 +88,17 @@ def new(
     so that owners know who proposes it. Send the file to every owner; they review it with `parley
     party review`.
     """
-    options = StudyOptions(
-        epsilon=epsilon,
-        delta=delta,
-        name=name,
-        method=method,
-        profile=profile,
-        noise=noise,
-        aggregation=aggregation,
-        colluders=colluders,
-        may_miss=may_miss,
-        cohorts=cohorts,
-        rows_per_person=rows_per_person,
-        owners_per_person=owners_per_person,
-        key_bits=key_bits,
-        encoding=encoding,
-        output_rows=rows,
-        settings=settings_of(set_),
-    )
-    study = options.study(load_schema(schema), [member_of(written) for written in party])
-    study = replace(
-        study, purpose=purpose, recipient=recipient, contact=contact, ethics=ethics,
-        expires=None if expires is None else expires.date(),
-    )  # fmt: skip
+    about = {
+        "name": name, "purpose": purpose, "recipient": recipient, "contact": contact,
+        "ethics": ethics, "expires": None if expires is None else expires.date(),
+    }  # fmt: skip
+    members = [member_of(written) for written in party]
+    earlier = None if prior is None else read_prior(prior)
+    about["prior"] = None if earlier is None else earlier.digest
+    study = Study.of(terms.chosen() | about, schema=load_schema(schema), members=members)
     _require_time_left(study)
-    if prior is None:
-        run_of(study)  # refuses a study that could never be run
-    else:
-        earlier = read_prior(prior)
-        study = replace(study, prior=earlier.digest)
-        earlier.begin(study)
+    (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
+    if earlier is not None:
         console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
     tell_decisions(study)
     if not purpose:
@@ -220,7 +174,7 @@ def status(
     console.result(f"state    {_standing(record)}")
     if waiting:
         console.result(
-            f"waits for the approval of {', '.join(waiting)}, since {record.proposed_at} "
+            f"waits for the approval of {', '.join(waiting)}, since {moment(record.proposed_at)} "
             f"({how_long(waited(record.proposed_at, _now()))})"
         )
     if waits:

@@ -20,7 +20,7 @@ from common.schema.tables import read_table
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, Overwrite, SchemaFile, delimiter_of
+from parley.cli.options import AsJson, Overwrite, SchemaFile, Sheet, delimiter_of
 from parley.loading import is_release_zip, synthetic_table
 
 app = new_app()
@@ -58,6 +58,7 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    sheet: Sheet = "",
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -77,7 +78,7 @@ def evaluate(
     place = synthetic_table(synthetic) if in_release else nullcontext(synthetic)
     with console.progress("evaluating") as report, place as made_up_file:
         report(0.0, "reading the tables")
-        table = read_table(real, domains, delimiter=delimiter_of(delimiter))
+        table = read_table(real, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
         made_up = read_table(made_up_file, domains)
         report(0.3, "comparing marginals and training classifiers")
         found = compare(table, made_up, domains, target, loss=loss, majority_epsilon=noisy_epsilon)

@@ -16,7 +16,7 @@ from common.schema.tables import read_table
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, Delimiter, Overwrite, delimiter_of
+from parley.cli.options import AsJson, Delimiter, Overwrite, Sheet, delimiter_of
 
 LOUD = """\
 ==============================================================================
@@ -46,6 +46,7 @@ def infer(
         ),
     ] = None,
     delimiter: Delimiter = None,
+    sheet: Sheet = "",
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -55,7 +56,7 @@ def infer(
     """
     if out is not None:
         release.check_file(out, overwrite=overwrite)
-    table = read_table(data, delimiter=delimiter_of(delimiter))
+    table = read_table(data, delimiter=delimiter_of(delimiter), sheet=sheet)
     proposal = propose(table.data, missing=missing or (), labels=table.labels)
     text = proposal.to_toml()
     if out is not None:
@@ -84,6 +85,7 @@ def check(
     data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
     delimiter: Delimiter = None,
+    sheet: Sheet = "",
     json: AsJson = False,
 ) -> None:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
@@ -92,7 +94,7 @@ def check(
     if data is not None:
         with console.progress("checking") as report:
             report(0.1, f"reading {data.name}")
-            table = read_table(data, domains, delimiter=delimiter_of(delimiter))
+            table = read_table(data, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
             report(0.6, "encoding")
             codes = table.encode(domains.without_rules())
             rows, broken = codes.rows, domains.possible.broken(codes)

@@ -30,6 +30,7 @@ from parley.cli.options import (
     ReleaseFolder,
     SchemaFile,
     Seed,
+    Sheet,
     SignAs,
     SignWith,
     delimiter_of,
@@ -142,6 +143,7 @@ def synthesize(
     sign_with: SignWith = None,
     sign_as: SignAs = "owner",
     delimiter: Delimiter = None,
+    sheet: Sheet = "",
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -190,7 +192,7 @@ def synthesize(
     domains = load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data.name)
-        table = read_table(data, domains, delimiter=delimiter_of(delimiter))
+        table = read_table(data, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
     # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell:

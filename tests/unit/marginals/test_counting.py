@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from common.errors import InputError, LocalError
 from common.marginals import counting
-from common.marginals.counting import count, count_chunks
+from common.marginals.counting import Tally, count
 from common.schema.codes import Codes
 
 
-def dictionary_count(codes, attributes, weights=None):
+def dictionary_count(codes, attributes):
     """The oracle: one dictionary entry per combination of values seen."""
     seen = Counter()
     for row in range(codes.rows):
         key = tuple(int(codes.columns[a][row]) for a in attributes)
-        seen[key] += 1 if weights is None else int(weights[row])
+        seen[key] += 1
     table = np.zeros([codes.sizes[a] for a in attributes], dtype=np.int64)
     for key, total in seen.items():
         table[key] = total
@@ -70,25 +70,16 @@ def test_every_way_agrees_with_a_dictionary(way):
     check()
 
 
-def test_every_way_agrees_with_a_dictionary_of_weights(way):
-    @settings(max_examples=60, deadline=None)
-    @given(requests(), st.integers(1, 3), st.integers(0, 2**32))
-    def check(request, threads, seed):
-        codes, sets = request
-        weights = np.random.default_rng(seed).integers(0, 1000, codes.rows)
-        expected = [dictionary_count(codes, s, weights) for s in sets]
-        assert_same_tables(count(codes, sets, weights, threads), expected)
-
-    check()
-
-
 @settings(max_examples=60, deadline=None)
 @given(requests(), st.lists(st.integers(0, 60), max_size=4))
 def test_chunks_add_up_to_the_whole(request, cuts):
     codes, sets = request
     bounds = [0, *sorted(min(c, codes.rows) for c in cuts), codes.rows]
     chunks = (codes.take(slice(a, b)) for a, b in itertools.pairwise(bounds))
-    assert_same_tables(count_chunks(chunks, sets), count(codes, sets))
+    tally = Tally(codes.sizes, sets)
+    for chunk in chunks:
+        tally.add(chunk)
+    assert_same_tables(tally.tables(), count(codes, sets))
 
 
 def test_many_tables_of_bits_among_other_attributes_agree_with_a_dictionary(way):
@@ -112,7 +103,6 @@ def test_the_empty_set_gives_the_row_total(way):
     assert total.shape == ()
     assert total.dtype == np.int64
     assert total == 50
-    assert count(codes, [()], np.full(50, 3))[0] == 150
 
 
 def test_no_rows_give_tables_of_zeros(way):
@@ -146,33 +136,6 @@ def test_a_large_table_is_exact_over_several_threads():
         np.testing.assert_array_equal(table, expected)
 
 
-def test_weights_beyond_the_precision_of_doubles_stay_exact(way):
-    codes = Codes.from_columns([np.array([0, 0, 1])], [2])
-    weights = np.array([2**62, 1, 2**60 + 1])
-    np.testing.assert_array_equal(count(codes, [(0,)], weights)[0], [2**62 + 1, 2**60 + 1])
-
-
-def test_weights_whose_total_would_overflow_are_refused():
-    codes = Codes.from_columns([np.array([0, 1])], [2])
-    with pytest.raises(LocalError, match=r"2\^63"):
-        count(codes, [(0,)], np.array([2**62, 2**62]))
-    assert count(codes, [()], np.array([2**62, 2**62 - 1]))[0] == 2**63 - 1
-
-
-@pytest.mark.parametrize(
-    ("weights", "reason"),
-    [
-        (np.array([1, -1]), "negative"),
-        (np.array([1]), "expected 2 integer weights"),
-        (np.array([0.5, 0.5]), "expected 2 integer weights"),
-    ],
-)
-def test_weights_that_make_no_sense_are_refused(weights, reason):
-    codes = Codes.from_columns([np.array([0, 1])], [2])
-    with pytest.raises(LocalError, match=reason):
-        count(codes, [(0,)], weights)
-
-
 @pytest.mark.parametrize("attributes", [(0, 0), (2,), (-1,)])
 def test_sets_of_unknown_or_repeated_attributes_are_refused(attributes):
     with pytest.raises(LocalError, match=r"distinct positions in 0\.\.1"):
@@ -187,12 +150,7 @@ def test_a_table_too_large_is_refused_with_its_size():
 
 def test_chunks_of_different_domains_are_refused():
     with pytest.raises(LocalError, match="same domains"):
-        count_chunks([random_codes(3, [2]), random_codes(3, [3])], [(0,)])
-
-
-def test_no_chunks_at_all_are_refused():
-    with pytest.raises(LocalError, match="no chunk"):
-        count_chunks([], [(0,)])
+        Tally((2,), [(0,)]).add(random_codes(3, [3]))
 
 
 def test_no_threads_are_refused(monkeypatch):

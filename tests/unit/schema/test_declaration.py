@@ -68,7 +68,7 @@ def test_every_kind_is_read():
         "2024-01-01 00:00:00..2024-01-01 11:59:59",
         "2024-01-01 12:00:00..2024-01-02 00:00:00",
     )
-    assert schema.attributes[3].bin_edges[0] == (dt.date(2024, 1, 1) - dt.date(1970, 1, 1)).days
+    assert schema.attributes[3].domain.edges[0] == (dt.date(2024, 1, 1) - dt.date(1970, 1, 1)).days
 
 
 @pytest.mark.parametrize(

@@ -132,21 +132,21 @@ def test_gradients_are_those_of_the_squared_error(order):
     moments = Moments(holders, groupings, sums, 0.3)
     weights = rng.dirichlet(np.ones(3))
     columns = [rng.dirichlet(np.ones(size), 3) for size in sizes]
-    wide = np.concatenate(columns, axis=1)
+    wide = np.concatenate(columns, axis=1).T
     starts = [0, *np.cumsum(sizes).tolist()]
     slopes, weight_slopes = np.zeros_like(wide), np.zeros(3)
     MomentLoss(moments, groupings, starts).add_gradient(weights, wide, slopes, weight_slopes)
 
     def at(weights, wide):
-        parts = [wide[:, a:b] for a, b in pairwise(starts)]
+        parts = [wide[a:b].T for a, b in pairwise(starts)]
         return loss(weights, parts, moments)
 
     step = 1e-6
-    for row, place, other in [(0, 0, 3), (1, 5, 4), (2, 9, 7), (2, 14, 13)]:
+    for own, place, other in [(0, 0, 3), (1, 5, 4), (2, 9, 7), (2, 14, 13)]:
         moved = np.zeros_like(wide)  # columns stay distributions
-        moved[row, place], moved[row, other] = step, -step
+        moved[place, own], moved[other, own] = step, -step
         measured = (at(weights, wide + moved) - at(weights, wide - moved)) / (2 * step)
-        slope = slopes[row, place] - slopes[row, other]
+        slope = slopes[place, own] - slopes[other, own]
         assert slope == pytest.approx(measured, rel=1e-5, abs=1e-6)
     for c in range(3):
         moved = np.eye(3)[c] * step

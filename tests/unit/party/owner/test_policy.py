@@ -175,7 +175,7 @@ BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
         ('[budget]\nepsilon_per_study = inf\nepsilon_in_total = "1"\n', "not a number"),
         (BUDGET + "[budgets]\n", "unknown section 'budgets'"),
         ("min_rows = 3\n" + BUDGET, "unknown section 'min_rows'"),
-        (BUDGET + "[study]\nmin_party = 3\n", "unknown key study.min_party"),
+        (BUDGET + "[study]\nmin_party = 3\n", "unknown key 'study.min_party'"),
         (BUDGET + "[study]\nmin_parties = 0\n", "study.min_parties: expected a whole number"),
         (BUDGET + "[study]\nmin_parties = true\n", "study.min_parties: expected a whole number"),
         (BUDGET + "[study]\nmin_key_bits = 1024\n", "expected one of 2048"),

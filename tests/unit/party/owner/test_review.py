@@ -84,7 +84,7 @@ def test_the_text_says_cost_queries_departures_and_verdict():
     for part in (
         "epsilon 3/4 (about 0.75) for each of our rows",
         "1 spent before; 9/4 (about 2.25) would be left",
-        "it publishes 6,000 made-up rows and the model they are drawn from: method subn+",
+        "it publishes 6,000 synthetic rows and the model they are drawn from: method subn+",
         "it reads 1 column of ours, and no other:",
         "a: false, true",
         f"a (us): 2,000 rows, identity {PEOPLE['a'].fingerprint}",
