@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
-from common.study.requests import TableRequest
 from common.study.prior import scaled
+from common.study.requests import TableRequest
 from common.study.script import ScriptRun, Total, measured
 from common.study.steps import SumStep
 
