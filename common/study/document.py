@@ -126,8 +126,8 @@ class Study:
         recipient: who gets the table.
         contact: whom to ask about the study.
         ethics: the reference of an ethics vote, a contract or a law that it rests on.
-        expires: the last day (UTC) on which a party may join; a node refuses it afterwards. A study
-            that runs by then goes on.
+        expires: the last day (UTC) on which a party may approve; a node refuses it afterwards, and
+            the curator ends it if approvals are missing. A study that runs by then goes on.
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.

@@ -24,14 +24,16 @@ from curator.operations import abort as ask_to_abort
 from curator.operations import (
     awaited,
     declare_missing,
+    declared,
     find_record,
     last_calls,
     member_of,
     phases_of,
     records,
+    study_of,
 )
 from curator.store.records import Record
-from curator.waiting import how_long, in_words, waited
+from curator.waiting import approvals_in_words, how_long, in_words, waited
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.curator_revision import reform, renew
@@ -75,7 +77,12 @@ def new(
     ] = "",
     expires: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="The last day (UTC) on which a party may join."),
+        typer.Option(
+            "--expires",
+            "--approve-by",
+            formats=["%Y-%m-%d"],
+            help="The last day (UTC) to approve it: without all approvals it ends then, free.",
+        ),
     ] = None,
     config: Config = None,
     signer: SignerFile = None,
@@ -160,12 +167,15 @@ def status(
     phases = phases_of(settings, record.study)
     calls = last_calls(settings, record)
     waits = awaited(settings, record.study)
+    gone = declared(settings, record.study)
+    until = study_of(settings, record).expires if waiting else None
     late = any(waited(each.since, _now()) > settings.step_deadline for each in waits)
     if json:
         took = {phase: traffic.as_json() for phase, traffic in phases.items()}
         told = {
             "not_approved_by": list(waiting), "last_calls": calls, "phases": took,
-            "waiting_for": [asdict(each) for each in waits], "overdue": late,
+            "waiting_for": [asdict(each) for each in waits], "overdue": late, "missing": gone,
+            "approve_by": None if until is None else until.isoformat(),
         }  # fmt: skip
         console.result_json(_as_json(record) | told)
         return
@@ -173,9 +183,11 @@ def status(
     console.result(f"digest   {record.study.hex()}")
     console.result(f"state    {_standing(record)}")
     if waiting:
+        words = approvals_in_words(waiting, since=record.proposed_at, until=until)
+        console.result(f"waits for {words} ({how_long(waited(record.proposed_at, _now()))})")
+    for party, why in gone.items():
         console.result(
-            f"waits for the approval of {', '.join(waiting)}, since {moment(record.proposed_at)} "
-            f"({how_long(waited(record.proposed_at, _now()))})"
+            f"missing  {party}: {why or 'declared missing'}; the study goes on without it"
         )
     if waits:
         longest = max(waited(each.since, _now()) for each in waits)
