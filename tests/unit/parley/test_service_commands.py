@@ -15,6 +15,7 @@ from common.service.database import Database
 from common.study.document import Study
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
+from common.wording import moment
 from curator.app import open_store
 from curator.configuration import curator_settings
 from curator.publisher import publish
@@ -105,7 +106,7 @@ def test_an_approval_is_remembered_and_withdrawn_when_the_owner_is_sure(
     assert unsure.code == 3
     assert "the approval stands" in unsure.err
     assert (
-        "Nothing was charged: no answer of ours has left. The study ends for everybody"
+        "Nothing was charged: no answer of ours has left. When our node has told the curator"
         in unsure.err
     )
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0, "it stands"
@@ -414,13 +415,13 @@ def test_a_running_study_says_whom_it_waits_for_and_since_when(parley, place, wr
         store.move(written.digest, CuratorState.RUNNING, step=2, phase="counting")
         store.wait_for(written.digest, ["east"], Word.ANSWER, at=since)
     status = ("curator", "study", "status", "regional", *HUB)
-    assert f"waits for the answer of east in step 3, since {since}" in parley(*status).out
+    assert f"waits for the answer of east in step 3, since {moment(since)}" in parley(*status).out
     with database.transaction():
         long_ago = "2026-01-02T03:04:05+00:00"
         store.wait_for(written.digest, ["east"], Word.CALL, at=long_ago)
     database.close()
     told = parley(*status).out
-    assert f"waits for east to call before step 3 is opened, since {long_ago}" in told
+    assert f"waits for east to call before step 3 is opened, since {moment(long_ago)}" in told
     assert "overdue" in told
     told = parley(*status, "--json").json
     assert told["waiting_for"] == [{"party": "east", "word": "call", "since": long_ago}]
