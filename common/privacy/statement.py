@@ -187,6 +187,7 @@ class PrivacyStatement:
         may_miss: up to how many parties may be missing before the noise is too small.
         missing: for each party that is not in all sums, the first step (from 0) without it.
         criteria: the study's acceptance criteria, and whether each is met.
+        prior: the SHA-256 of the manifest of the release that was built on; empty if none was.
     """
 
     promise: Promise
@@ -198,6 +199,7 @@ class PrivacyStatement:
     may_miss: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
     criteria: Sequence[Mapping[str, object]] = ()
+    prior: str = ""
 
     def __post_init__(self) -> None:
         if not self.protections:
@@ -263,6 +265,7 @@ class PrivacyStatement:
             },
             "may_miss": self.may_miss,
             "missing": dict(self.missing),
+            "prior": self.prior or None,
             "currency": promise.currency,
             "steps": [_step(charge, promise.currency) for charge in accountant.charges],
             "unit_of_privacy": unit_of_privacy(promise),

@@ -97,6 +97,8 @@ def write_release(
         release.write_json(folder / release.TRANSCRIPT, without_times(fitted.transcript))
         (folder / release.STUDY).write_text(fitted.study.to_toml(), encoding="utf-8")
         write_results(folder / RESULTS, fitted.results)
+        if fitted.prior is not None:
+            (folder / release.PRIOR).write_bytes(fitted.prior.data)
     date = datetime.now(UTC).date().isoformat()
     pages = pages_of(fitted, wanted, synthetic, date=date)
     for name, text in pages.files.items():

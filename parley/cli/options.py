@@ -199,6 +199,13 @@ def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+PriorFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--prior",
+        help="An earlier release of the same schema to build on: a folder or a .zip.",
+    ),
+]
 Drops = Annotated[
     list[str] | None,
     typer.Option(

@@ -261,9 +261,20 @@ def _about(study: Study) -> list[str]:
         f"it publishes {many(rows, 'synthetic row')} and the model they are drawn from: {method}",
         *(f"{each.name}: {each.value}" for each in decisions),
         *(each.caution for each in decisions if each.caution),
+        *_prior(study),
         *([] if formulas is None else [formulas]),
         f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]
+
+
+def _prior(study: Study) -> list[str]:
+    if not study.prior:
+        return []
+    words = (
+        f"it builds on an earlier release ({study.prior[:16]}): noisy sums are drawn towards its "
+        "table. That is public, so it costs our rows nothing; what leaves has the same noise"
+    )
+    return [words]
 
 
 def _members(study: Study, us: str) -> list[str]:
