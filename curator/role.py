@@ -357,7 +357,7 @@ class CuratorRole:
 
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
         if message.recipient not in self._names or message.recipient == sender:
-            raise RemoteProtocolError(f"{sender!r} writes to {message.recipient!r}, who is nobody")
+            raise RemoteProtocolError(f"{sender!r}: message to unknown party {message.recipient!r}")
         if self._state is State.AWAITING_SEEDS and sender != self._names[0]:
             raise RemoteProtocolError(f"only {self._names[0]!r} proposes a permutation seed")
         relayed = EnvelopeRelayed(

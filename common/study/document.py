@@ -176,8 +176,8 @@ class Study:
         check_most("party: rows of all parties together", self.rows, MOST_ROWS)
         if len({member.identity.encoded for member in self.members}) != len(names):
             raise InputError(
-                "party: two parties have the same identity; somebody in two places of the study "
-                "would know the noise of both"
+                "party: two parties have the same identity, whose holder would know the noise of "
+                "both. Name the identity of each owner"
             )
         if not 0 <= self.colluders < max(2, len(names)):
             raise InputError(

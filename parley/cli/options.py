@@ -48,7 +48,7 @@ StopWithStdin = Annotated[
     bool,
     typer.Option(
         "--stop-with-stdin",
-        help="Stop when standard input ends: for a parent process that must leave nobody behind.",
+        help="Stop when standard input ends: so a parent process leaves no service behind.",
     ),
 ]
 

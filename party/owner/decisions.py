@@ -92,8 +92,8 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
         else "Nothing was charged: no answer of ours has left."
     )
     return (
-        f"{cost} The study ends for everybody when our node tells the curator; they learn that we "
-        "withdrew, and not why."
+        f"{cost} The study ends for all owners when our node tells the curator. They learn that we "
+        "withdrew, but not why."
     )
 
 

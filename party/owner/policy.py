@@ -61,8 +61,8 @@ min_key_bits = 3072             # of the curator's Paillier key
 methods = ["subn+", "dp-subn"]
 profiles = ["sound"]            # "paper" charges more than it claims
 aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
-signers = []                    # fingerprints of who may sign studies; [] is anybody, or nobody
-curators = []                   # fingerprints of curators' authorities; [] is anybody
+signers = []                    # fingerprints of who may sign studies; [] allows any, or none
+curators = []                   # fingerprints of curators' authorities; [] allows any
 
 [data]
 min_rows = 1000                 # fewer rows are mostly noise
@@ -172,9 +172,9 @@ class Policy:
         """Refuse to approve by itself what anybody proposes."""
         if self.automatic and not self.signers:
             raise InputError(
-                "approval.automatic: needs study.signers. Whoever proposes a study names its "
-                "parties; those that he made up have no rows, and he takes their noise off again. "
-                "Name whose studies are approved without anybody looking at who takes part"
+                "approval.automatic: needs study.signers. The proposer of a study names its "
+                "parties, and could invent some, know their noise and subtract it. Name the "
+                "signers whose studies are approved without a look at who takes part"
             )
 
     def check(self, study: Study, circumstances: Circumstances) -> None:
@@ -295,7 +295,7 @@ class Policy:
             ("curators", "the curator", curator, self.curators),
         ):
             if allowed and (fingerprint is None or _plain(fingerprint) not in map(_plain, allowed)):
-                yield f"{who} ({fingerprint or 'nobody known'}) is not among the {key} allowed here"
+                yield f"{who} ({fingerprint or 'not known'}) is not among the {key} allowed here"
 
     def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
         declared = {member.name: member.rows for member in study.members}.get(circumstances.party)

@@ -125,7 +125,7 @@ class Review:
         lines = [
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
-            f"  signed by {self.signer}" if self.signer else "  signed by nobody",
+            f"  signed by {self.signer}" if self.signer else "  not signed",
             "",
             "What it is for",
             *(f"  {line}" for line in self.purpose),

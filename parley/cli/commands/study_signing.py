@@ -56,4 +56,4 @@ def tell_offered(
         console.result_json(told | {"file": str(file)} | listed)
         return
     console.result(f"digest {study.digest.hex()}")
-    console.result(f"signer {study.signer or 'nobody'}")
+    console.result(f"signer {study.signer or 'none'}")
