@@ -96,7 +96,7 @@ def join(
 
 @app.command()
 def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> None:
-    """What a study costs, what it asks, and what would leave the building. Decides nothing."""
+    """Show what a study costs, what it asks, and what would leave. Decides nothing."""
     with _house(config) as house:
         seen, _ = _seen(house, study)
     if json:
@@ -141,7 +141,7 @@ def status(
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Every study we know of: what we decided, how it went; and what the curator invites us to."""
+    """List every study we know of: our decision, how it went, and new invitations."""
     settings = _settings(config)
     with _house(config) as house:
         own = {record.study: record for record in house.journal.studies()}

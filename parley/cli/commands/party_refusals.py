@@ -28,7 +28,7 @@ def decline(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
     config: Config = None,
-    reason: Annotated[str, typer.Option(help="For our own records only.")] = "",
+    reason: Annotated[str, typer.Option(help="Why; kept in our own records only.")] = "",
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
     ] = False,
@@ -55,7 +55,7 @@ def withdraw(
     ],
     *,
     config: Config = None,
-    reason: Annotated[str, typer.Option(help="For our own records only.")] = "",
+    reason: Annotated[str, typer.Option(help="Why; kept in our own records only.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: AsJson = False,
 ) -> None:
