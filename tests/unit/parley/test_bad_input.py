@@ -21,7 +21,7 @@ BAD_TABLES = {
     "no rows": (HEADER, ["no rows"]),
     "empty file": ("", ["empty"]),
     "duplicate column": ("age,sex,age\n20,Male,20\n", ["duplicate column", "age"]),
-    "no delimiter": ("age/sex\n20/Male\n", ["missing column", "age/sex"]),
+    "no delimiter": ("age/sex\n20/Male\n", ["--delimiter", "age/sex"]),
     "ragged row": (f"{HEADER}{ROWS}20,Male,extra\n", ["row 5 has 3"]),
     "open quotation mark": (f'{HEADER}{ROWS}20,"Male\n', ["quotation mark"]),
     "not UTF-8": (f"{HEADER}{ROWS}".encode() + b"20,M\xe4nnlich\n", ["UTF-8", "row 5", "0xe4"]),
