@@ -45,7 +45,7 @@ def test_a_table_that_is_not_there_is_named(parley, small):
     small()
     done = parley("synthesize", "dato.csv", "--schema", "schema.toml", "--epsilon", 1, "--out", "r")
     assert done.code == 3
-    assert done.err == "error: dato.csv: no such file\n"
+    assert done.err == "error: dato.csv: no such file (did you mean 'data.csv'?)\n"
 
 
 def test_a_parquet_file_that_is_none_is_named(parley, small):
