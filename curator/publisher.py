@@ -1,4 +1,4 @@
-"""The release of a deployed study: what the curator learnt, as the folder everybody may have."""
+"""The release of a deployed study: what the curator learnt, as the folder that is published."""
 
 from __future__ import annotations
 

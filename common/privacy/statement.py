@@ -88,7 +88,7 @@ class Protection:
 
 
 def suspicion(epsilon: float, delta: float = 0) -> str:
-    """What an epsilon means, for whoever does not think in exponents."""
+    """Say what an epsilon means, without exponents."""
     sure = 100 / (1 + math.exp(-epsilon))
     most = f"about {sure:.0f} % at most" if sure < _NEARLY_SURE else "all but certain"
     but = f", but for a chance of about {chance(delta)}" if delta else ""
@@ -101,7 +101,7 @@ def chance(delta: float) -> str:
 
 
 def what_delta_means(promise: Promise, spent: Fraction) -> str:
-    """What delta means, for whoever signs for the people; empty for pure epsilon.
+    """Say what delta means, for a data officer; empty for pure epsilon.
 
     Args:
         promise: with a delta.
@@ -120,7 +120,7 @@ def what_delta_means(promise: Promise, spent: Fraction) -> str:
 
 
 def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
-    """What an epsilon for one row does not say, in sentences for whoever signs for the people.
+    """What an epsilon for one row does not say, in sentences for a data officer.
 
     Args:
         promise: to one row.
@@ -203,7 +203,7 @@ class PrivacyStatement:
 
     @property
     def private(self) -> bool:
-        """Whether the numbers below protect anybody."""
+        """Return whether the numbers below protect a row."""
         return not self.not_private_because
 
     @property
@@ -219,7 +219,7 @@ class PrivacyStatement:
 
     @property
     def delivered(self) -> Fraction:
-        """The epsilon, at the promise's delta, of whoever paid most."""
+        """The epsilon, at the promise's delta, of the party that paid most."""
         return self.promise.delivered(self.most_paid)
 
     def _paid(self, party: str) -> Fraction:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bayes.simplex import mutual_information
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
@@ -24,7 +25,7 @@ from common.release.model_count import ModelCount, model_count
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
-from common.release.report.released import NetworkDrawing, mutual_information
+from common.release.report.released import NetworkDrawing
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
 from common.schema.cell_weights import CellWeights
@@ -72,7 +73,7 @@ class FittedStudy(FittedModel):
 
     @property
     def output_rows(self) -> int:
-        """How many synthetic rows are made if nobody says."""
+        """How many synthetic rows are made by default."""
         return self.study.output_rows or self.rows
 
     @property

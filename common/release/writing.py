@@ -79,7 +79,7 @@ def write_release(
         fitted: what was released of the real rows.
         rows: how many synthetic rows; as many as there were real ones if None.
         file_format: of the synthetic rows, see `release.FORMATS`.
-        signer: who signs the release, if anybody does.
+        signer: who signs the release, or None.
         tell: told how far the work is.
     """
     wanted = fitted.output_rows if rows is None else rows

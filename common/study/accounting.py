@@ -23,7 +23,7 @@ from common.wording import many
 def account(study: Study, steps: Iterable[Step]) -> Accountant:
     """Charge every step, party by party, with what it truly costs.
 
-    In the sound profile the study's budget is everybody's cap, so a method that would cost more
+    In the sound profile the study's budget is every party's cap, so a method that would cost more
     than it says is refused here. In the paper's profile there is no cap: the paper's own count
     stands beside the truth as a claim.
 

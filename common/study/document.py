@@ -129,7 +129,7 @@ class Study:
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
-        signature: of whoever stands for it; not part of the digest. A wrong one is refused.
+        signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
     name: str
@@ -176,8 +176,8 @@ class Study:
         check_most("party: rows of all parties together", self.rows, MOST_ROWS)
         if len({member.identity.encoded for member in self.members}) != len(names):
             raise InputError(
-                "party: two parties have the same identity, whose holder would know the noise of "
-                "both. Name the identity of each owner"
+                "party: two parties have the same identity; one owner in two places of the study "
+                "would know the noise of both"
             )
         if not 0 <= self.colluders < max(2, len(names)):
             raise InputError(
@@ -277,7 +277,7 @@ class Study:
 
     @property
     def signer(self) -> str | None:
-        """The fingerprint of whoever signed it; None if nobody did."""
+        """Return the signer's fingerprint; None without a signature."""
         return None if self.signature is None else self.signature.identity.fingerprint
 
     @property
@@ -300,14 +300,14 @@ class Study:
 
     @property
     def effective_colluders(self) -> int:
-        """A single party has nobody to collude with."""
+        """A single party has no other to collude with."""
         return min(self.colluders, len(self.members) - 1)
 
     def noise_shares(self, parties: int) -> Fraction:
         """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
-        if self.may_miss:  # the same shares are drawn, whoever is missing in the end
+        if self.may_miss:  # the same shares are drawn, whichever party is missing in the end
             return Fraction(parties, len(self.members) - self.effective_colluders - self.may_miss)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
 
@@ -381,7 +381,7 @@ class Study:
                 key that is left out; noise that is left out is what the profile calls for.
             schema: the public domains.
             members: the parties.
-            signature: of whoever stands for it.
+            signature: the proposer's.
 
         Raises:
             InputError: naming the key and what would do.

@@ -34,7 +34,7 @@ def _withstands_pooling(study: Study) -> bool:
     """Whether the curator and tolerated colluders together still see noisy sums only.
 
     The paper's ring has no masks, so that a neighbour and the curator can open partial products;
-    in the clear the curator needs nobody's help.
+    in the clear the curator needs no party's help.
     """
     return study.profile == "sound" and study.aggregation is not Aggregation.CLEAR
 

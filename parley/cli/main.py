@@ -224,7 +224,7 @@ def _code(leaving: SystemExit) -> int:
     if isinstance(leaving.__context__, typer.Abort):  # Ctrl-C or the end of input at a question
         return ExitCode.INTERRUPTED
     if isinstance(leaving.__context__, BrokenPipeError):
-        return ExitCode.NOBODY_READS
+        return ExitCode.OUTPUT_CLOSED
     return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
 
 
@@ -247,7 +247,7 @@ def _delivered(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = ExitCode.NOBODY_READS
+        code = ExitCode.OUTPUT_CLOSED
     except OSError as error:
         console.fail(f"cannot write the result: {error.strerror}")
         code = ExitCode.INPUT

@@ -48,7 +48,7 @@ StopWithStdin = Annotated[
     bool,
     typer.Option(
         "--stop-with-stdin",
-        help="Stop when standard input ends: so a parent process leaves no service behind.",
+        help="Stop when standard input ends, as it does when the parent process is gone.",
     ),
 ]
 
@@ -206,7 +206,7 @@ Delimiter = Annotated[
 
 
 def load_schema(path: Path) -> Schema:
-    """The schema to publish under; one that nobody seems to have reviewed is warned of."""
+    """Load the schema to publish under; warn of one that looks unreviewed."""
     schema = Schema.load(path)
     if is_draft(path.read_text("utf-8")):
         console.warn(
@@ -217,7 +217,7 @@ def load_schema(path: Path) -> Schema:
 
 
 def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer | None:
-    """Who signs the release, if anybody does; asked before any budget is spent."""
+    """Return the release's signer, or None; asked before any budget is spent."""
     if sign_with is None:
         return None
     return Signer(

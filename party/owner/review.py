@@ -2,7 +2,7 @@
 
 A pure function of the study, the policy, the circumstances and the plan's steps. Nothing in it
 comes from the curator: the steps are those that this party derives by itself. The figures are of
-the study; none of them depends on the rows, so a review may be shown to anybody.
+the study; none of them depends on the rows, so a review may be public.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Review:
         study: its name.
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
-        signer: fingerprint of who signed it; None if nobody did.
+        signer: the signer's fingerprint; None without a signature.
         purpose: what the study is for, who gets its table, whom to ask, until when.
         claimed: the epsilon that the study's method is run with.
         cost: the epsilon that it charges our rows, at the study's delta.

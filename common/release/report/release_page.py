@@ -1,4 +1,4 @@
-"""report.html: a release explained to whoever receives it.
+"""report.html: a release explained to its readers.
 
 Everything on the page comes from what was released (noisy tables, synthetic rows, the privacy
 statement), so the page is as public as the release.
@@ -97,7 +97,7 @@ class ReleaseFacts:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What whoever uses the release must know first."""
+        """Return what a user of the release must know first."""
         found = (
             self.below_floor,
             caution(self.columns, self.schema.names),
@@ -210,7 +210,7 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
     parts = []
     if not privacy["private"]:
         reasons = "; ".join(privacy["not_private_because"])
-        parts.append(warning(f"NOT PRIVATE: {reasons}. The figures below promise nothing."))
+        parts.append(warning(f"NOT PRIVATE: {reasons}. The numbers below protect no row."))
     epsilon = privacy["epsilon_delivered"]
     if epsilon > _LARGE_EPSILON:
         parts.append(
@@ -223,9 +223,9 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
         paragraph(
             f"The guarantee is differential privacy with epsilon = {epsilon:g} "
             f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
-            f"It protects {privacy['unit_of_privacy']}: any conclusion from this release would "
-            f"have been at most {_factor(epsilon)} times as likely, or as unlikely, had any one "
-            f"row been another; {suspicion(epsilon, privacy['delta'])}."
+            f"What is protected is {privacy['unit_of_privacy']}: whatever a reader concludes from "
+            f"this release would have been at most {_factor(epsilon)} times as likely, or as "
+            f"unlikely, had any one row been another; {suspicion(epsilon, privacy['delta'])}."
         )
     )
     if privacy["delta"]:

@@ -114,7 +114,7 @@ def add(
 ) -> None:
     """Offer a study to its parties; a running curator takes it up by itself.
 
-    A study without a signature is signed on the way, as by `study new`.
+    An unsigned study is signed on the way, as in `study new`.
     """
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)

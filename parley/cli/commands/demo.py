@@ -56,8 +56,8 @@ def demo(
     """Three hospitals publish ONE synthetic table of their simulated patients.
 
     A curator and three party nodes run as processes of their own on this machine, with real
-    certificates; all four sign the release. A comparison with the patients is written beside it,
-    which is allowed only because they are not real.
+    certificates; all four sign the release. The comparison with the population is written beside it
+    only because no real person is in it.
     """
     if tables is not None:
         _write_tables(tables, rows, as_json=json)

@@ -12,13 +12,13 @@ from common.errors import InputError
 from common.release import statistics as kinds
 from common.release.asking import SEED
 from common.release.estimates import Estimate
+from common.release.loading import Loaded, load
 from common.release.replicates import TABLES, check_tables
 from common.release.statistics import Statistic
 from common.schema import Schema
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
-from parley.loading import Loaded, load
 
 app = new_app()
 

@@ -287,7 +287,7 @@ def _now() -> datetime:
 
 
 def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None:
-    """Go on only if somebody has compared the fingerprint."""
+    """Go on only after the fingerprint was compared."""
     console.note(f"fingerprint of the {what}:")
     (console.note if as_json else console.result)(actual)
     if told is not None:

@@ -28,7 +28,7 @@ def decline(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
     config: Config = None,
-    reason: Annotated[str, typer.Option(help="Why; kept in our own records only.")] = "",
+    reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
     ] = False,
@@ -36,8 +36,8 @@ def decline(
 ) -> None:
     """Decline a study, or withdraw from one that was approved; for good.
 
-    The node tells the curator, within seconds if it runs, but not why. From then on nothing more is
-    charged and nothing more leaves, and the study ends for all owners. What was charged stays
+    The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
+    charged and nothing more leaves, and the study ends for every party. What was charged stays
     charged. A study that is over cannot be withdrawn from.
     """
     _say_no(
@@ -55,14 +55,14 @@ def withdraw(
     ],
     *,
     config: Config = None,
-    reason: Annotated[str, typer.Option(help="Why; kept in our own records only.")] = "",
+    reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: AsJson = False,
 ) -> None:
     """Withdraw from a study that was approved; for good.
 
     Before our first answer this costs nothing; later, what was charged stays charged. The node
-    tells the curator, within seconds if it runs, but not why. The study ends for all owners; the
+    tells the curator, within seconds if it runs, and not why. The study ends for every party; its
     operator may offer a new one without us.
     """
     settings = party_settings(config, os.environ).values

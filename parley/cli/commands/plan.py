@@ -49,10 +49,8 @@ def plan(
     rows: Annotated[
         int, typer.Option(min=10, help="The most stand-in rows; noise is scaled to them.")
     ] = _MOST_ROWS,
-    runs: Annotated[
-        int, typer.Option(min=1, max=100, help="How many runs to average for each epsilon.")
-    ] = 3,
-    seed: Annotated[int, typer.Option(help="The seed of the stand-in and its noise.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the stand-in and its noise.")] = 1,
     json: AsJson = False,
 ) -> None:
     """Forecast a study: what each phase measures, noise, error, bytes and time; spends nothing.

@@ -11,6 +11,7 @@ from common.errors import InputError
 from common.release.asking import SEED
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
+from common.release.loading import Loaded, load
 from common.release.model_count import ModelCount
 from common.release.released_rows import ReleasedRows
 from common.release.replicates import TABLES
@@ -21,7 +22,6 @@ from parley.cli import console
 from parley.cli.commands import estimate as estimates
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
-from parley.loading import Loaded, load
 
 app = new_app()
 

@@ -32,7 +32,7 @@ def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
 
 
 def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
-    """Whoever proposes: the identity that was named, or else the curator's."""
+    """The proposer: the identity that was named, or else the curator's."""
     passphrase_file = None
     if signer is None:
         try:

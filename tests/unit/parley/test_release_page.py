@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import parley
+from common.bayes.simplex import mutual_information
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release.report.expected_error import ExpectedError, expected_errors
@@ -15,7 +16,6 @@ from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.report.released import (
     model_shares,
     model_tables,
-    mutual_information,
     network_drawing,
     range_errors,
     range_shares,
