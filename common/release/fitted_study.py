@@ -41,7 +41,7 @@ _DRAWN = (
     "distance below. Noise makes arrows, too."
 )
 _TREE = (
-    "The strongest dependences that hold the attributes together, if they stand out of chance. The "
+    "The strongest dependences that hold the attributes together, if they are beyond chance. The "
     "model of this release has no arrows of its own: it draws every attribute given a hidden "
     f"class. {_NUMBERS}. Noise makes dependence, too."
 )

@@ -126,8 +126,8 @@ def _colluders(study: Study, epsilon: Fraction) -> list[Protection]:
         return [tolerated]
     too_many = _not_held_off(
         f"{limit + 1} or more other parties together",
-        "when they subtract their noise, less is left than the study counts on; parties that "
-        "somebody made up do pool, so find out whose identities these are",
+        "when they subtract their noise, less is left than the study counts on; invented parties "
+        "do collude, so find out whose identities these are",
     )
     return [tolerated, too_many]
 

@@ -98,7 +98,7 @@ ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the r
 OutputRows = Annotated[
     int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
 ]
-OutputFormat = Annotated[Format, typer.Option(help="Of the synthetic rows.")]
+OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 
 OwnersEpsilon = Annotated[
@@ -142,7 +142,7 @@ class Terms:
     owners_per_person: Annotated[
         int, typer.Option(help="The most owners that have rows of a person.")
     ] = 1
-    key_bits: Annotated[int, typer.Option(help="Of the curator's Paillier key.")] = 2048
+    key_bits: Annotated[int, typer.Option(help="The size of the curator's Paillier key.")] = 2048
     encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own"
     settings: Annotated[
         list[str] | None,
@@ -214,14 +214,14 @@ Drops = Annotated[
 ]
 
 Sheet = Annotated[
-    str, typer.Option(help="Of an Excel file. [default: its first]", show_default=False)
+    str, typer.Option(help="The sheet of an Excel file. [default: the first]", show_default=False)
 ]
 
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="Between the cells of a CSV file: one character, or `tab`. "
-        "[default: the one that its header has]",
+        help="The character between the cells of a CSV file, or `tab`. "
+        "[default: the one in its header]",
         show_default=False,
     ),
 ]

@@ -73,4 +73,4 @@ def load_public_identity(path: Path) -> PublicIdentity:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, InputError):  # not ASCII, not base64, not an identity
-        raise InputError(f"{path}: not the identity.pub of anybody") from None
+        raise InputError(f"{path}: not an identity.pub. Ask the party for the file again") from None

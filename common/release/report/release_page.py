@@ -325,9 +325,9 @@ def _dependence(facts: ReleaseFacts) -> str:
     return figure(
         picture,
         "Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
-        f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs stand out of what "
-        "chance makes of independent columns; the others are shown as 0. Noise makes "
-        "dependence, too.",
+        f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs depend on each "
+        "other more than independent columns do by chance; the others are shown as 0. Noise "
+        "makes dependence, too.",
     ) + _strongest(facts)
 
 
@@ -351,7 +351,7 @@ def _errors(facts: ReleaseFacts) -> str:
         "This is what noise alone does to what was counted, by the table that tells most about a "
         "column or a pair. The distance is the share of rows that would have to move. The model "
         "is fitted to all tables together, which is a little better; what the model cannot hold "
-        f"comes on top. A count well above {least:,.0f} rows stands out of the noise."
+        f"comes on top. A count well above {least:,.0f} rows is more than noise."
     )
     parts = [paragraph(words), _error_table("column", facts.columns, facts.schema.names)]
     if facts.pairs:

@@ -29,8 +29,8 @@ Quantile = Annotated[
 ]
 By = Annotated[str | None, typer.Option("--by", help="An estimate for each value of this column.")]
 Tables = Annotated[int, typer.Option(help="How many replicates to look at.")]
-ReplicateSeed = Annotated[int, typer.Option(help="Of the replicates.")]
-Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+ReplicateSeed = Annotated[int, typer.Option(help="The seed of the replicates.")]
+Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
 
 
 @app.command(name="estimate")

@@ -42,7 +42,7 @@ def evaluate(
         typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
     ] = None,
     loss: Annotated[
-        str, typer.Option(help="Of the classifier: squared-hinge, or hinge as in the papers.")
+        str, typer.Option(help="The classifier's loss: squared-hinge, or hinge as in the papers.")
     ] = LOSSES[0],
     majority_epsilon: Annotated[
         str | None,
@@ -54,7 +54,7 @@ def evaluate(
     delimiter: Annotated[
         str | None,
         typer.Option(
-            help="Of the real table, as elsewhere. The synthetic one's is what its header has.",
+            help="The character between the cells of the real CSV file, or `tab`.",
             show_default=False,
         ),
     ] = None,

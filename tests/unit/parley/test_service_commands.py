@@ -50,7 +50,7 @@ def test_a_study_that_is_there_is_not_overwritten(parley, place, written):
         ("north", "expected NAME:ROWS:FILE"),
         ("north:many:x.pub", "expected NAME:ROWS:FILE"),
         ("west:40:nowhere.pub", "nowhere.pub: cannot be read"),
-        ("west:40:schema.toml", "not the identity.pub"),
+        ("west:40:schema.toml", "not an identity.pub"),
         ("west:0:north/keys/identity.pub", "rows must be"),
         ("west:40:north/keys/identity.pub", "same identity"),
     ],
