@@ -130,10 +130,8 @@ class Upkeep:
         node = self._studies.known(study)
         if node is None:
             return
-        names = ", ".join(node.waiting_for)
+        waits = f"it waits for {', '.join(node.waiting_for)} since {moment(since)}"
         try:
-            node.abort(
-                f"ended by the curator's step_deadline_s: it waits for {names} since {moment(since)}"
-            )
+            node.abort(f"ended by the curator's step_deadline_s: {waits}")
         except ParleyError as error:  # tried again at the next look
             logger.error("study %s cannot be ended now: %s", study.hex()[:16], error)
