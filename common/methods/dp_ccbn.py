@@ -133,7 +133,7 @@ def _learn_structure(
 
 
 def first_attribute(study: Study, attributes: int) -> int:
-    """The root: any will do that nobody can steer by the rows; the study's digest decides."""
+    """The root: any will do that no row can steer; the study's digest decides."""
     drawn = hashlib.sha256(b"parley dp-ccbn root 1" + study.digest).digest()
     return int.from_bytes(drawn, "big") % attributes
 

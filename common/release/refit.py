@@ -26,6 +26,7 @@ from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.schema.codes import concatenate
 from common.study.document import Study
+from common.study.prior import Prior
 from common.study.script import Result
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from common.study.sums import sum_plan_of
@@ -56,6 +57,7 @@ def refit_study(
     rows: Codes,
     source: RandomSource,
     missing: Mapping[str, int] = MappingProxyType({}),
+    prior: Prior | None = None,
 ) -> Model:
     """Take the study's script to its model on these rows.
 
@@ -64,10 +66,11 @@ def refit_study(
         rows: as many as the parties have together, in an order that means nothing.
         source: of the noise and of the parties' choices.
         missing: for each party that went missing, the first step without it.
+        prior: the rows that the study builds on, if it does.
     """
     if rows.rows != study.rows:
         raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")
-    run, answer = run_of(study), _Answers(study, rows, source)
+    run, answer = run_of(study, prior), _Answers(study, rows, source)
     for number in count_from(0):
         run.leave_out([name for name, first in missing.items() if first <= number])
         if (step := run.step()) is None:

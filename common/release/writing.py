@@ -82,7 +82,7 @@ def write_release(
         fitted: what was released of the real rows.
         rows: how many synthetic rows; as many as there were real ones if None.
         file_format: of the synthetic rows, see `release.FORMATS`.
-        signer: who signs the release, if anybody does.
+        signer: who signs the release, or None.
         tell: told how far the work is.
     """
     wanted = fitted.output_rows if rows is None else rows
@@ -97,6 +97,8 @@ def write_release(
         release.write_json(folder / release.TRANSCRIPT, without_times(fitted.transcript))
         (folder / release.STUDY).write_text(fitted.study.to_toml(), encoding="utf-8")
         write_results(folder / RESULTS, fitted.results)
+        if fitted.prior is not None:
+            (folder / release.PRIOR).write_bytes(fitted.prior.data)
     date = datetime.now(UTC).date().isoformat()
     pages = pages_of(fitted, wanted, synthetic, date=date)
     for name, text in pages.files.items():

@@ -169,8 +169,8 @@ class Attribute:
         """The same codes, and no cell that is refused.
 
         A number beyond the range counts as its nearest end, whatever else is refused otherwise as
-        the first value. So whoever sees only what is done with the codes cannot tell whether every
-        cell was of the domain.
+        the first value. So an observer of what is done with the codes cannot tell whether
+        every cell was of the domain.
         """
         return replace(self, forgiving=True)
 

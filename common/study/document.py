@@ -10,6 +10,7 @@ the study by itself, so nothing that matters can be asked for in any other way.
     delta = "1e-9"         # 0, pure epsilon, if it is left out
     purpose = "Where to build the next dialysis ward"
     expires = 2027-06-30
+    prior = "<SHA-256>"    # of last year's release, if sums are to be drawn towards it
 
     [[party]]
     name = "north"
@@ -28,6 +29,7 @@ import binascii
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -125,15 +127,17 @@ class Study:
         recipient: who gets the table.
         contact: whom to ask about the study.
         ethics: the reference of an ethics vote, a contract or a law that it rests on.
-        expires: the last day (UTC) on which a party may join; a node refuses it afterwards. A study
-            that runs by then goes on.
+        expires: the last day (UTC) on which a party may approve; a node refuses it afterwards, and
+            the curator ends it if approvals are missing. A study that runs by then goes on.
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
         criteria: the [[criterion]] tables, what the model must be good for; their form is in
             `common.study.criteria`.
         criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
-        signature: of whoever stands for it; not part of the digest. A wrong one is refused.
+        prior: the SHA-256 of the manifest of an earlier release, in hexadecimal, that the noisy
+            sums are drawn towards (`common.study.prior`); empty for none.
+        signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
     name: str
@@ -161,6 +165,7 @@ class Study:
     owners_per_person: int = 1
     criteria: tuple[Criterion, ...] = ()
     criteria_epsilon: Fraction = Fraction(0)
+    prior: str = ""
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -182,7 +187,7 @@ class Study:
         check_most("party: rows of all parties together", self.rows, MOST_ROWS)
         if len({member.identity.encoded for member in self.members}) != len(names):
             raise InputError(
-                "party: two parties have the same identity; somebody in two places of the study "
+                "party: two parties have the same identity; one owner in two places of the study "
                 "would know the noise of both"
             )
         if not 0 <= self.colluders < max(2, len(names)):
@@ -195,6 +200,10 @@ class Study:
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
+        if not re.fullmatch(r"([0-9a-f]{64})?", self.prior):
+            raise InputError(
+                "prior: expected the SHA-256 of a release's manifest.json, 64 hexadecimal digits"
+            )
         self._check_people()
         check_criteria(self.criteria, self.schema, self.criteria_epsilon, self.epsilon)
         if self.criteria and self.profile == "paper":
@@ -286,7 +295,7 @@ class Study:
 
     @property
     def signer(self) -> str | None:
-        """The fingerprint of whoever signed it; None if nobody did."""
+        """Return the signer's fingerprint; None without a signature."""
         return None if self.signature is None else self.signature.identity.fingerprint
 
     @property
@@ -322,14 +331,14 @@ class Study:
 
     @property
     def effective_colluders(self) -> int:
-        """A single party has nobody to collude with."""
+        """A single party has no other to collude with."""
         return min(self.colluders, len(self.members) - 1)
 
     def noise_shares(self, parties: int) -> Fraction:
         """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
-        if self.may_miss:  # the same shares are drawn, whoever is missing in the end
+        if self.may_miss:  # the same shares are drawn, whichever party is missing in the end
             return Fraction(parties, len(self.members) - self.effective_colluders - self.may_miss)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
 
@@ -408,7 +417,7 @@ class Study:
                 is what the profile calls for.
             schema: the public domains.
             members: the parties.
-            signature: of whoever stands for it.
+            signature: the proposer's.
 
         Raises:
             InputError: naming the key and what would do.
@@ -437,7 +446,7 @@ _TERMS: Mapping[str, Parser] = {
     "encoding": text, "output_rows": _COUNT,
     "rows_per_person": _COUNT, "owners_per_person": _COUNT,
     "criteria_epsilon": parse_epsilon,
-    **dict.fromkeys(TEXTS, text), "expires": date,
+    **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
 }  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def warn(words: str) -> None:
 
 
 def tell_of_release(folder: Path, privacy: Mapping[str, Any]) -> None:
-    """What whoever made a release must know before it is published or used."""
+    """Say what the maker of a release must know before it is published or used."""
     if not privacy["private"]:
         warn(f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this.")
     for caution in cautions_of(folder):

@@ -50,7 +50,7 @@ StopWithStdin = Annotated[
     bool,
     typer.Option(
         "--stop-with-stdin",
-        help="Stop when standard input ends: for a parent process that must leave nobody behind.",
+        help="Stop when standard input ends, as it does when the parent process is gone.",
     ),
 ]
 
@@ -98,7 +98,7 @@ ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the r
 OutputRows = Annotated[
     int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
 ]
-OutputFormat = Annotated[Format, typer.Option(help="Of the synthetic rows.")]
+OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 
 OwnersEpsilon = Annotated[
@@ -142,7 +142,7 @@ class Terms:
     owners_per_person: Annotated[
         int, typer.Option(help="The most owners that have rows of a person.")
     ] = 1
-    key_bits: Annotated[int, typer.Option(help="Of the curator's Paillier key.")] = 2048
+    key_bits: Annotated[int, typer.Option(help="The size of the curator's Paillier key.")] = 2048
     encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own"
     settings: Annotated[
         list[str] | None,
@@ -199,6 +199,13 @@ def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+PriorFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--prior",
+        help="An earlier release of the same schema to build on: a folder or a .zip.",
+    ),
+]
 Drops = Annotated[
     list[str] | None,
     typer.Option(
@@ -207,21 +214,21 @@ Drops = Annotated[
 ]
 
 Sheet = Annotated[
-    str, typer.Option(help="Of an Excel file. [default: its first]", show_default=False)
+    str, typer.Option(help="The sheet of an Excel file. [default: the first]", show_default=False)
 ]
 
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="Between the cells of a CSV file: one character, or `tab`. "
-        "[default: the one that its header has]",
+        help="The character between the cells of a CSV file, or `tab`. "
+        "[default: the one in its header]",
         show_default=False,
     ),
 ]
 
 
 def load_schema(path: Path) -> Schema:
-    """The schema to publish under; one that nobody seems to have reviewed is warned of."""
+    """Load the schema to publish under; warn of one that looks unreviewed."""
     schema = Schema.load(path)
     if is_draft(path.read_text("utf-8")):
         console.warn(
@@ -232,7 +239,7 @@ def load_schema(path: Path) -> Schema:
 
 
 def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer | None:
-    """Who signs the release, if anybody does; asked before any budget is spent."""
+    """Return the release's signer, or None; asked before any budget is spent."""
     if sign_with is None:
         return None
     return Signer(

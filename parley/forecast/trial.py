@@ -39,7 +39,7 @@ class Trial:
 
     Args:
         study: of its parties only names and row counts are used.
-        stand_in: rows that nobody has to protect; as many as the study has, or fewer.
+        stand_in: rows that need no protection; as many as the study has, or fewer.
         seed: of the dealing and of the noise.
     """
 

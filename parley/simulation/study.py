@@ -20,6 +20,7 @@ from common.methods.criteria import verdicts
 from common.methods.registry import method_of, run_of
 from common.privacy.randomness import source_of
 from common.release.fitted_study import FittedStudy
+from common.release.prior import PriorRelease, read_prior
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Codes, Schema
@@ -48,6 +49,7 @@ def simulate(
     settings: Mapping[str, str | int] | None = None,
     criteria: Sequence[Mapping[str, object]] = (),
     criteria_epsilon: str | Fraction | int | float | None = None,
+    prior: Path | str | None = None,
     seed: int | None = None,
     tell: Reporter = silent,
 ) -> FittedStudy:
@@ -72,6 +74,7 @@ def simulate(
         settings: of the method, as in its table of study.toml: {"budget": "1:1:2:4"}.
         criteria: what the model must be good for: [{"mean": "income", "within": "3 %"}].
         criteria_epsilon: the part of epsilon that measuring them costs.
+        prior: an earlier release of the same schema, a folder or a .zip, to build on.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
     """
@@ -81,7 +84,8 @@ def simulate(
         "cohorts": cohorts, "key_bits": key_bits, "encoding": encoding, "settings": settings,
         "criterion": criteria, "criteria_epsilon": criteria_epsilon,
     }  # fmt: skip
-    return run_in_process(tables, schema, terms, seed=seed, drop=drop, tell=tell)
+    earlier = None if prior is None else read_prior(Path(prior))
+    return run_in_process(tables, schema, terms, seed=seed, prior=earlier, drop=drop, tell=tell)
 
 
 def run_in_process(
@@ -90,6 +94,7 @@ def run_in_process(
     terms: Mapping[str, object],
     *,
     seed: int | None,
+    prior: PriorRelease | None = None,
     drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
     announce: Callable[[Study], None] = lambda study: None,
@@ -106,10 +111,11 @@ def run_in_process(
     codes = {name: pair[0] for name, pair in encoded.items()}
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
-    terms = {"name": "simulation", **terms}
+    terms = {"name": "simulation", "prior": prior and prior.digest, **terms}
     study = Study.of(terms, schema=domains, members=_members(codes, identities))
     announce(study)
-    run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
+    begin = run_of if prior is None else prior.begin
+    run = run_study(study, begin, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
         study,
         method_of(study),
@@ -129,6 +135,7 @@ def run_in_process(
         columns=columns,
         transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
+        prior=prior,
     )
 
 

@@ -2,7 +2,7 @@
 
 A pure function of the study, the policy, the circumstances and the plan's steps. Nothing in it
 comes from the curator: the steps are those that this party derives by itself. The figures are of
-the study; none of them depends on the rows, so a review may be shown to anybody.
+the study; none of them depends on the rows, so a review may be public.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Review:
         study: its name.
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
-        signer: fingerprint of who signed it; None if nobody did.
+        signer: the signer's fingerprint; None without a signature.
         purpose: what the study is for, who gets its table, whom to ask, until when.
         claimed: the epsilon that the study's method is run with.
         cost: the epsilon that it charges our rows, at the study's delta.
@@ -125,7 +125,7 @@ class Review:
         lines = [
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
-            f"  signed by {self.signer}" if self.signer else "  signed by nobody",
+            f"  signed by {self.signer}" if self.signer else "  not signed",
             "",
             "What it is for",
             *(f"  {line}" for line in self.purpose),
@@ -261,9 +261,20 @@ def _about(study: Study) -> list[str]:
         f"it publishes {many(rows, 'synthetic row')} and the model they are drawn from: {method}",
         *(f"{each.name}: {each.value}" for each in decisions),
         *(each.caution for each in decisions if each.caution),
+        *_prior(study),
         *([] if formulas is None else [formulas]),
         f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]
+
+
+def _prior(study: Study) -> list[str]:
+    if not study.prior:
+        return []
+    words = (
+        f"it builds on an earlier release ({study.prior[:16]}): noisy sums are drawn towards its "
+        "table. That is public, so it costs our rows nothing; what leaves has the same noise"
+    )
+    return [words]
 
 
 def _members(study: Study, us: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`parley schema`: propose a schema from a table, or check one that somebody wrote."""
+"""`parley schema`: propose a schema from a table, or check a written one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOUD = """\
 ==============================================================================
   NOT PRIVATE YET. The values and ranges in this schema were READ OFF THE DATA.
   A schema is published with the release. Replace every value and range by
-  public knowledge (a code book, a range that holds for everybody) before you
+  public knowledge (a code book, a range that holds for every person) before you
   share the schema or use it. No noise protects what stands in it.
 =============================================================================="""
 
