@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common.crypto.identities.identity import Identity
-from common.crypto.paillier.blinding import FixedBaseBlinder, Pool, PowerBlinder
+from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey, generate_key_pair
 from common.crypto.paillier.packing import Packing
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
@@ -104,7 +104,6 @@ def packed_encryption(bench: Bench) -> list[Figure]:
     peer_cells = [int(value) for value in counts[:PEER_SLICE]]
     source = OsRandomSource()
     blinder = FixedBaseBlinder(key, source)
-    pool = Pool(blinder)
 
     def encrypt(by: Blinder) -> bytes:
         packs = packing.pack(counts, rows=ROWS // PARTIES, shares=0)
@@ -113,12 +112,10 @@ def packed_encryption(bench: Bench) -> list[Figure]:
     def peer() -> list[int]:
         return [peer_key.encrypt(cell).ciphertext(be_secure=False) for cell in peer_cells]
 
-    pool.refill(TURNS * packing.plaintexts_for(CELLS))
     *ours, theirs = in_turn(
         lambda: encrypt(blinder),
         lambda: encrypt(FixedBaseBlinder(key, source)),
         lambda: encrypt(PowerBlinder(key, source)),
-        lambda: encrypt(pool),
         peer,
     )
     peer_rate = PEER_SLICE / theirs
@@ -126,7 +123,6 @@ def packed_encryption(bench: Bench) -> list[Figure]:
         "packed_encrypt_speedup": "encrypt, packed, h^s",
         "packed_encrypt_with_table_speedup": "encrypt, packed, h^s, making the table first",
         "packed_encrypt_power_speedup": "encrypt, packed, r^n",
-        "packed_encrypt_pool_speedup": "encrypt, packed, factors made ahead",
     }
     figures = [
         Figure(
@@ -185,23 +181,18 @@ def secure_sums(bench: Bench) -> list[Figure]:
     """
     identities = {f"party-{i}": Identity.generate(OsRandomSource()) for i in range(PARTIES)}
     vectors = dict.fromkeys(identities, bench.counts)
-    blinder = FixedBaseBlinder(bench.public_key, OsRandomSource())
-    pool = Pool(blinder)
-    pool.refill(SUM_TURNS * PARTIES * bench.packing.plaintexts_for(CELLS))
 
-    def run(aggregation: Aggregation, noise: Noise, by: Blinder | None = None) -> None:
+    def run(aggregation: Aggregation, noise: Noise) -> None:
         run_secure_sum(
             _sum_plan(bench, tuple(identities), aggregation, noise),
             vectors,
             identities,
             source=OsRandomSource(),
             private_key=bench.private_key,
-            blinder=by,
         )
 
-    ring, ahead, one_share, masked, slice_seconds = in_turn(
+    ring, one_share, masked, slice_seconds = in_turn(
         lambda: run(Aggregation.PAILLIER, Noise.DISTRIBUTED),
-        lambda: run(Aggregation.PAILLIER, Noise.DISTRIBUTED, pool),
         lambda: run(Aggregation.PAILLIER, Noise.ONE_SHARE),
         lambda: run(Aggregation.MASKED, Noise.DISTRIBUTED),
         lambda: _naive_sum(bench, PEER_SLICE),
@@ -210,7 +201,6 @@ def secure_sums(bench: Bench) -> list[Figure]:
     naive = slice_seconds * CELLS / PEER_SLICE
     sums = (
         ("secure_sum_speedup", "distributed noise, masks", ring, naive, 100),
-        ("secure_sum_ahead_speedup", "the same, blinding made ahead", ahead, naive, None),
         ("secure_sum_one_share_speedup", "one-share noise, proof, masks", one_share, naive, 100),
         ("masked_speedup", "masked mode; the peer is our ring", masked, ring, 50),
     )

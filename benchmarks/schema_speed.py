@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common.schema import Attribute, Schema
+from common.schema.binning import Binning
 
 RESULTS = Path(__file__).parent / "results" / "schema_speed.json"
 TARGET = 20.0  # million values a second
@@ -116,7 +117,9 @@ def by_hand(attribute: Attribute, column: pd.Series[Any]) -> NDArray[Any]:
     if attribute.kind == "categorical":
         codes = {word: code for code, word in enumerate(WORDS)}
         return column.map(codes).astype(float).fillna(len(WORDS)).to_numpy().astype(np.uint8)
-    edges = attribute.bin_edges.tolist()
+    if not isinstance(attribute.domain, Binning):
+        raise TypeError(f"{attribute.name} has no bins")
+    edges = list(attribute.domain.edges)
     if attribute.kind == "real":
         cut = pd.cut(column, edges, include_lowest=True, labels=False)
         return cut.fillna(attribute.value_count).to_numpy().astype(np.uint8)

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from common.wording import moment
 from curator.store.records import Awaited, Word
 from curator.store.store import Store
 
@@ -87,6 +88,14 @@ def how_long(wait: dt.timedelta) -> str:
     return f"{seconds} s"
 
 
+def approvals_in_words(names: Sequence[str], *, since: str, until: dt.date | None) -> str:
+    """Whose approval a study waits for, since when, and what ends the wait; empty if no one's."""
+    if not names:
+        return ""
+    last = f"until {until} (UTC), its last day" if until else "without a last day (expires)"
+    return f"the approval of {', '.join(names)}, since {moment(since)}, {last}"
+
+
 def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
     """Whom a running study waits for, for people; empty if for no party.
 
@@ -99,5 +108,5 @@ def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
     names = ", ".join(each.party for each in awaited)
     since = min(each.since for each in awaited)
     if awaited[0].word is Word.CALL:
-        return f"{names} to call before step {step + 1} is opened, since {since}"
-    return f"the answer of {names} in step {step + 1}, since {since}"
+        return f"{names} to call before step {step + 1} is opened, since {moment(since)}"
+    return f"the answer of {names} in step {step + 1}, since {moment(since)}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -19,25 +18,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.papers import privbayes_figures, subn_figures
-from benchmarks.papers.figure import EPSILONS, Figure, Options, Row
+from benchmarks.papers import caps, privbayes_figures, privelet_figures, subn_figures
+from benchmarks.papers.figure import EPSILONS, Figure, Options
 from common.errors import ParleyError
 
 RESULTS = Path(__file__).parents[1] / "results"
-
-
-def _elsewhere(module: str, *words: str) -> list[Row]:
-    """A benchmark of its own, which prints its tables itself."""
-    subprocess.run([sys.executable, "-m", module, *words], check=True)
-    return [{"command": " ".join((f"python -m {module}", *words))}]
-
-
-def _census(options: Options) -> list[Row]:
-    return _elsewhere("benchmarks.privelet", "--full")
-
-
-def _scaling(options: Options) -> list[Row]:
-    return _elsewhere("benchmarks.privelet_scaling")
 
 
 DRAWN = (
@@ -53,18 +38,10 @@ DRAWN = (
 FIGURES: tuple[Figure, ...] = (
     *privbayes_figures.FIGURES,
     *subn_figures.FIGURES,
-    Figure(
-        name="privelet-9", paper="[Xiao11] Figs 9 to 12",
-        shows="absolute and relative error by coverage and selectivity, full census shape",
-        trend="Privelet+ and Privelet* beat Basic on wide queries, Privelet* is the best",
-        run=_census,
-    ),
-    Figure(
-        name="privelet-13", paper="[Xiao11] Figs 13, 14", shows="time by rows and by cells",
-        trend="linear; Basic < Privelet+ < Privelet*", run=_scaling,
-    ),
+    *caps.FIGURES,
+    *privelet_figures.FIGURES,
     *(Figure(name=n, paper=p, shows=s, where=w) for n, p, s, w in DRAWN),
-)  # fmt: skip
+)
 
 
 def state_of(figure: Figure) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from statistics import fmean
+from functools import cache, partial
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.papers import classifiers, marginal_methods
-from benchmarks.papers.figure import Figure, Options, Row
+from benchmarks.papers.classifiers import Floats
+from benchmarks.papers.figure import Figure, Measured, Options, Row, sweep
 from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
 from benchmarks.privbayes import distance, error_rate, one_hot
-from benchmarks.privbayes_data import Dataset, available
+from benchmarks.privbayes_data import Dataset, Target, available
+from benchmarks.subn_data import Setting
 from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
 from common.bayes.privbayes.mechanism import ExpandedRows, fit_privbayes
@@ -40,6 +41,7 @@ BASELINES: Mapping[str, MarginalMethod] = {
 LARGEST_MWEM = 1 << 18
 
 
+@cache
 def table(name: str) -> Dataset:
     """One research table.
 
@@ -75,14 +77,11 @@ def fitted(
     )
 
 
-def _mean_distances(data: Dataset, models: Iterable[PrivBayesModel]) -> Iterator[float]:
+def _distances(data: Dataset, model: PrivBayesModel, run: int) -> Measured:
     """Of the two orders of the table."""
-    drawn = [
-        model.sample(data.codes.rows, SeededRandomSource(f"rows {number}"))
-        for number, model in enumerate(models)
-    ]
+    drawn = model.sample(data.codes.rows, SeededRandomSource(f"rows {run}"))
     for order in data.orders:
-        yield fmean(distance(data.codes, rows, order) for rows in drawn)
+        yield {"marginals": f"{order}-way"}, distance(data.codes, drawn, order)
 
 
 def quality(data: Dataset, model: PrivBayesModel) -> float:
@@ -100,115 +99,86 @@ def quality(data: Dataset, model: PrivBayesModel) -> float:
 
 def scores(options: Options) -> list[Row]:
     """Fig. 4: which score finds the better network."""
-    lines = []
-    for name, encoding, kinds in (
-        ("NLTCS", Encoding.BINARY, Score),
-        ("ACS", Encoding.BINARY, Score),
-        ("Adult", Encoding.VANILLA, (Score.MUTUAL_INFORMATION, Score.INDEPENDENCE)),
-        ("BR2000", Encoding.VANILLA, (Score.MUTUAL_INFORMATION, Score.INDEPENDENCE)),
-    ):
-        data = table(name)
-        for score in kinds:
-            line: Row = {"table": name, "score": str(score)}
-            for epsilon in options.epsilons:
-                models = (
-                    fitted(data, data.codes, epsilon, f"{name}{score}{epsilon}{run}",
-                           encoding=encoding, score=score)
-                    for run in range(options.runs)
-                )  # fmt: skip
-                line[f"{float(epsilon):g}"] = fmean(quality(data, model) for model in models)
-            lines.append(line)
-    return lines
+    both = (Score.MUTUAL_INFORMATION, Score.INDEPENDENCE)
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for name, encoding, kinds in (
+            ("NLTCS", Encoding.BINARY, tuple(Score)),
+            ("ACS", Encoding.BINARY, tuple(Score)),
+            ("Adult", Encoding.VANILLA, both),
+            ("BR2000", Encoding.VANILLA, both),
+        ):
+            data = table(name)
+            for score in kinds:
+                seed = f"{name}{score}{epsilon}{run}"
+                model = fitted(data, data.codes, epsilon, seed, encoding=encoding, score=score)
+                yield {"table": name, "score": str(score)}, quality(data, model)
+
+    return sweep(options.by_epsilon, options.runs, measure)
 
 
 def encodings(options: Options, *, name: str) -> list[Row]:
     """Figs 5 and 6: which encoding gives the better marginals."""
     data = table(name)
-    lines: list[Row] = []
-    for encoding in Encoding:
-        found = {}
-        for epsilon in options.epsilons:
-            models = [
-                fitted(data, data.codes, epsilon, f"{name}{encoding}{epsilon}{run}",
-                       encoding=encoding)
-                for run in range(options.runs)
-            ]  # fmt: skip
-            found[epsilon] = list(_mean_distances(data, models))
-        for place, order in enumerate(data.orders):
-            sweep = {f"{float(e):g}": each[place] for e, each in found.items()}
-            lines.append({"encoding": str(encoding), "marginals": f"{order}-way", **sweep})
-    return lines
 
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for encoding in Encoding:
+            seed = f"{name}{encoding}{epsilon}{run}"
+            model = fitted(data, data.codes, epsilon, seed, encoding=encoding)
+            for labels, found in _distances(data, model, run):
+                yield {"encoding": str(encoding), **labels}, found
 
-def _split(data: Dataset) -> tuple[Codes, Codes]:
-    order = np.random.default_rng(80).permutation(data.codes.rows)
-    cut = data.codes.rows * 4 // 5
-    return data.codes.take(order[:cut]), data.codes.take(order[cut:])
+    return sweep(options.by_epsilon, options.runs, measure)
 
 
 def encodings_svm(options: Options, *, name: str) -> list[Row]:
     """Figs 7 and 8: which encoding gives the better classifiers."""
     data = table(name)
-    train, test = _split(data)
-    lines: list[Row] = []
-    for encoding in Encoding:
-        rates: dict[str, Row] = {
-            task: {"encoding": str(encoding), "task": task} for task, *_ in data.targets
-        }
-        for epsilon in options.epsilons:
-            drawn = [
-                fitted(data, train, epsilon, f"s{encoding}{epsilon}{run}", encoding=encoding)
-                .sample(train.rows, SeededRandomSource(f"rows {run}"))
-                for run in range(options.runs)
-            ]  # fmt: skip
+    train, test = Setting(name, data).halves
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for encoding in Encoding:
+            model = fitted(data, train, epsilon, f"s{encoding}{epsilon}{run}", encoding=encoding)
+            drawn = model.sample(train.rows, SeededRandomSource(f"rows {run}"))
             for target in data.targets:
-                rate = fmean(error_rate(rows, test, target) for rows in drawn)
-                rates[target[0]][f"{float(epsilon):g}"] = rate
-        lines += rates.values()
-    return lines
+                labels = {"encoding": str(encoding), "task": target[0]}
+                yield labels, error_rate(drawn, test, target)
+
+    return sweep(options.by_epsilon, options.runs, measure)
 
 
 def parameter(options: Options, *, key: str, values: tuple[Fraction, ...]) -> list[Row]:
     """Figs 9 and 10: beta and theta."""
-    lines: list[Row] = []
-    for name in ("NLTCS", "Adult"):
-        data = table(name)
-        for epsilon in options.epsilons:
-            line: Row = {"table": name, "epsilon": float(epsilon)}
-            for value in values:
-                models = [
-                    fitted(data, data.codes, epsilon, f"{name}{key}{value}{epsilon}{run}",
-                           **{key: value})
-                    for run in range(options.runs)
-                ]  # fmt: skip
-                line[f"{key} {float(value):g}"] = next(_mean_distances(data, models))
-            lines.append(line)
-    return lines
+
+    def measure(value: Fraction, run: int) -> Measured:
+        for data in map(table, ("NLTCS", "Adult")):
+            for epsilon in options.epsilons:
+                seed = f"{data.name}{key}{value}{epsilon}{run}"
+                model = fitted(data, data.codes, epsilon, seed, **{key: value})
+                _, found = next(_distances(data, model, run))
+                yield {"table": data.name, "epsilon": float(epsilon)}, found
+
+    return sweep({f"{key} {float(each):g}": each for each in values}, options.runs, measure)
 
 
 def source_of_error(options: Options) -> list[Row]:
     """Fig. 11: exact network with noisy tables, and noisy network with exact tables."""
-    lines: list[Row] = []
-    for name in ("NLTCS", "Adult"):
-        data = table(name)
-        found: dict[str, Row] = {}
-        for epsilon in options.epsilons:
-            private = [
-                fitted(data, data.codes, epsilon, f"{name}{epsilon}{run}")
-                for run in range(options.runs)
-            ]
-            for label, models in (
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for data in map(table, ("NLTCS", "Adult")):
+            private = fitted(data, data.codes, epsilon, f"{data.name}{epsilon}{run}")
+            for label, model in (
                 ("PrivBayes", private),
-                ("BestNetwork", [_best_network(data, model) for model in private]),
-                ("BestMarginal", [_best_marginal(data, model) for model in private]),
+                ("BestNetwork", _best_network(data, private, run)),
+                ("BestMarginal", _best_marginal(data, private)),
             ):
-                line = found.setdefault(label, {"table": name, "method": label})
-                line[f"{float(epsilon):g}"] = next(_mean_distances(data, models))
-        lines += found.values()
-    return lines
+                _, found = next(_distances(data, model, run))
+                yield {"table": data.name, "method": label}, found
+
+    return sweep(options.by_epsilon, options.runs, measure)
 
 
-def _best_network(data: Dataset, model: PrivBayesModel) -> PrivBayesModel:
+def _best_network(data: Dataset, model: PrivBayesModel, run: int) -> PrivBayesModel:
     """The network that is best without noise among those of the plan's size, tables as noisy."""
     plan = model.plan
     if plan.network is not None:
@@ -221,7 +191,7 @@ def _best_network(data: Dataset, model: PrivBayesModel) -> PrivBayesModel:
         share = Fraction(7, 10) * NO_NOISE
         limits["theta"] = Fraction(rows) * share / (2 * width * max(plan.cells or 1, 1))
     best = fitted(data, data.codes, NO_NOISE, "best network", **limits)
-    return fitted(data, data.codes, plan.table_epsilon, "noisy tables", network=best.network)
+    return fitted(data, data.codes, plan.table_epsilon, f"tables {run}", network=best.network)
 
 
 def _best_marginal(data: Dataset, model: PrivBayesModel) -> PrivBayesModel:
@@ -235,81 +205,81 @@ def _best_marginal(data: Dataset, model: PrivBayesModel) -> PrivBayesModel:
 def baselines(options: Options, *, name: str) -> list[Row]:
     """Figs 12 to 15: marginals against the baselines."""
     data = table(name)
-    binary = set(data.codes.sizes) == {2}
     cells = float(np.prod(np.array(data.codes.sizes, dtype=np.float64)))
-    lines: list[Row] = []
-    for place, order in enumerate(data.orders):
-        bayes: Row = {"method": "PrivBayes", "marginals": f"{order}-way"}
-        for epsilon in options.epsilons:
-            models = [
-                fitted(data, data.codes, epsilon, f"{name}{epsilon}{run}")
-                for run in range(options.runs)
-            ]
-            bayes[f"{float(epsilon):g}"] = list(_mean_distances(data, models))[place]
-        lines.append(bayes)
-        for label, method in BASELINES.items():
-            if (label in ("Fourier", "Contingency") and not binary) or (
-                label == "MWEM" and cells > LARGEST_MWEM
-            ):
-                continue
-            line: Row = {"method": label, "marginals": f"{order}-way"}
-            for epsilon in options.epsilons:
-                line[f"{float(epsilon):g}"] = fmean(
-                    average_distance(
-                        data.codes,
-                        method(data.codes, order, epsilon, SeededRandomSource(f"{label}{run}")),
-                        order,
-                    )
-                    for run in range(options.runs)
-                )
-            lines.append(line)
-    return lines
+    methods = dict(BASELINES)
+    if set(data.codes.sizes) != {2}:
+        del methods["Fourier"], methods["Contingency"]
+    if cells > LARGEST_MWEM:
+        del methods["MWEM"]
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        model = fitted(data, data.codes, epsilon, f"{name}{epsilon}{run}")
+        for labels, found in _distances(data, model, run):
+            yield {"method": "PrivBayes", **labels}, found
+        for label, method in methods.items():
+            for order in data.orders:
+                tables = method(data.codes, order, epsilon, SeededRandomSource(f"{label}{run}"))
+                labels = {"method": label, "marginals": f"{order}-way"}
+                yield labels, average_distance(data.codes, tables, order)
+
+    return sweep(options.by_epsilon, options.runs, measure)
 
 
 def baselines_svm(options: Options, *, name: str) -> list[Row]:
     """Figs 16 to 19: classifiers against the baselines; the four tasks share epsilon."""
     data = table(name)
-    train, test = _split(data)
-    lines: list[Row] = []
-    for target in data.targets:
-        task, column, positive = target
+    train, test = Setting(name, data).halves
+    tasks = {target[0]: _Task.of(target, train, test) for target in data.targets}
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        source = SeededRandomSource(f"{epsilon}{run}")
+        synthetic = fitted(data, train, epsilon, f"b{epsilon}{run}").sample(train.rows, source)
+        for name, task in tasks.items():
+            rates = task.baselines(epsilon, len(tasks), run, source)
+            rates |= {"PrivBayes": error_rate(synthetic, test, task.target)}
+            for label, rate in rates.items():
+                yield {"task": name, "method": label}, rate
+
+    return sweep(options.by_epsilon, options.runs, measure)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One classification task: rows as unit vectors, and what they are."""
+
+    target: Target
+    train: csr_matrix
+    test: csr_matrix
+    signs: Floats
+    truth: Floats
+    limit: float
+
+    @classmethod
+    def of(cls, target: Target, train: Codes, test: Codes) -> _Task:
+        _, column, positive = target
         ours, theirs = (_unit(one_hot(part, column)) for part in (train, test))
         signs, truth = (
             np.where(positive(np.asarray(part.columns[column])), 1.0, -1.0)
             for part in (train, test)
         )
-        found: dict[str, Row] = {}
-        for epsilon in options.epsilons:
-            quarter = float(epsilon) / len(data.targets)
-            for run in range(options.runs):
-                rng, source = np.random.default_rng(run), SeededRandomSource(f"{task}{run}")
-                synthetic = fitted(data, train, epsilon, f"b{epsilon}{run}").sample(
-                    train.rows, source
-                )
-                said = classifiers.noisy_majority_says(signs, quarter, source)
-                rates = {
-                    "PrivBayes": error_rate(synthetic, test, target),
-                    "PrivateERM": classifiers.error_of(
-                        classifiers.private_erm(ours, signs, quarter, rng), theirs, truth
-                    ),
-                    "PrivateERM (single)": classifiers.error_of(
-                        classifiers.private_erm(ours, signs, float(epsilon), rng), theirs, truth
-                    ),
-                    "PrivGene": classifiers.error_of(
-                        classifiers.priv_gene(ours, signs, quarter, rng, source), theirs, truth
-                    ),
-                    "Majority": float((truth != said).mean()),
-                }
-                for label, rate in rates.items():
-                    line = found.setdefault(label, {"task": task, "method": label})
-                    key = f"{float(epsilon):g}"
-                    line[key] = float(line.get(key, 0.0)) + rate / options.runs  # type: ignore[arg-type]
-        limit = error_rate(train, test, target)
-        found["NoPrivacy"] = {"task": task, "method": "NoPrivacy"} | {
-            f"{float(e):g}": limit for e in options.epsilons
+        return cls(target, ours, theirs, signs, truth, error_rate(train, test, target))
+
+    def baselines(
+        self, epsilon: Fraction, tasks: int, run: int, source: SeededRandomSource
+    ) -> dict[str, float]:
+        """Return the error of every comparator; all but one get a part of epsilon for the task."""
+        whole, part = float(epsilon), float(epsilon) / tasks
+        rng = np.random.default_rng(run)
+        learned = {
+            "PrivateERM": classifiers.private_erm(self.train, self.signs, part, rng),
+            "PrivateERM (single)": classifiers.private_erm(self.train, self.signs, whole, rng),
+            "PrivGene": classifiers.priv_gene(self.train, self.signs, part, rng, source),
         }
-        lines += found.values()
-    return lines
+        said = classifiers.noisy_majority_says(self.signs, part, source)
+        return {
+            label: classifiers.error_of(weights, self.test, self.truth)
+            for label, weights in learned.items()
+        } | {"Majority": float((self.truth != said).mean()), "NoPrivacy": self.limit}
 
 
 def _unit(rows: csr_matrix) -> csr_matrix:

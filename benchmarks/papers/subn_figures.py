@@ -1,44 +1,47 @@
 """DP-SUBN [Su16], Figs 4 to 8, and noise replacement against cohorts at the same true epsilon.
 
-The studies run through the roles of a deployment, with sums in the clear: the noise is the same.
+The studies run in one copy of their script (`one_copy`): the noise is that of a deployment.
 Bytes are those of Paillier sums, by the rules that the roles follow (`parley.forecast`), from the
-steps of a run.
+steps of a study.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
-from statistics import fmean
+from functools import cache, partial
+from typing import cast
 
 import numpy as np
 
 from benchmarks.covering import covering_design
-from benchmarks.papers.figure import Figure, Options, Row
+from benchmarks.papers.figure import Figure, Measured, Options, Row, sweep
 from benchmarks.papers.marginal_methods import average_distance, from_views
+from benchmarks.papers.one_copy import OneCopy
 from benchmarks.papers.privbayes_figures import table
-from benchmarks.privbayes import distance, error_rate
-from benchmarks.subn_data import IN_BITS, RANDOM, Setting, split_rows
+from benchmarks.privbayes import error_rate
+from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.designs.nocd import Design, optimal_design, printed_design
+from common.methods.distdiffgen import SCORES, DivisionChoice
 from common.methods.dp_subn.decisions import Plan
-from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 from common.study.document import Member, Study
+from common.study.requests import Counts
+from common.study.script import Result
+from common.study.steps import ChoiceStep, SumStep
+from common.study.sums import encode_result
 from parley.forecast.expected_traffic import expected_traffic
 from parley.forecast.unit_costs import UnitCosts, measure
-from parley.simulation.in_process import Run, run_study
 
 PARTIES = 3
 OF_PARTIES = (2, 4, 6, 8, 10)
 OF_BYTES = (2, 4, 8, 16)
 AT = Fraction(1, 5)
-_TASKS = ("salary", "degree")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ VARIANTS: Mapping[str, Variant] = {
     "DP-SUBN, as printed": Variant("dp-subn", "paper"),
     "DP-SUBN, as printed, usefulness of all epsilon": Variant("dp-subn", "paper", LITERAL),
     "DP-SUBN, sound": Variant("dp-subn"),
+    "DP-SUBN, sound, usefulness of all epsilon": Variant("dp-subn", settings=LITERAL),
     "DP-CCBN": Variant("dp-ccbn", "paper"),
     "Independent": Variant("independent"),
 }
@@ -68,13 +72,17 @@ def identity(name: str) -> Identity:
     return Identity.generate(SeededRandomSource(name))
 
 
-def study_of(
-    setting: Setting, tables: Mapping[str, Codes], epsilon: Fraction, variant: Variant
-) -> Study:
+@cache
+def adult() -> Setting:
+    """The paper's table, judged in 52 bits."""
+    return Setting(IN_BITS, table("Adult"))
+
+
+def study_of(tables: Mapping[str, Codes], epsilon: Fraction, variant: Variant) -> Study:
     """The study that these owners would agree on."""
     return Study(
         name="benchmark",
-        schema=setting.schema,
+        schema=adult().schema,
         members=tuple(
             Member(name=name, rows=own.rows, identity=identity(name).public)
             for name, own in tables.items()
@@ -90,81 +98,117 @@ def study_of(
     )
 
 
-def run_of_study(study: Study, tables: Mapping[str, Codes], seed: str) -> Run:
-    """A run of all roles."""
-    identities = {name: identity(name) for name in tables}
-    return run_study(study, run_of, tables, identities, source=SeededRandomSource(seed))
+def drawn(
+    codes: Codes,
+    parties: int,
+    epsilon: Fraction,
+    variant: Variant,
+    run: int,
+    copy: type[OneCopy] = OneCopy,
+) -> Codes:
+    """Synthetic rows of a study of these rows, dealt out at random."""
+    tables = split_rows(codes, parties, RANDOM, run)
+    model = copy(study_of(tables, epsilon, variant), tables, SeededRandomSource(f"{run}")).run()
+    return model.sample(codes.rows, SeededRandomSource(f"rows {run}"))
 
 
-def _distances(epsilon: Fraction, parties: int, variant: Variant, runs: int) -> tuple[float, ...]:
-    """Of the 2-way and 3-way marginals of Adult's 52 bits, averaged over runs."""
-    data = table("Adult")
-    setting, real = Setting(IN_BITS, data), binarise(data.codes)
-    found = []
-    for run in range(runs):
-        tables = split_rows(data.codes, parties, RANDOM, run)
-        made = run_of_study(study_of(setting, tables, epsilon, variant), tables, f"{run}")
-        drawn = made.model.sample(data.codes.rows, SeededRandomSource(f"rows {run}"))
-        found.append([distance(real, binarise(drawn), order) for order in (2, 3)])
-    return tuple(float(each) for each in np.mean(found, axis=0))
+def marginals(parties: int, epsilon: Fraction, variant: Variant, run: int) -> Measured:
+    """The distance of the 2-way and 3-way marginals of the bits."""
+    rows = drawn(adult().dataset.codes, parties, epsilon, variant, run)
+    for order, found in zip(ORDERS, adult().distances(rows).values(), strict=True):
+        yield {"marginals": f"{order}-way"}, found
 
 
-def by_epsilon(options: Options) -> list[Row]:
+def svms(parties: int, epsilon: Fraction, variant: Variant, run: int) -> Measured:
+    """The errors of the paper's two classifiers."""
+    train, test = adult().halves
+    rows = drawn(train, parties, epsilon, variant, run)
+    for target in adult().targets:
+        yield {"task": target[0]}, error_rate(rows, test, target)
+
+
+Judge = Callable[[int, Fraction, Variant, int], Measured]
+
+
+def compared(
+    columns: Mapping[str, tuple[int, Fraction]], options: Options, judge: Judge
+) -> list[Row]:
+    """Every method at every number of owners and epsilon."""
+
+    def measure(value: tuple[int, Fraction], run: int) -> Measured:
+        for label, variant in VARIANTS.items():
+            for labels, found in judge(*value, variant, run):
+                yield {"method": label, **labels}, found
+
+    return sweep(columns, options.runs, measure)
+
+
+def by_epsilon(options: Options, *, judge: Judge) -> list[Row]:
     """Fig. 4."""
-    lines: list[Row] = []
-    for label, variant in VARIANTS.items():
-        pairs = {e: _distances(e, PARTIES, variant, options.runs) for e in options.epsilons}
-        for place, order in enumerate((2, 3)):
-            sweep = {f"{float(e):g}": each[place] for e, each in pairs.items()}
-            lines.append({"method": label, "marginals": f"{order}-way", **sweep})
-    return lines
+    columns = {heading: (PARTIES, epsilon) for heading, epsilon in options.by_epsilon.items()}
+    return compared(columns, options, judge)
 
 
-def by_parties(options: Options) -> list[Row]:
+def by_parties(options: Options, *, judge: Judge) -> list[Row]:
     """Fig. 5, at the paper's own epsilon."""
-    return [
-        {"method": label}
-        | {
-            f"K = {parties}": _distances(AT, parties, variant, options.runs)[0]
-            for parties in OF_PARTIES
-        }
-        for label, variant in VARIANTS.items()
-    ]
+    return compared({f"K = {parties}": (parties, AT) for parties in OF_PARTIES}, options, judge)
+
+
+class ExactTables(OneCopy):
+    """A study whose last sum, the tables of the network, has no noise: only structure can err."""
+
+    def noise(self, step: SumStep) -> Counts:
+        """Noise in every other phase."""
+        drawn = super().noise(step)
+        return np.zeros_like(drawn) if step.phase == "parameters" else drawn
+
+
+def structure_by_parties(options: Options) -> list[Row]:
+    """Fig. 5 with exact tables: whether the networks get better with K."""
+    codes = adult().dataset.codes
+
+    def measure(parties: int, run: int) -> Measured:
+        for label, variant in VARIANTS.items():
+            if variant.settings == LITERAL:
+                rows = drawn(codes, parties, AT, variant, run, ExactTables)
+                yield {"method": label, "tables": "exact"}, adult().distances(rows)["tvd2"]
+
+    return sweep({f"K = {parties}": parties for parties in OF_PARTIES}, options.runs, measure)
 
 
 def against_distdiffgen(options: Options) -> list[Row]:
     """Fig. 6: two owners, two classifiers; DistDiffGen spends half of epsilon on each."""
-    data = table("Adult")
-    order = np.random.default_rng(80).permutation(data.codes.rows)
-    cut = data.codes.rows * 4 // 5
-    train, test = data.codes.take(order[:cut]), data.codes.take(order[cut:])
-    setting = Setting(IN_BITS, data)
-    targets = {task: each for task in _TASKS for each in data.targets if each[0] == task}
-    lines = {
-        (task, label): Row(task=task, method=label)
-        for task in _TASKS
-        for label in ("DP-SUBN, sound", "DistDiffGen", "majority")
-    }
-    for epsilon in options.epsilons:
-        rates: dict[tuple[str, str], list[float]] = {key: [] for key in lines}
-        for run in range(options.runs):
-            tables = split_rows(train, 2, RANDOM, run)
-            for task, target in targets.items():
-                chosen = (("target", f"c{target[1]}"),)
-                for label, variant, budget in (
-                    ("DP-SUBN, sound", Variant("dp-subn", settings=LITERAL), epsilon),
-                    ("DistDiffGen", Variant("distdiffgen", "sound", chosen, "own"), epsilon / 2),
-                ):
-                    made = run_of_study(
-                        study_of(setting, tables, budget, variant), tables, f"{run}"
-                    )
-                    drawn = made.model.sample(train.rows, SeededRandomSource(f"rows {run}"))
-                    rates[task, label].append(error_rate(drawn, test, target))
-                positive = target[2](np.asarray(test.columns[target[1]])).mean()
-                rates[task, "majority"].append(float(min(positive, 1 - positive)))
-        for key, values in rates.items():
-            lines[key][f"{float(epsilon):g}"] = fmean(values)
-    return list(lines.values())
+    train, test = adult().halves
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for labels, found in svms(2, epsilon, Variant("dp-subn", settings=LITERAL), run):
+            yield {**labels, "method": "DP-SUBN, sound"}, found
+        for target in adult().targets:
+            task, column, positive = target
+            for score in SCORES:
+                settings = (("score", score), ("target", f"c{column}"))
+                variant = Variant("distdiffgen", settings=settings, encoding="own")
+                for label, copy in (("", OneCopy), (", choices on all rows", ChosenTogether)):
+                    rows = drawn(train, 2, epsilon / 2, variant, run, copy)
+                    labels = {"task": task, "method": f"DistDiffGen, {score}{label}"}
+                    yield labels, error_rate(rows, test, target)
+            positives = float(positive(np.asarray(test.columns[column])).mean())
+            yield {"task": task, "method": "majority"}, min(positives, 1 - positives)
+
+    return sweep(options.by_epsilon, options.runs, measure)
+
+
+class ChosenTogether(OneCopy):
+    """DistDiffGen with every division chosen on both owners' rows, as in the original.
+
+    What its two-party computation would give, computed in the open: half the epsilon a choice.
+    """
+
+    def choose(self, step: ChoiceStep) -> Result:
+        """Choose on all rows."""
+        choice = cast(DivisionChoice, step.choice)
+        choice = replace(choice, rows=self.study.rows, epsilon=choice.epsilon / 2)
+        return choice.run(self.rows(tuple(self.tables)), self.source)
 
 
 def _sorted(design: Design) -> Design:
@@ -173,106 +217,120 @@ def _sorted(design: Design) -> Design:
 
 
 def views(options: Options) -> list[Row]:
-    """Fig. 7: NOCD against PriView with consistency and maximum entropy."""
-    codes = binarise(table("Adult").codes)
+    """Fig. 7: NOCD against PriView, both with and without PriView's consistency of views."""
+    codes = binarise(adult().dataset.codes)
     designs = {
-        "NOCD, optimal": (optimal_design(codes.sizes), False),
-        "NOCD, optimal, with consistency": (_sorted(optimal_design(codes.sizes)), True),
-        "NOCD, as printed": (printed_design(codes.width), False),
-        "PriView": (covering_design(codes.sizes), True),
-        "PriView without consistency": (covering_design(codes.sizes), False),
+        "NOCD, optimal": optimal_design(codes.sizes),
+        "NOCD, as printed": printed_design(codes.width),
+        "PriView": covering_design(codes.sizes),
     }
-    lines: list[Row] = []
-    for label, (design, consistent) in designs.items():
-        line: Row = {"views": label, "number": len(design.views)}
-        for epsilon in options.epsilons:
-            line[f"{float(epsilon):g}"] = fmean(
-                average_distance(
-                    codes,
-                    from_views(codes, design, 2, epsilon, SeededRandomSource(f"{run}"),
-                               consistent=consistent),
-                    2,
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for label, design in designs.items():
+            for consistent in (False, True):
+                source = SeededRandomSource(f"{run}")
+                tables = from_views(
+                    codes, _sorted(design), 2, epsilon, source, consistent=consistent
                 )
-                for run in range(options.runs)
-            )  # fmt: skip
-        lines.append(line)
-    return lines
+                labels = {"views": label, "number": len(design.views), "consistent": consistent}
+                yield labels, average_distance(codes, tables, 2)
+
+    return sweep(options.by_epsilon, options.runs, measure)
 
 
 def wire(options: Options) -> list[Row]:
     """Fig. 8: bytes of all owners together, by their number, under Paillier."""
-    data = table("Adult")
-    setting = Setting(IN_BITS, data)
+    distdiffgen = Variant("distdiffgen", settings=(("target", "c14"),), encoding="own")
     lines: list[Row] = []
-    costs: dict[tuple[str, int], UnitCosts] = {}
-    for label, variant in {
-        **VARIANTS, "DistDiffGen": Variant("distdiffgen", "sound", (("target", "c14"),), "own"),
-    }.items():  # fmt: skip
-        line: Row = {"method": label}
-        for parties in OF_BYTES if label != "DistDiffGen" else (2,):
-            tables = split_rows(data.codes, parties, RANDOM, 1)
-            study = study_of(setting, tables, Fraction(4, 5), variant)
-            made = run_of_study(study, tables, "bytes")
+    for label, variant in {**VARIANTS, "DistDiffGen": distdiffgen}.items():
+        line: Row = {"method": label, "bytes": "all"}
+        published: Row = {"method": label, "bytes": "results of steps"}
+        for parties in OF_BYTES if variant is not distdiffgen else (2,):
+            tables = split_rows(adult().dataset.codes, parties, RANDOM, 1)
+            study = study_of(tables, Fraction(4, 5), variant)
+            played = OneCopy(study, tables, SeededRandomSource("bytes"))
+            played.run()
+            results = [encode_result(result) for result in played.results]
             sealed = replace(study, aggregation=Aggregation.PAILLIER)
-            key = (sealed.noise.value, min(parties, 2))
-            if key not in costs:
-                costs[key] = measure(sealed)
-            traffic = expected_traffic(sealed, made.steps, made.results, costs[key])
-            line[f"K = {parties}"] = traffic.total
-            line[f"published, K = {parties}"] = sum(map(len, made.results)) * parties
-        lines.append(line)
+            traffic = expected_traffic(sealed, played.steps, results, _unit_costs(sealed))
+            line[f"K = {parties}"] = f"{traffic.total:,}"
+            published[f"K = {parties}"] = f"{sum(map(len, results)) * parties:,}"
+        lines += line, published
     return lines
+
+
+_COSTS: dict[tuple[Noise, bool], UnitCosts] = {}
+
+
+def _unit_costs(study: Study) -> UnitCosts:
+    """Of a ciphertext, measured once for every kind of noise."""
+    key = (study.noise, study.profile == "sound")
+    return _COSTS.get(key) or _COSTS.setdefault(key, measure(study))
 
 
 def cohorts(options: Options) -> list[Row]:
     """Noise replacement and cohorts where party 1 pays the same true epsilon."""
-    lines: list[Row] = []
-    for parties in (3, 10):
-        for epsilon in options.epsilons:
-            budget = (("budget", "1:1:1:1"), *LITERAL)
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for parties in (3, 10):
             # Party 1 pays eps/4 three times and K times its part of the update: a Kth of eps/4.
             spread = (("budget", f"{parties}:{parties}:1:{parties}"), *LITERAL)
             quarter = Fraction(3 * parties + 1, 4 * parties)
-            line: Row = {"K": parties, "epsilon": float(epsilon)}
             for label, variant, total in (
-                ("1 cohort", Variant("dp-subn", settings=budget), epsilon),
-                ("K cohorts", Variant("dp-subn", settings=budget, cohorts=parties), epsilon),
+                ("1 cohort", Variant("dp-subn", settings=LITERAL), epsilon),
+                ("K cohorts", Variant("dp-subn", settings=LITERAL, cohorts=parties), epsilon),
                 (
                     "replacement at its true cost",
-                    Variant("dp-subn", "paper", tuple(sorted((*spread, ("views", "optimal"))))),
+                    Variant("dp-subn", "paper", (*spread, ("views", "optimal"))),
                     epsilon * quarter,
                 ),
             ):
-                line[label] = _distances(total, parties, variant, options.runs)[0]
-            lines.append(line)
-    return lines
+                _, found = next(marginals(parties, total, variant, run))
+                yield {"K": parties, "structure update": label}, found
+
+    return sweep(options.by_epsilon, options.runs, measure)
 
 
 def degrees(options: Options) -> list[Row]:
     """Both degrees, k and k', of the paper's setting, by both readings of usefulness."""
-    data = table("Adult")
-    tables = split_rows(data.codes, PARTIES, RANDOM, 1)
+    tables = split_rows(adult().dataset.codes, PARTIES, RANDOM, 1)
     lines: list[Row] = []
     for label, settings in (("of the phase", ()), ("of all epsilon", LITERAL)):
         line: Row = {"usefulness": label}
-        for epsilon in options.epsilons:
-            variant = Variant("dp-subn", "paper", settings)
-            plan = Plan.of(study_of(Setting(IN_BITS, data), tables, epsilon, variant))
-            line[f"{float(epsilon):g}"] = f"{plan.network.parents}, {plan.frontier.parents}"
+        for heading, epsilon in options.by_epsilon.items():
+            plan = Plan.of(study_of(tables, epsilon, Variant("dp-subn", "paper", settings)))
+            line[heading] = f"{plan.network.parents}, {plan.frontier.parents}"
         lines.append(line)
     return lines
 
 
 FIGURES = (
     Figure(
-        name="subn-4", paper="[Su16] Fig. 4",
+        name="subn-4", paper="[Su16] Fig. 4 (a), (b)",
         shows="distance of the marginals of Adult's 52 bits by epsilon, K = 3",
-        trend="DP-SUBN < DP-CCBN < Independent", run=by_epsilon,
+        trend="DP-SUBN < DP-CCBN < Independent", run=partial(by_epsilon, judge=marginals),
     ),
     Figure(
-        name="subn-5", paper="[Su16] Fig. 5",
-        shows="distance of 2-way marginals by the number of owners, epsilon 0.2",
-        trend="DP-SUBN improves with K, Independent degrades", run=by_parties,
+        name="subn-4c", paper="[Su16] Fig. 4 (c), (d)",
+        shows="error of two SVMs of Adult by epsilon, K = 3",
+        trend="DP-SUBN < DP-CCBN < Independent", run=partial(by_epsilon, judge=svms),
+    ),
+    Figure(
+        name="subn-5", paper="[Su16] Fig. 5 (a), (b)",
+        shows="distance of marginals by the number of owners, epsilon 0.2",
+        trend="DP-SUBN improves slightly with K, DP-CCBN stays, Independent degrades",
+        run=partial(by_parties, judge=marginals),
+    ),
+    Figure(
+        name="subn-5c", paper="[Su16] Fig. 5 (c), (d)",
+        shows="error of two SVMs of Adult by the number of owners, epsilon 0.2",
+        trend="DP-SUBN improves slightly with K, DP-CCBN stays, Independent degrades",
+        run=partial(by_parties, judge=svms),
+    ),
+    Figure(
+        name="subn-5-structure", paper="not in a paper",
+        shows="Fig. 5 (a) with exact tables of the network: error of the structure alone",
+        run=structure_by_parties,
     ),
     Figure(
         name="subn-6", paper="[Su16] Fig. 6",

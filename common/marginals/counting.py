@@ -1,7 +1,7 @@
 """Tables of counts over sets of attributes: the one door to every row.
 
 `count` answers a list of attribute sets with one int64 array each. Counts are additive over rows,
-so `count_chunks` gives the same answer for a table that arrives in pieces. Small requests take one
+so a `Tally` gives the same answer for a table that arrives in pieces. Small requests take one
 `numpy.bincount` each; large ones one compiled pass over the rows, in blocks that stay in the cache,
 with every core on rows (or, for large tables, on sets) of its own; many tables of binary attributes
 are assembled from the counts of their subsets.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ _ONE_EACH = np.zeros(0, dtype=np.int64)  # no weights, for the kernel
 def count(
     codes: Codes,
     attribute_sets: Sequence[Sequence[int]],
+    *,
     weights: NDArray[np.integer[Any]] | None = None,
     threads: int | None = None,
 ) -> list[Counts]:
@@ -51,7 +52,8 @@ def count(
     Args:
         codes: The rows.
         attribute_sets: Positions of distinct attributes; the empty set asks for the row total.
-        weights: How many rows each row stands for (not negative); one each when not given.
+        weights: How many rows each row stands for (not negative), as where a database groups its
+            rows; one each when not given.
         threads: How many threads count; one per core when not given. The answer is the same.
 
     Returns:
@@ -68,21 +70,7 @@ def count(
     if exact_weights is None and _bits_are_fewer(codes, sets):
         return _binary_tables(codes, sets, threads)
     tally = Tally(codes.sizes, sets)
-    tally.add(codes, exact_weights, threads)
-    return tally.tables()
-
-
-def count_chunks(
-    chunks: Iterable[Codes], attribute_sets: Sequence[Sequence[int]], threads: int | None = None
-) -> list[Counts]:
-    """`count` of all the rows of the chunks, of which only one is held at a time."""
-    tally: Tally | None = None
-    for chunk in chunks:
-        if tally is None:
-            tally = Tally(chunk.sizes, checked_sets(attribute_sets, chunk.sizes))
-        tally.add(chunk, threads=threads)
-    if tally is None:
-        raise LocalError("no chunk to count; a table without rows is one chunk of zero rows")
+    tally.add(codes, weights=exact_weights, threads=threads)
     return tally.tables()
 
 
@@ -173,7 +161,9 @@ class Tally:
         """Whether the totals are few enough for every thread to have its own."""
         return self._layout.cells <= _PRIVATE_CELLS
 
-    def add(self, codes: Codes, weights: Counts | None = None, threads: int | None = None) -> None:
+    def add(
+        self, codes: Codes, *, weights: Counts | None = None, threads: int | None = None
+    ) -> None:
         """Count the rows of one more table of the same domains."""
         if codes.sizes != self._sizes:
             raise LocalError("the chunks of one table must have the same domains")

@@ -22,7 +22,7 @@ from typing import IO, cast
 
 from common.errors import InputError
 from common.release.contents import Contents, read_whole
-from common.schema.limits import parse_toml
+from common.schema.toml import parse_toml
 
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that the format knows
 _UNIX = 3

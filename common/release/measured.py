@@ -20,6 +20,7 @@ from common.schema.encodings import binarise, bit_positions
 from common.study.document import Study
 from common.study.requests import Request, split_tables
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
+from common.study.sums import read_cells
 from common.wavelet.noisy_matrix import RangeRelease
 
 Numbers = NDArray[np.float64]
@@ -44,7 +45,7 @@ def study_diagnostics(
 def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Iterator[Measured]:
     rows = sum(member.rows for member in study.members if member.name in step.parties)
     variance = step.law.variance(study.noise_shares(len(step.parties)))
-    published = np.frombuffer(result, dtype="<i8").astype(np.int64)
+    published = read_cells(result, step.cells)
     residuals = deviations = None
     if synthetic.rows:
         residuals, deviations = _residuals(step.request, published, synthetic, rows, variance)
@@ -171,11 +172,8 @@ def range_diagnostics(release: RangeRelease) -> Diagnostics:
 
 def _cell_deviation(release: RangeRelease) -> float:
     """Of one cell: exact where the method knows it, else that of noise on every cell."""
-    first = np.array([[[0, 1]] * len(release.schema.sizes)], dtype=np.intp)
-    deviations = release.box_counts(first).standard_deviations
-    if deviations is None:
-        return 2 * math.sqrt(2) / float(release.plan.epsilon)
-    return float(deviations[0])
+    known = release.cell_deviation()
+    return 2 * math.sqrt(2) / float(release.plan.epsilon) if known is None else known
 
 
 def _related(codes: Codes) -> frozenset[tuple[int, int]]:

@@ -1,11 +1,12 @@
 """results.bin: what was published during a study, step after step.
 
 Everything in it went to every party, and carries the noise that the privacy statement counts. With
-the study it determines the steps, their cost and the model, so anybody can derive those again; and
+the study it determines the steps, their cost and the model, so a reader can derive those again; and
 a party can tell whether these are the results that it saw.
 
-Layout: the line `parley results 1`, then for every step its length (8 bytes, big-endian) and its
-bytes: 64-bit little-endian integers for a sum, the published payload for a choice.
+Layout: the line `parley results 2`, then for every step its length (8 bytes, big-endian) and its
+bytes: for a sum little-endian signed integers, all as wide as the largest needs; for a choice the
+published payload.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import BinaryIO
 from common.errors import InputError
 
 RESULTS = "results.bin"
-_HEAD = b"parley results 1\n"
+_HEAD = b"parley results 2\n"
 _LENGTH_BYTES = 8
 
 

@@ -65,9 +65,7 @@ class CodedTable:
         if name not in self._numbers:
             place = self.schema.position(name)
             source = SeededRandomSource(f"numbers/{self.seed}/{name}")
-            column = decode_column(
-                self.schema.attributes[place], self.codes.columns[place], source, "uniform"
-            )
+            column = decode_column(self.schema.attributes[place], self.codes.columns[place], source)
             numbers = column.astype("Float64").to_numpy(np.float64, na_value=np.nan)
             self._numbers[name] = numbers.astype(np.float64)
         return self._numbers[name]

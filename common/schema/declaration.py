@@ -18,6 +18,7 @@
     # missing = ["N", -9]       # the same, and cells that hold one of these codes count as empty
     other = true                # an explicit category for values outside; default: refuse
     hierarchy = { Private = ["Private", "Self-employed"], State = ["Federal", "State", "Local"] }
+    # frequencies = [70, 11, 3, 4, 6]  # of the values in public; whole numbers, any total
 
 A hierarchy is made of tables (named groups) and arrays (their members), nested to any depth; its
 leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
@@ -44,10 +45,6 @@ Unknown keys are errors.
 
 from __future__ import annotations
 
-import datetime as dt
-import difflib
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -71,15 +68,22 @@ from common.schema.limits import (
     MOST_VALUES,
     check_most,
     check_name,
-    parse_toml,
 )
 from common.schema.rules import Rule, read_rules
+from common.schema.toml import (
+    Parser,
+    as_it_is,
+    parse_toml,
+    read_table,
+    refuse_unknown,
+    suggest,
+    toml,
+    toml_lines,
+    yes_or_no,
+)
 
+MOST_FREQUENCY = 10**12
 MAX_DEPTH = 100  # nesting of a hierarchy
-_MOST_SUGGESTED = 100  # characters of a word that a similar one is looked for
-_COMMON = ("name", "kind", "missing", "other", "hierarchy")
-_LISTED = (*_COMMON, "values")
-_BINNED = (*_COMMON, "min", "max", "bins", "edges", "clip", "decimals")
 
 
 def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
@@ -102,7 +106,7 @@ def read(
     Raises:
         InputError: naming the attribute and what is wrong with it.
     """
-    _refuse_unknown(document, ("attribute", "ignore", "rule"))
+    refuse_unknown(document, ("attribute", "ignore", "rule"))
     tables = document.get("attribute", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("attributes are written as [[attribute]] tables, with double brackets")
@@ -131,59 +135,61 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
         if kind not in KINDS:
             raise InputError(
                 f"kind: {'missing' if kind is None else repr(kind)}; "
-                f"must be one of {', '.join(KINDS)}{_suggest(kind, KINDS)}"
+                f"must be one of {', '.join(KINDS)}{suggest(kind, KINDS)}"
             )
-        _refuse_unknown(table, _BINNED if kind in BINNED_KINDS else _LISTED)
+        found = read_table(table, _BINNED if kind in BINNED_KINDS else _LISTED)
+        missing = found.get("missing", False)
         domain = _binning(kind, table) if kind in BINNED_KINDS else _listed(kind, table)
         return Attribute(
             name=name,
             kind=kind,
             domain=domain,
-            missing=isinstance(table.get("missing"), list) or _flag(table, "missing"),
-            missing_codes=_missing_codes(table.get("missing")),
-            other=_flag(table, "other"),
-            clip=_flag(table, "clip"),
+            missing=bool(missing),
+            missing_codes=missing if isinstance(missing, tuple) else (),
+            other=found.get("other", False),
+            clip=found.get("clip", False),
             tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
+            frequencies=found.get("frequencies", ()),
         )
     except InputError as error:
         raise InputError(f"attribute {name!r}: {error}") from None
 
 
-def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in table:
-        if key not in known:
-            raise InputError(
-                f"unknown key {key!r}{_suggest(key, known)}; known here: {', '.join(known)}"
-            )
-
-
-def _suggest(word: object, known: Sequence[str]) -> str:
-    if not isinstance(word, str) or len(word) > _MOST_SUGGESTED:
-        return ""
-    near = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
-
-
-def _flag(table: Mapping[str, Any], key: str) -> bool:
-    flag = table.get(key, False)
-    if not isinstance(flag, bool):
-        raise InputError(f"{key}: must be true or false, not {flag!r}")
-    return flag
-
-
-def _missing_codes(declared: object) -> tuple[str, ...]:
+def _missing(declared: object) -> bool | tuple[str, ...]:
+    """Whether cells may be empty, or the codes that count as empty, too."""
     if not isinstance(declared, list):
-        return ()
+        return yes_or_no(declared)
     for code in declared:
         if type(code) not in (str, int) or code == "":
-            raise InputError(f"missing: {code!r} is neither a text nor a whole number")
+            raise InputError(f"{code!r} is neither a text nor a whole number")
     codes = tuple(str(code) for code in declared)
     if not codes or len(set(codes)) < len(codes):
-        raise InputError('missing: list every code once, such as ["N", -9], or write true')
-    check_most("missing: codes", len(codes), MOST_MISSING_CODES)
+        raise InputError('list every code once, such as ["N", -9], or write true')
+    check_most("codes", len(codes), MOST_MISSING_CODES)
     for code in codes:
-        check_most("missing: characters of a code", len(code), MOST_VALUE)
+        check_most("characters of a code", len(code), MOST_VALUE)
     return codes
+
+
+def _frequencies(declared: object) -> tuple[int, ...]:
+    known = isinstance(declared, list) and all(type(each) is int for each in declared)
+    if not isinstance(declared, list) or not known or min(declared, default=0) < 0:
+        raise InputError("expected whole numbers from 0 on, in the order of the values")
+    check_most("the largest", max(declared, default=0), MOST_FREQUENCY)
+    return tuple(declared)
+
+
+_COMMON: Mapping[str, Parser] = {
+    **dict.fromkeys(("name", "kind", "hierarchy"), as_it_is),
+    "missing": _missing,
+    "other": yes_or_no,
+}
+_LISTED = {**_COMMON, "values": as_it_is, "frequencies": _frequencies}
+_BINNED = {
+    **_COMMON,
+    **dict.fromkeys(("min", "max", "bins", "edges", "decimals"), as_it_is),
+    "clip": yes_or_no,
+}
 
 
 def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
@@ -290,7 +296,7 @@ def _node(
     if code is None:
         raise InputError(
             f"hierarchy: {declared!r} is not a value of the attribute"
-            f"{_suggest(declared, [str(value) for value in codes])}"
+            f"{suggest(declared, [str(value) for value in codes])}"
         )
     if code in seen:
         raise InputError(f"hierarchy: the value {declared!r} is in two groups")
@@ -302,7 +308,7 @@ def write(
     attributes: Sequence[Attribute], ignore: Sequence[str], rules: Sequence[Rule] = ()
 ) -> str:
     """The text that `parse` reads back as the same schema; equal schemas give equal texts."""
-    blocks = [f"ignore = {_toml(list(ignore))}\n"] if ignore else []
+    blocks = [f"ignore = {toml(list(ignore))}\n"] if ignore else []
     blocks += [_block(attribute) for attribute in attributes]
     blocks += [_rule_block(rule) for rule in rules]
     return "\n".join(blocks)
@@ -329,15 +335,16 @@ def _block(attribute: Attribute) -> str:
         entries["missing"] = list(attribute.missing_codes)
     if attribute.tree is not None:
         entries["hierarchy"] = _declared(attribute.tree, domain)
-    lines = [f"{key} = {_toml(value)}" for key, value in entries.items()]
-    return "\n".join(["[[attribute]]", *lines, ""])
+    if attribute.frequencies:
+        entries["frequencies"] = list(attribute.frequencies)
+    return "\n".join([*toml_lines(entries, header="[[attribute]]"), ""])
 
 
 def _rule_block(rule: Rule) -> str:
-    lines = [f"{key} = {_toml(text)}" for key, text in rule.texts]
+    entries: dict[str, object] = dict(rule.texts)
     if rule.values:
-        lines.append(f"values = {_toml({name: list(own) for name, own in rule.values})}")
-    return "\n".join(["[[rule]]", *lines, ""])
+        entries["values"] = {name: list(own) for name, own in rule.values}
+    return "\n".join([*toml_lines(entries, header="[[rule]]"), ""])
 
 
 def _declared(node: Node, domain: Listed | Binning) -> Any:  # noqa: ANN401  (nested TOML)
@@ -358,20 +365,3 @@ def _declared(node: Node, domain: Listed | Binning) -> Any:  # noqa: ANN401  (ne
 
 def _joined(node: Node) -> str:
     return " | ".join(child.label for child in node.children)
-
-
-def _toml(value: Any) -> str:  # noqa: ANN401  (any TOML value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # JSON's escapes are TOML's, except that TOML also wants DEL escaped.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, dt.date):  # datetimes are dates
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{value} cannot be written")
-    if isinstance(value, list):
-        return f"[{', '.join(_toml(item) for item in value)}]"
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_toml(key)} = {_toml(item)}' for key, item in value.items())} }}"
-    return repr(value)

@@ -3,14 +3,13 @@
 Numbers and dates come from inside their bin, along the slope of the bins around it. A missing cell
 is empty (NA, NaT or None). A cell coded `other` is "(other)" in a text column and empty in a column
 that cannot hold text. The type of a column depends on the schema alone, never on the rows: integers
-that may be empty are nullable integers in every table. A template table (`like`) overrules that,
-column by column.
+that may be empty are nullable integers in every table. `shape_like` gives a column another type.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,8 +19,6 @@ from common.schema.attribute import OTHER_LABEL, Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn
 
-NumberChoice = Literal["uniform", "centre"]
-
 
 class WordSource(Protocol):
     """What decoding needs of a random source."""
@@ -30,13 +27,11 @@ class WordSource(Protocol):
         """The next `count` uniform 64-bit words."""
 
 
-def decode_column(
-    attribute: Attribute, codes: CodeColumn, source: WordSource, numbers: NumberChoice
-) -> pd.Series[Any]:
+def decode_column(attribute: Attribute, codes: CodeColumn, source: WordSource) -> pd.Series[Any]:
     """The values of a column of codes."""
     domain = attribute.domain
     if isinstance(domain, Binning):
-        values = _numbers(attribute, domain, codes, source, numbers)
+        values = _numbers(attribute, domain, codes, source)
     else:
         values = _listed(attribute, domain, codes)
     return pd.Series(values, name=attribute.name)
@@ -59,15 +54,11 @@ def _numbers(
     domain: Binning,
     codes: CodeColumn,
     source: WordSource,
-    numbers: NumberChoice,
 ) -> Any:  # noqa: ANN401  (an array or an extension array)
     bins = np.minimum(codes, domain.count - 1)
-    if numbers == "centre":
-        plain = domain.centre(bins)
-    else:
-        # 53 random bits per cell; the words of special cells are drawn and not used.
-        fractions = (source.words(len(codes)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        plain = domain.draw(bins, domain.along_slope(codes, fractions))
+    # 53 random bits per cell; the words of special cells are drawn and not used.
+    fractions = (source.words(len(codes)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    plain = domain.draw(bins, domain.along_slope(codes, fractions))
     if attribute.kind == "date":
         plain = (plain * 86_400).view("datetime64[s]")
     elif attribute.kind == "datetime":

@@ -7,11 +7,6 @@ The limits are far above what a study of people needs: a document beyond them is
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Callable
-from typing import Any
-
 from common.errors import InputError
 
 MOST_NAME = 100  # characters of the name of a study or a party
@@ -27,28 +22,6 @@ MOST_RULES = 1_000
 MOST_RULE_CELLS = 1 << 20  # of the table of a rule's attributes
 MOST_STEP_CELLS = 1 << 24  # integers that a party sends in one step
 MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of parties' choices
-MOST_KEY_PARTS = 32  # a.b.c has three
-
-_KEY_PART = r"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*)"""
-_LONG_KEY = re.compile(f"{_KEY_PART}{{{MOST_KEY_PARTS}}}")
-
-
-def parse_toml(text: str, *, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """The document in a TOML text.
-
-    Raises:
-        InputError: it is not TOML, is nested too deeply, or has a number or a key too long.
-    """
-    if _LONG_KEY.search(text):  # tomllib takes the square of a key's parts, and more
-        raise InputError(f"not valid TOML: a key has more than {MOST_KEY_PARTS} parts")
-    try:
-        return tomllib.loads(text, parse_float=parse_float)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}") from None
-    except RecursionError:
-        raise InputError("not valid: nested too deeply") from None
-    except ValueError:
-        raise InputError("not valid: a number has too many digits") from None
 
 
 def check_name(name: str, *, most: int) -> None:

@@ -43,7 +43,7 @@ from common.wording import many
 if TYPE_CHECKING:
     import pandas as pd
 
-    from common.schema.decoder import NumberChoice, WordSource
+    from common.schema.decoder import WordSource
     from common.schema.infer import Proposal
 
 _COMPILED_FROM = 1 << 25  # cells; fewer are encoded before numba would be loaded
@@ -267,30 +267,21 @@ class Schema:
                 f"the table has {_quoted(columns)}"
             )
 
-    def decode(
-        self,
-        codes: Codes,
-        source: WordSource,
-        numbers: NumberChoice = "uniform",
-        like: pd.DataFrame | None = None,
-    ) -> pd.DataFrame:
+    def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:
         """The codes as a table of values that `encode` would give the same codes.
 
         Args:
             codes: columns in the order of the schema.
-            source: randomness to place numbers inside their bin; unused for "centre".
-            numbers: "uniform" in the bin, or always its "centre".
-            like: a table whose column order and column types the result takes over; it may have
-                columns that are not in the schema, they are left out.
+            source: randomness to place numbers inside their bin.
         """
         import pandas as pd
 
-        from common.schema.decoder import decode_column, shape_like
+        from common.schema.decoder import decode_column
 
         if codes.sizes != self.sizes:
             raise LocalError(f"codes of domains {codes.sizes} are not of this schema {self.sizes}")
         columns = {
-            attribute.name: decode_column(attribute, column, source, numbers)
+            attribute.name: decode_column(attribute, column, source)
             for attribute, column in zip(self.attributes, codes.columns, strict=True)
         }
         for first, second, together in self.possible.swaps(codes):
@@ -298,18 +289,7 @@ class Schema:
             wrong = together & (one > other).fillna(value=False).to_numpy(dtype=np.bool_)
             columns[self.names[first]] = one.where(~wrong, other)
             columns[self.names[second]] = other.where(~wrong, one)
-        if like is None:
-            return pd.DataFrame(columns)
-        order = [str(name) for name in like.columns]
-        if not set(self.names) <= set(order):
-            raise LocalError("the template table does not have every attribute of the schema")
-        return pd.DataFrame(
-            {
-                name: shape_like(columns[name], like.iloc[:, at])
-                for at, name in enumerate(order)
-                if name in columns
-            }
-        )
+        return pd.DataFrame(columns)
 
 
 def _positions(rows: Sequence[int]) -> Sequence[int]:

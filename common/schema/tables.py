@@ -35,10 +35,11 @@ from common.schema.attribute import Listed
 from common.schema.codes import Codes
 from common.schema.refusals import SHOWN
 from common.schema.schema import Schema
+from common.schema.toml import suggest
 from common.wording import many
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xls", ".ods")
@@ -58,6 +59,7 @@ class TableFile:
         delimiter: of a CSV file; None for Parquet.
         guessed: whether the types of the columns were guessed from the cells.
         labels: of values, by column, where the file has such.
+        sheet: of an Excel file; empty for the first.
     """
 
     path: Path
@@ -65,6 +67,7 @@ class TableFile:
     delimiter: str | None
     guessed: bool = False
     labels: formats.Labels = field(default_factory=dict)
+    sheet: str = ""
 
     def row_numbers(self, positions: Sequence[int]) -> list[int]:
         """The rows at these positions, as the user finds them in the file."""
@@ -75,23 +78,17 @@ class TableFile:
     def encode(self, schema: Schema) -> Codes:
         """The table as codes; errors name the file and the row."""
         if self.guessed:
-            return read_table(self.path, schema, delimiter=self.delimiter).encode(schema)
+            again = read_table(self.path, schema, delimiter=self.delimiter, sheet=self.sheet)
+            return again.encode(schema)
         return schema.encode(self.data, where=str(self.path), row_numbers=self.row_numbers)
-
-    def template(self) -> pd.DataFrame:
-        """A table without rows, for `Schema.decode(like=...)`: the file's order and types."""
-        fields = [
-            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-            for field in self.data.schema
-        ]
-        import pandas as pd
-
-        frame: pd.DataFrame = pa.schema(fields).empty_table().to_pandas(types_mapper=pd.ArrowDtype)
-        return frame
 
 
 def read_table(
-    path: Path | str, schema: Schema | None = None, *, delimiter: str | None = None
+    path: Path | str,
+    schema: Schema | None = None,
+    *,
+    delimiter: str | None = None,
+    sheet: str = "",
 ) -> TableFile:
     """The table in a CSV or Parquet file.
 
@@ -100,23 +97,33 @@ def read_table(
             else is CSV (`.gz` is decompressed).
         schema: what the table should be; only its columns are read, in its types.
         delimiter: between the cells of a CSV; None for the one that its header has.
+        sheet: of an Excel file; empty for the first.
 
     Raises:
         InputError: if the file cannot be read, or is not such a table; it names file and row.
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
+        what = "a folder, not a file" if path.is_dir() else f"no such file{_beside(path)}"
+        raise InputError(f"{path}: {what}")
+    if sheet and formats.KINDS.get(path.suffix.lower()) != "excel":
+        raise InputError(f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave --sheet out")
     if path.suffix.lower() in _PARQUET:
         return _read_parquet(path, schema)
     if path.suffix.lower() in _SPREADSHEETS:
         raise InputError(f"{path}: a spreadsheet of another kind; save it as .xlsx or as CSV")
     if path.suffix.lower() in formats.KINDS:
-        return _read_format(path, schema)
+        return _read_format(path, schema, sheet)
     try:
         return _read_csv(path, schema, delimiter or delimiter_in(path, schema))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _beside(path: Path) -> str:
+    """Return the file of a similar name that is there, as a question."""
+    there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    return suggest(path.name, there)
 
 
 def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
@@ -131,14 +138,14 @@ def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
     return _nonempty(TableFile(path, data, None))
 
 
-def _read_format(path: Path, schema: Schema | None) -> TableFile:
-    layout = formats.layout_of(path)
+def _read_format(path: Path, schema: Schema | None, sheet: str) -> TableFile:
+    layout = formats.layout_of(path, sheet)
     names = list(layout.names)
     if schema is not None:
         schema.check_columns(names, where=str(path))
         names = [name for name in names if name in schema.names]
     columns: list[list[Any]] = [[] for _ in names]
-    for block in formats.blocks(path, names):
+    for block in formats.blocks(path, names, sheet):
         for column, cells in zip(columns, block, strict=True):
             column.extend(cells)
     labels = {name: layout.labels.get(name, {}) for name in names}
@@ -148,7 +155,8 @@ def _read_format(path: Path, schema: Schema | None) -> TableFile:
         read = {a.name: formats.labelled(a, labels[a.name]) for a in schema.attributes}
         arrays = [formats.texts(cells, read[n]) for n, cells in zip(names, columns, strict=True)]
     data = pa.table(arrays, names=names)
-    return _nonempty(TableFile(path, data, None, guessed=schema is None, labels=labels))
+    guessed = schema is None
+    return _nonempty(TableFile(path, data, None, guessed=guessed, labels=labels, sheet=sheet))
 
 
 def _typed_or_text(cells: list[Any]) -> pa.Array:
@@ -263,6 +271,11 @@ def header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
                     f"the delimiter seems to be a {word}, "
                     f"not a {_DELIMITERS.get(delimiter, delimiter)}"
                 )
+        if schema is not None and all(name in names[0] for name in schema.names):
+            raise InputError(
+                f"{path}: the header is a single column, {names[0][:60]!r}. Name the character "
+                "between its cells with --delimiter"
+            )
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InputError(f"{path}: duplicate column {repeated[0]!r} in the header")

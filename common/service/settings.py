@@ -18,13 +18,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
 
 from common.errors import InputError
+from common.schema.toml import parse_toml, text_of
 
 DEFAULT = "default"
 LEAST_S, MOST_S = 0.001, 86_400.0  # of a duration: a loop without a pause, and a day
@@ -150,14 +150,11 @@ def check_address(key: str, value: str, *, least_port: int = 0) -> None:
 
 
 def _document(file: Path) -> dict[str, Any]:
+    document = text_of(file)
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file}: not TOML: {error}") from None
+        return parse_toml(document)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
 
 
 def _converted(value: object, kind: object, where: str, folder: Path) -> object:

@@ -23,7 +23,7 @@ def sum_plan_of(
     """The secure sum of a step, derived from the study and what was published under it.
 
     Args:
-        study: what everybody approved.
+        study: what every party approved.
         number: of the step; it is the sum's round, so no sum is ever run twice.
         step: as the plan gives it.
         public_key: the curator's, if the study aggregates under Paillier.
@@ -65,22 +65,44 @@ def needs_key(study: Study) -> bool:
 
 
 def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
-    """A step's result as it is published."""
-    return result if isinstance(result, bytes) else result.astype("<i8").tobytes()
+    """Return a step's result as it is published.
+
+    Every cell of a sum is a little-endian signed integer, as wide as the largest needs: each party
+    receives each result, so in a study of many turns these are most of the bytes.
+    """
+    if isinstance(result, bytes):
+        return result
+    largest = max(int(result.max(initial=0)), -1 - int(result.min(initial=0)))
+    width = largest.bit_length() // 8 + 1
+    return result.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width].tobytes()
+
+
+def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
+    """Return the cells of a published sum.
+
+    Raises:
+        RemoteProtocolError: it is not what `encode_result` makes of so many cells.
+    """
+    width, rest = divmod(len(data), cells)
+    if rest or not 1 <= width <= 8:
+        raise RemoteProtocolError(f"a sum of {cells} cells has {len(data)} bytes")
+    wide = np.zeros((cells, 8), np.uint8)
+    wide[:, 8 - width :] = np.frombuffer(data, np.uint8).reshape(cells, width)
+    total = np.asarray(wide.view("<i8")[:, 0] >> 8 * (8 - width), dtype=np.int64)
+    if encode_result(total) != data:
+        raise RemoteProtocolError(f"a sum of {cells} cells is not written as short as it can be")
+    return total
 
 
 def decode_total(plan: SumPlan, data: bytes) -> NDArray[np.int64]:
     """The published result of a sum.
 
     Raises:
-        RemoteProtocolError: it is not of the sum's length, or holds a value that no honest parties'
-            contributions can add up to. So no later step has to fear what it computes from it.
+        RemoteProtocolError: it does not have the sum's cells, or holds a value that no honest
+            parties' contributions can add up to. So no later step has to fear what it
+            computes from it.
     """
-    if len(data) != 8 * plan.cells:
-        raise RemoteProtocolError(
-            f"the result of step {plan.round} has {len(data)} bytes, expected {8 * plan.cells}"
-        )
-    total = np.frombuffer(data, dtype="<i8").astype(np.int64)
+    total = read_cells(data, plan.cells)
     if int(total.min()) < -plan.total_bound or int(total.max()) > plan.total_bound:
         raise RemoteProtocolError(
             f"the result of step {plan.round} has a value outside +-{plan.total_bound}: it is no "

@@ -12,10 +12,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 
 from common.errors import InputError
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
+from common.release.folder import cautions_of
 from common.service.web.exchange import Request, Response, see_other, text
 from common.service.web.feed import Feed
 from common.service.web.pages import Asset, Markup, asset, page
@@ -71,6 +73,7 @@ class Dashboard:
         self._service, self._reader = service, reader
         self._seen: tuple[object, ...] = ()
         self._document = b""
+        self._read: dict[Path, list[str]] = {}
         self.feed = Feed(self.document)
         self.alive: Callable[[Session], bool] = lambda session: True
 
@@ -152,7 +155,17 @@ class Dashboard:
             overdue=any(wait > self._service.deadline for wait in waits),
             has_release=place is not None,
             has_picture=place is not None and (place / _PICTURE).is_file(),
+            cautions=[] if place is None else self._cautions(place),
         )
+
+    def _cautions(self, place: Path) -> list[str]:
+        """Of a release, which never changes: read once."""
+        if place not in self._read:
+            try:
+                self._read[place] = cautions_of(place)
+            except InputError:
+                self._read[place] = []  # damaged; `parley verify` says how
+        return self._read[place]
 
     def _front(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         content = Markup(asset("curator.dashboard", "dashboard.html").body.decode())
@@ -174,7 +187,7 @@ class Dashboard:
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
         try:
             release = FolderContents(place)
-        except InputError as error:  # somebody put something else there
+        except InputError as error:  # something else was put there
             return text(HTTPStatus.CONFLICT, f"The release cannot be sent: {error}")
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", place.name)
         return Response(

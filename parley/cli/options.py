@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -17,10 +21,10 @@ from common.privacy.statement import suspicion
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
-from common.study.document import Study
+from common.schema.toml import parse_toml
+from common.study.document import DEFAULT_METHOD, Study
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
-from parley.simulation.study_options import DEFAULT_METHOD
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
@@ -46,7 +50,7 @@ StopWithStdin = Annotated[
     bool,
     typer.Option(
         "--stop-with-stdin",
-        help="Stop when standard input ends: for a parent process that must leave nobody behind.",
+        help="Stop when standard input ends, as it does when the parent process is gone.",
     ),
 ]
 
@@ -94,10 +98,9 @@ ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the r
 OutputRows = Annotated[
     int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
 ]
-OutputFormat = Annotated[Format, typer.Option(help="Of the synthetic rows.")]
+OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 
-# Of a study of several owners; see `parley.simulation.study_options`.
 OwnersEpsilon = Annotated[
     str,
     typer.Option(
@@ -111,11 +114,97 @@ StudyMethod = Annotated[
     str,
     one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),
 ]
-Noise = Annotated[str | None, typer.Option(help="distributed or one-share. [default: by profile]")]
 Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
-Colluders = Annotated[int, typer.Option(help="Owners that may pool what they know.")]
-MayMiss = Annotated[
-    int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What may be chosen about a study of several owners: the options of a command."""
+
+    epsilon: OwnersEpsilon
+    delta: OwnersDelta = "0"
+    method: StudyMethod = DEFAULT_METHOD
+    profile: Annotated[
+        str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
+    ] = "sound"
+    noise: Annotated[
+        str | None, typer.Option(help="distributed or one-share. [default: by profile]")
+    ] = None
+    aggregation: Aggregation = "paillier"
+    colluders: Annotated[int, typer.Option(help="Owners that may pool what they know.")] = 1
+    may_miss: Annotated[
+        int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
+    ] = 0
+    cohorts: Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")] = 1
+    rows_per_person: Annotated[
+        int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
+    ] = 0
+    owners_per_person: Annotated[
+        int, typer.Option(help="The most owners that have rows of a person.")
+    ] = 1
+    key_bits: Annotated[int, typer.Option(help="The size of the curator's Paillier key.")] = 2048
+    encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own"
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
+        ),
+    ] = None
+    criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the model must be good for, in the keys of [[criterion]]: 'mean = "
+            '"income", within = "3 %"\', \'share = "age > 60", within = 0.01\', '
+            "'distance = 0.08, pairs = \"most\"'. Repeatable.",
+        ),
+    ] = None
+    criteria_epsilon: Annotated[
+        str | None,
+        typer.Option(help="The part of epsilon that measuring the criteria costs, like 0.05."),
+    ] = None
+    rows: OutputRows = None
+
+    def chosen(self) -> dict[str, object]:
+        """In the words of `Study.of`."""
+        terms = {field.name: getattr(self, field.name) for field in fields(self)}
+        read = {"settings": settings_of(self.settings), "criterion": criteria_of(self.criterion)}
+        return terms | read | {"output_rows": terms.pop("rows")}
+
+
+def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command with a parameter `terms` take the fields of `Terms` as options of its own."""
+    own = inspect.signature(command, eval_str=True).parameters
+    hints = get_type_hints(Terms, include_extras=True)
+    options = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=hints[field.name],
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+        )
+        for field in fields(Terms)
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:  # noqa: ANN401  (each as its option says)
+        terms = Terms(**{option.name: given.pop(option.name) for option in options})
+        command(terms=terms, **given)
+
+    parameters = [
+        each for name, one in own.items() for each in (options if name == "terms" else [one])
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+PriorFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--prior",
+        help="An earlier release of the same schema to build on: a folder or a .zip.",
+    ),
 ]
 Drops = Annotated[
     list[str] | None,
@@ -123,34 +212,23 @@ Drops = Annotated[
         help="OWNER@STEP: vanishes before it contributes to this step, from 0. Repeatable."
     ),
 ]
-Cohorts = Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")]
-RowsPerPerson = Annotated[
-    int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
-]
-OwnersPerPerson = Annotated[int, typer.Option(help="The most owners that have rows of a person.")]
-KeyBits = Annotated[int, typer.Option(help="Of the curator's Paillier key.")]
-Encoding = Annotated[str, typer.Option(help="own, or binary as in the paper.")]
 
-MethodSettings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
-    ),
+Sheet = Annotated[
+    str, typer.Option(help="The sheet of an Excel file. [default: the first]", show_default=False)
 ]
 
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="Between the cells of a CSV file: one character, or `tab`. "
-        "[default: the one that its header has]",
+        help="The character between the cells of a CSV file, or `tab`. "
+        "[default: the one in its header]",
         show_default=False,
     ),
 ]
 
 
 def load_schema(path: Path) -> Schema:
-    """The schema to publish under; one that nobody seems to have reviewed is warned of."""
+    """Load the schema to publish under; warn of one that looks unreviewed."""
     schema = Schema.load(path)
     if is_draft(path.read_text("utf-8")):
         console.warn(
@@ -161,7 +239,7 @@ def load_schema(path: Path) -> Schema:
 
 
 def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer | None:
-    """Who signs the release, if anybody does; asked before any budget is spent."""
+    """Return the release's signer, or None; asked before any budget is spent."""
     if sign_with is None:
         return None
     return Signer(
@@ -177,6 +255,20 @@ def settings_of(written: list[str] | None) -> dict[str, str | int]:
         if not (key and equals and value) or key in found:
             raise InputError(f"--set {words!r}: write each setting once, like budget=1:1:2:4")
         found[key] = int(value) if value.isascii() and value.isdigit() else value
+    return found
+
+
+def criteria_of(written: list[str] | None) -> list[dict[str, object]]:
+    """The criteria that were written as the keys of a table."""
+    found = []
+    for words in written or ():
+        try:
+            found.append(parse_toml(f"criterion = {{ {words} }}", parse_float=Decimal)["criterion"])
+        except InputError:
+            raise InputError(
+                f'--criterion {words!r}: write keys and values, like mean = "income", within = '
+                '"3 %"'
+            ) from None
     return found
 
 

@@ -40,14 +40,18 @@ class PeopleRows:
     people: Sequence[bytes]
 
     @classmethod
-    def read(cls, path: Path, schema: Schema, person: str, delimiter: str | None) -> PeopleRows:
+    def read(
+        cls, path: Path, schema: Schema, person: str, delimiter: str | None, sheet: str = ""
+    ) -> PeopleRows:
         """The rows in a file.
 
         Raises:
             InputError: it cannot be read, or the column of people is not there or an attribute.
         """
         kind = _KINDS.get(path.suffix.lower(), "csv")
-        source = SourceSettings(kind=kind, address=str(path), delimiter=delimiter, person=person)
+        source = SourceSettings(
+            kind=kind, address=str(path), delimiter=delimiter, sheet=sheet, person=person
+        )
         table = source.people(schema)
         parts, people = in_some_way(table.reader, partial(read_people, table, schema))
         return cls(concatenate(parts), people)

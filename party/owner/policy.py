@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -24,11 +23,23 @@ from common.errors import InputError, PolicyError
 from common.methods.registry import methods
 from common.privacy.budget import parse_delta, parse_epsilon, shown
 from common.privacy.spending import Spending
+from common.schema.toml import (
+    Parser,
+    date,
+    one_of,
+    parse_toml,
+    read_table,
+    text_of,
+    texts,
+    whole,
+    yes_or_no,
+)
 from common.study.document import PROFILES, Study
 from common.wording import many
 from party.ledger import Caps
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
+_NEEDED = ("epsilon_per_study", "epsilon_in_total")  # no budget is unlimited
 
 SAMPLE = """\
 # What this owner takes part in. Everything outside is refused.
@@ -50,8 +61,8 @@ min_key_bits = 3072             # of the curator's Paillier key
 methods = ["subn+", "dp-subn"]
 profiles = ["sound"]            # "paper" charges more than it claims
 aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
-signers = []                    # fingerprints of who may sign studies; [] is anybody, or nobody
-curators = []                   # fingerprints of curators' authorities; [] is anybody
+signers = []                    # fingerprints of who may sign studies; [] accepts unsigned ones
+curators = []                   # fingerprints of curators' authorities; [] accepts every curator
 
 [data]
 min_rows = 1000                 # fewer rows are mostly noise
@@ -83,7 +94,7 @@ class Circumstances:
         cost: what the study's plan charges our rows, in all.
         spent_in_total: what the ledger has of other studies.
         spent_in_year: what it has of other studies in this calendar year.
-        signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
+        signer: the signer's fingerprint; None without a signature. A study checks it itself.
         curator: fingerprint of the authority that certified the curator. Verified by the caller.
         note: what only we may know about our rows.
     """
@@ -145,33 +156,25 @@ class Policy:
     @classmethod
     def load(cls, path: Path) -> Policy:
         """The policy in a file; errors name the file, the key and what would do."""
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from None
-        return cls.from_toml(text, where=str(path))
+        return cls.from_toml(text_of(path), where=str(path))
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "policy") -> Policy:
         """The policy in a text; `where` names it in errors."""
         try:
-            document = tomllib.loads(text, parse_float=Decimal)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{where}: not TOML: {error}") from None
-        try:
-            policy = cls(**dict(_parsed(document)))
+            policy = cls(**_read(parse_toml(text, parse_float=Decimal)))
             policy._check_automatic()
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         return policy
 
     def _check_automatic(self) -> None:
-        """Refuse to approve by itself what anybody proposes."""
+        """Refuse automatic approval of studies from unknown proposers."""
         if self.automatic and not self.signers:
             raise InputError(
-                "approval.automatic: needs study.signers. Whoever proposes a study names its "
+                "approval.automatic: needs study.signers. The proposer of a study names its "
                 "parties; those that he made up have no rows, and he takes their noise off again. "
-                "Name whose studies are approved without anybody looking at who takes part"
+                "Name whose studies are approved without a person looking at who takes part"
             )
 
     def check(self, study: Study, circumstances: Circumstances) -> None:
@@ -292,7 +295,7 @@ class Policy:
             ("curators", "the curator", curator, self.curators),
         ):
             if allowed and (fingerprint is None or _plain(fingerprint) not in map(_plain, allowed)):
-                yield f"{who} ({fingerprint or 'nobody known'}) is not among the {key} allowed here"
+                yield f"{who} ({fingerprint or 'unknown'}) is not among the {key} allowed here"
 
     def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
         declared = {member.name: member.rows for member in study.members}.get(circumstances.party)
@@ -333,56 +336,15 @@ def _plain(fingerprint: str) -> str:
     return "".join(letter for letter in fingerprint.upper() if letter.isalnum())
 
 
-def _number(least: int) -> Callable[[object], int]:
-    def parse(value: object) -> int:
-        if type(value) is not int or value < least:
-            raise InputError(f"expected a whole number of at least {least}, got {value!r}")
-        return value
-
-    return parse
-
-
-def _words(known: tuple[str, ...] | None) -> Callable[[object], tuple[str, ...]]:
-    def parse(value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise InputError(f"expected a list of texts, got {value!r}")
-        unknown = [] if known is None else [word for word in value if word not in known]
-        if unknown and known is not None:
-            raise InputError(f"{unknown[0]!r} is not one of {', '.join(known)}")
-        if known is not None and not value:
-            raise InputError("the list is empty, so that every study would be refused")
-        return tuple(value)
-
-    return parse
-
-
 def _digests(value: object) -> tuple[str, ...]:
-    listed = tuple(word.lower() for word in _words(None)(value))
+    listed = tuple(word.lower() for word in texts()(value))
     for digest in listed:
         if not _DIGEST.fullmatch(digest):
             raise InputError(f"expected at least 16 digits of a study's digest, got {digest!r}")
     return listed
 
 
-def _key_bits(value: object) -> int:
-    if value not in KEY_BITS or type(value) is not int:
-        raise InputError(f"expected one of {', '.join(map(str, KEY_BITS))}, got {value!r}")
-    return value
-
-
-def _yes_or_no(value: object) -> bool:
-    if type(value) is not bool:
-        raise InputError(f"expected true or false, without quotes, got {value!r}")
-    return value
-
-
-def _date(value: object) -> dt.date:
-    if type(value) is not dt.date:
-        raise InputError(f"expected a date like 2026-01-31, without quotes, got {value!r}")
-    return value
-
-
-_PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+_SECTIONS: Mapping[str, Mapping[str, Parser]] = {
     "budget": {
         "epsilon_per_study": parse_epsilon,
         "epsilon_in_total": parse_epsilon,
@@ -391,40 +353,33 @@ _PARSERS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
         "forgotten": _digests,
     },
     "study": {
-        "min_parties": _number(1),
-        "min_colluders": _number(0),
-        "min_key_bits": _key_bits,
-        "methods": _words(tuple(methods())),
-        "profiles": _words(PROFILES),
-        "aggregations": _words(tuple(each.value for each in Aggregation)),
-        "signers": _words(None),
-        "curators": _words(None),
+        "min_parties": whole(least=1),
+        "min_colluders": whole(least=0),
+        "min_key_bits": one_of(KEY_BITS),
+        "methods": texts(methods()),
+        "profiles": texts(PROFILES),
+        "aggregations": texts([each.value for each in Aggregation]),
+        "signers": texts(),
+        "curators": texts(),
     },
     "data": {
-        "min_rows": _number(1),
-        "max_rows": _number(1),
-        "not_before": _date,
-        "not_after": _date,
-        "columns_allowed": _words(None),
-        "columns_never": _words(None),
+        "min_rows": whole(least=1),
+        "max_rows": whole(least=1),
+        "not_before": date,
+        "not_after": date,
+        "columns_allowed": texts(),
+        "columns_never": texts(),
     },
-    "approval": {"automatic": _yes_or_no},
+    "approval": {"automatic": yes_or_no},
 }
 
 
-def _parsed(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for section, table in document.items():
-        if section not in _PARSERS or not isinstance(table, dict):
-            raise InputError(f"unknown section {section!r}; known: {', '.join(_PARSERS)}")
-        for key, value in table.items():
-            parser = _PARSERS[section].get(key)
-            if parser is None:
-                known = ", ".join(_PARSERS[section])
-                raise InputError(f"unknown key {section}.{key}; known there: {known}")
-            try:
-                yield key, parser(value)
-            except InputError as error:
-                raise InputError(f"{section}.{key}: {error}") from None
-    for key in ("epsilon_per_study", "epsilon_in_total"):
-        if key not in document.get("budget", {}):
-            raise InputError(f"budget.{key} is missing; no budget is unlimited")
+def _read(document: Mapping[str, object]) -> dict[str, Any]:
+    for section in document:
+        if section not in _SECTIONS:
+            raise InputError(f"unknown section {section!r}; known: {', '.join(_SECTIONS)}")
+    found: dict[str, Any] = {}
+    for section, table in {"budget": {}, **document}.items():
+        needed = _NEEDED if section == "budget" else ()
+        found |= read_table(table, _SECTIONS[section], inside=section, required=needed)
+    return found

@@ -16,13 +16,12 @@ from common.crypto.identities.identity import Identity
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service.process import JsonFormatter
-from common.study.document import Member
+from common.study.document import Member, Study
 from common.wire.pki.keyring import init_curator, init_party
 from curator import app as curator_app
 from curator.app import CuratorSettings
 from curator.publisher import publish
 from parley.simulation.population import demo_schema_toml, make_population
-from parley.simulation.study_options import StudyOptions
 from party import app as party_app
 from party.app import PartySettings
 
@@ -113,18 +112,15 @@ class Consortium:
         return here
 
     def study(self, name="regional health", **changes):
-        options = StudyOptions(
-            **{
-                "epsilon": "16/5", "name": name, "method": "dp-subn", "profile": "sound",
-                "noise": None, "aggregation": "masked", "colluders": 1, "cohorts": 1,
-                "key_bits": 2048, "encoding": "own", "output_rows": None, **changes,
-            }
-        )  # fmt: skip
+        terms = {
+            "epsilon": "16/5", "name": name, "method": "dp-subn", "aggregation": "masked", **changes
+        }  # fmt: skip
         members = [
             Member(name=n, rows=ROWS[n], identity=load_identity(h / "keys" / "identity.key").public)
             for n, h in self.parties.items()
         ]
-        return options.study(Schema.from_toml(demo_schema_toml()), members).signed_by(SIGNER)
+        schema = Schema.from_toml(demo_schema_toml())
+        return Study.of(terms, schema=schema, members=members).signed_by(SIGNER)
 
     def propose(self, study):
         curator_app.propose(self.settings, study, clock=lambda: datetime.now(UTC))

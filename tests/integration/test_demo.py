@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from common.errors import LocalError
+from common.release.loading import load
 from common.release.writing import write_release
 from common.schema import Schema
 from common.study.document import Study
 from parley import PrivBayes
 from parley.cli.main import main
-from parley.loading import load
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
-from parley.simulation.study_options import StudyOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Schema.from_toml(demo_schema_toml())
@@ -98,8 +97,8 @@ def small(tmp_path):
 
     def make(**options):
         tables = {name: make_population(60, seed) for seed, name in enumerate(("one", "two"))}
-        chosen = StudyOptions(**{"epsilon": "1", "aggregation": "masked", **options})
-        return Consortium(tmp_path, tables, SCHEMA, chosen)
+        terms = {"epsilon": "1", "aggregation": "masked", **options}
+        return Consortium(tmp_path, tables, SCHEMA, terms)
 
     return make
 
@@ -159,11 +158,10 @@ import os, pathlib, signal, sys, time
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
 from common.schema import Schema
-from parley.simulation.study_options import StudyOptions
 tables = {"one": make_population(60, 0), "two": make_population(60, 1)}
-options = StudyOptions(epsilon="1", aggregation="masked")
+terms = {"epsilon": "1", "aggregation": "masked"}
 schema = Schema.from_toml(demo_schema_toml())
-consortium = Consortium(pathlib.Path(sys.argv[1]), tables, schema, options)
+consortium = Consortium(pathlib.Path(sys.argv[1]), tables, schema, terms)
 consortium._start_curator(time.monotonic() + 60)
 os.kill(os.getpid(), signal.SIGKILL)
 """

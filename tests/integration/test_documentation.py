@@ -1,7 +1,8 @@
 """Every command that the documentation shows is run, page by page, in a folder of its own.
 
-A page's `sh` and `python` blocks are run in order, as one script that stops at the first failure.
-What a reader must not be bothered with is in comments of the page:
+A page's `sh` and `python` blocks are run in order, as one script that stops at the first failure:
+the blocks that a browser shows, as a Markdown parser finds them. What a reader must not be bothered
+with is in comments of the page, but not on pages that readers paste:
 
     <!-- behind the scenes
     commands that set the stage: another owner's, or files that the page takes for granted
@@ -11,6 +12,9 @@ What a reader must not be bothered with is in comments of the page:
 
 The folder has people.csv, the same people dealt out as north.csv, east.csv and south.csv and as
 north/rows.csv and so on, and example-schema.toml. Port 7443 becomes a free one.
+
+Two pages are also run lightly, by default: fewer rows, the quickest method, and no study over a
+network, which other tests run.
 """
 
 import os
@@ -18,23 +22,25 @@ import re
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from parley.simulation.population import demo_schema_toml, make_population
+from tests.harness.warm_commands import warm_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"north": 400, "east": 300, "south": 500}
-QUICK = {"README.md", "docs/quickstart-analyst.md"}
+LIGHT = {"README.md": "parley keys init", "docs/quickstart-analyst.md": None}  # and where to stop
 REASONS = (
     "needs docker", "needs a cluster", "needs systemd", "needs a database", "needs Java",
     "installs software", "makes an environment of its own", "a fragment", "takes minutes",
 )  # fmt: skip
 SAID = {  # words that a page's commands must have printed
-    "README.md": ["report.html", "release  ", "countersigned by party 'south'", "verified"],
+    "README.md": ["report.html", "release  ", "countersigned by party 'south'", "verified hub"],
     "docs/release-bundle.md": ["countersigned by party 'north'", '"verified": true'],
     "docs/dashboard.md": ["dashboard on http://127.0.0.1:", "/login#token="],
     "docs/planning.md": ["Expected average distance", "no noise"],
@@ -46,14 +52,12 @@ SAID = {  # words that a page's commands must have printed
 }  # fmt: skip
 
 PASTED = (  # pages that a reader can paste as they are rendered, into an empty folder
-    "docs/quickstart-analyst.md", "docs/quickstart-operator.md", "docs/quickstart-owner.md",
-    "docs/running-a-study.md",
+    "README.md", "docs/quickstart-analyst.md", "docs/quickstart-operator.md",
+    "docs/quickstart-owner.md", "docs/running-a-study.md",
 )  # fmt: skip
 
-PARTS = re.compile(
-    r"(?:^<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```(?P<kind>\w+)\n(?P<code>.*?)^```$"
-    r"|^<!-- behind the scenes\n(?P<hidden>.*?)^-->$",
-    re.MULTILINE | re.DOTALL,
+COMMENT = re.compile(
+    r"<!-- (?P<kind>not run: |behind the scenes\n)(?P<content>.*?) ?-->", re.DOTALL
 )
 
 
@@ -72,21 +76,35 @@ def pages():
 
 def blocks(page, text=None):
     """The blocks of a page that are meant to be typed, and those behind the scenes."""
-    found = []
-    for part in PARTS.finditer((ROOT / page).read_text() if text is None else text):
-        if part["hidden"] is not None:
-            found.append(Block(page, "sh", part["hidden"]))
-        elif part["kind"] in ("sh", "python"):
-            found.append(Block(page, part["kind"], part["code"], part["reason"]))
+    found, reason = [], None
+    for token in MarkdownIt().parse((ROOT / page).read_text() if text is None else text):
+        comment = COMMENT.match(token.content) if token.type == "html_block" else None
+        if comment is not None and comment["kind"] == "behind the scenes\n":
+            found.append(Block(page, "sh", comment["content"]))
+        elif token.type == "fence" and token.info in ("sh", "python"):
+            found.append(Block(page, token.info, token.content, reason))
+        reason = comment["content"] if comment and comment["kind"] == "not run: " else None
     return found
 
 
-def script(page, port):
+def lightly(page):
+    """The blocks of a page before the given words, made cheap."""
+    found = []
+    for block in blocks(page):
+        if LIGHT[page] is not None and LIGHT[page] in block.code:
+            break
+        code = re.sub(r"--rows \d+", "--rows 3000", block.code)
+        code = re.sub("(parley simulate .*?)--epsilon 1", r"\1--epsilon 1 --method floor", code)
+        found.append(replace(block, code=code.replace("epsilon=1,", 'epsilon=1, method="floor",')))
+    return found
+
+
+def script(shown, port):
     lines = [
         "set -eu",
         "trap 'code=$?; kill $(jobs -p) 2>/dev/null || true; wait; exit $code' EXIT",
     ]
-    for block in blocks(page):
+    for block in shown:
         if block.reason is None:
             python = f"python - <<'END_OF_BLOCK'\n{block.code}END_OF_BLOCK\n"
             lines.append(python if block.kind == "python" else block.code)
@@ -122,43 +140,51 @@ def furnish(here):
     pd.concat(owners.values()).to_csv(here / "people.csv", index=False)
 
 
-def run_page(page, folder):
+def run_blocks(shown, folder):
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith("PARLEY_")},
         "PATH": f"{folder / '.bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
     }
-    return subprocess.run(
-        ["bash", "-c", script(page, free_port())], cwd=folder, env=environment,
+    done = subprocess.run(
+        ["bash", "-c", script(shown, free_port())], cwd=folder, env=environment,
         capture_output=True, text=True, timeout=900,
     )  # fmt: skip
+    logs = "".join(path.read_text() for path in folder.glob("**/log.jsonl"))
+    assert done.returncode == 0, done.stdout + done.stderr + logs
+    assert "FAIL" not in done.stdout
+    assert "Traceback" not in done.stderr
+    return done.stdout
 
 
 RUN = [page for page in pages() if any(block.reason is None for block in blocks(page))]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[] if page in QUICK else pytest.mark.slow) for page in RUN],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN)
 def test_the_commands_of_a_page_do_what_it_says(page, folder):
     if page not in PASTED:
         furnish(folder)
-    done = run_page(page, folder)
-    logs = "".join(path.read_text() for path in folder.glob("**/log.jsonl"))
-    assert done.returncode == 0, done.stdout + done.stderr + logs
-    assert "FAIL" not in done.stdout
-    assert "Traceback" not in done.stderr
-    missing = [words for words in SAID.get(page, []) if words not in done.stdout]
-    assert not missing, done.stdout
+    said = run_blocks(blocks(page), folder)
+    missing = [words for words in SAID.get(page, []) if words not in said]
+    assert not missing, said
+
+
+@pytest.mark.parametrize("page", LIGHT)
+def test_the_first_commands_of_a_newcomer_work(page, folder):
+    shown = lightly(page)
+    assert sum(block.kind == "sh" for block in shown) >= 3
+    with warm_commands(folder / ".bin"):
+        assert "verified release" in run_blocks(shown, folder)
 
 
 @pytest.mark.parametrize("page", PASTED)
 def test_a_quick_start_hides_nothing(page):
     """What a browser shows is all there is: no commands in comments, no block left out."""
     text = (ROOT / page).read_text()
-    assert "<!--" not in text
-    assert all(block.reason is None for block in blocks(page))
+    assert "behind the scenes" not in text
+    left = [block.code for block in blocks(page) if block.reason is not None]
+    assert all(code.startswith("make ") for code in left)
 
 
 def test_what_is_not_run_is_listed_with_a_reason():

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from common.schema import Schema
+from common.study.document import Study
 from common.wire.pki.keyring import Keyring, init_party
 from curator.operations import member_of
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from parley.simulation.study_options import StudyOptions
 from tests.harness.consortium import clock
 from tests.unit.service.web.conftest import Client
 
@@ -84,13 +84,9 @@ def test_the_owners_page_is_at_the_printed_address(parley, tmp_path):
         'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\ncurator = "localhost:1"\n'
         '[source]\nkind = "csv"\npath = "rows.csv"\n'
     )
-    options = StudyOptions(
-        epsilon="1", name="alone", method="subn+", profile="sound", noise=None,
-        aggregation="paillier", colluders=0, cohorts=1, key_bits=2048, encoding="own",
-        output_rows=None,
-    )  # fmt: skip
     member = member_of(f"north:60:{tmp_path / 'keys' / 'identity.pub'}")
-    study = options.study(Schema.load(tmp_path / "schema.toml"), [member])
+    terms = {"epsilon": "1", "name": "alone", "colluders": 0}
+    study = Study.of(terms, schema=Schema.load(tmp_path / "schema.toml"), members=[member])
     (tmp_path / "study.toml").write_text(study.to_toml())
     digest = study.digest.hex()
     process = parley("party", "ui", "--config", "party.toml", "--study", "study.toml", "--offline")

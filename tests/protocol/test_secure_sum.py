@@ -155,7 +155,7 @@ def assert_discrete_laplace(noise, scale):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("parties", [2, 3, 10])
+@pytest.mark.parametrize("parties", [2, 3, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("aggregation", "noise"),
     [

@@ -31,6 +31,7 @@ from common.study.messages import (
     StudyOpened,
     ToParty,
 )
+from common.study.sums import read_cells
 from curator.effects import Fail, Send
 from curator.role import CuratorRole
 from curator.role import State as CuratorState
@@ -152,7 +153,7 @@ def check(world, gone, names):
     assert [step.parties for step in made] == [in_sum(gone, names, n) for n in range(3)], gone
     for number, result in enumerate(world.curator.results):
         inside = in_sum(gone, names, number)
-        assert np.array_equal(np.frombuffer(result, dtype="<i8"), world.truth(inside)), gone
+        assert np.array_equal(read_cells(result, made[number].cells), world.truth(inside)), gone
     for name in names:
         words = {m.step for m in world.sent[name] if isinstance(m, ShareSubmitted)}
         assert [f"tables {n}" for n in sorted(words)] == [c.step for c in world.charges[name]]
@@ -237,7 +238,7 @@ def test_late_words_are_refused_and_stay_charged(people):
     world.vanished.add("east")
     world.run()
     assert world.curator.steps[0].parties == ("north", "south", "west")
-    result = np.frombuffer(world.curator.results[0], dtype="<i8")
+    result = read_cells(world.curator.results[0], world.curator.steps[0].cells)
     assert np.array_equal(result, world.truth(("north", "south", "west")))
 
 

@@ -24,6 +24,7 @@ from common.study.messages import (
     StudyOpened,
 )
 from common.study.steps import step_digest
+from common.study.sums import encode_result
 from curator import role as curator_role
 from curator.effects import Fail, Send
 from curator.role import CuratorRole
@@ -155,7 +156,7 @@ def message_of(kind, study, key=b""):
         EnvelopeRelayed: lambda: EnvelopeRelayed(
             study=study.digest, step=0, sender="east", envelope=b"sealed"
         ),
-        ResultPublished: lambda: ResultPublished(study=study.digest, step=0, result=bytes(64)),
+        ResultPublished: lambda: ResultPublished(study=study.digest, step=0, result=bytes(8)),
         StudyFinished: lambda: StudyFinished(study=study.digest),
         StudyAborted: lambda: StudyAborted(study=study.digest, reason="another reason"),
     }[kind]()
@@ -295,7 +296,7 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
     party.receive(StudyOpened(study=study.digest, public_key=key))
     party.receive(opened(study, EveryKindOfStep(study), key=key))
     with pytest.raises(RemoteProtocolError, match="not contributed everything"):
-        party.receive(ResultPublished(study=study.digest, step=0, result=bytes(64)))
+        party.receive(ResultPublished(study=study.digest, step=0, result=bytes(8)))
 
 
 @pytest.mark.parametrize("value", [2**62, -(2**62), 10**9])
@@ -303,7 +304,7 @@ def test_a_result_that_nobodys_rows_can_add_up_to_is_refused(
     masked_study, identities, tables, value
 ):
     party = party_in(party_role.State.IN_STEP, masked_study, identities, tables)
-    result = np.full(8, value, dtype="<i8").tobytes()
+    result = encode_result(np.full(8, value))
     with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
         party.receive(ResultPublished(study=masked_study.digest, step=0, result=result))
     assert party.state is party_role.State.IN_STEP

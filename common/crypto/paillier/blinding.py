@@ -1,6 +1,6 @@
 """Blinding factors: the secret n-th residues that make Paillier ciphertexts unreadable.
 
-Two ways to make them, and a pool to make them ahead of time. All satisfy `paillier.Blinder`.
+Two ways to make them; both satisfy `paillier.Blinder`.
 
 `PowerBlinder`: r^n mod n^2 for uniform r. Paillier's own [Paillier99]; secure if deciding n-th
 residuosity is hard (the DCR assumption), and about fifteen times slower than the next.
@@ -29,30 +29,15 @@ product goes to the owner only after blinding with a factor of `PowerBlinder`, u
 
 Known weakness: the table is read at secret places, so a process on the same machine that watches
 the cache may learn about s. Parties run on machines of their own.
-
-Factors depend on no data, so they can be made ahead of time, in the background. A blinder and
-its source belong to one thread: the background has its own, and hands over what it made. Parley's
-own parties do without a pool: a whole contribution is encrypted while the ring's earlier parties
-are at work (`SumParty.prepare`). It is for whoever knows of a large sum before its counts exist;
-`benchmarks.crypto` measures what it saves.
-
-    pool = Pool(FixedBaseBlinder(public_key, OsRandomSource()))
-    executor = ProcessPoolExecutor(max_workers=1)  # the table's products hold Python's lock
-    executor.submit(fresh_factors, public_key, 5_000).add_done_callback(
-        lambda made: pool.put(made.result())
-    )
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-
 from gmpy2 import invert, mpz, powmod_base_list
 
-from common.crypto.paillier.keys import Blinder, PublicKey
+from common.crypto.paillier.keys import PublicKey
 from common.errors import LocalError
-from common.privacy.randomness import OsRandomSource, RandomSource
+from common.privacy.randomness import RandomSource
 
 _BYTE, _NIBBLE = 8, 4  # bits of an exponent per row of a table
 # As many factors by nibbles cost what a table by bytes costs: who needs more has use for that one.
@@ -154,42 +139,3 @@ class PowerBlinder:
         key = self._public_key
         roots = [key.random_unit(self._source) for _ in range(count)]
         return list(powmod_base_list(roots, key.n, key.n_squared))
-
-
-class Pool:
-    """Factors made ahead of time; when they run out, the blinder makes the rest on the spot.
-
-    Other threads may `put` at any time, since a deque's extensions and pops are atomic; `refill`
-    and `factors` use the blinder and belong to one thread.
-    """
-
-    def __init__(self, blinder: Blinder) -> None:
-        self._blinder = blinder
-        self._ready: deque[mpz] = deque()
-
-    def __len__(self) -> int:
-        return len(self._ready)
-
-    def refill(self, count: int) -> None:
-        """Makes factors until `count` of them are ready."""
-        while len(self._ready) < count:
-            self._ready.extend(self._blinder.factors(1))
-
-    def put(self, factors: Iterable[mpz]) -> None:
-        """Adds factors made elsewhere, which nobody has used."""
-        self._ready.extend(factors)
-
-    def factors(self, count: int) -> list[mpz]:
-        """`count` factors, each handed out once."""
-        taken: list[mpz] = []
-        try:
-            while len(taken) < count:
-                taken.append(self._ready.popleft())
-        except IndexError:
-            taken += self._blinder.factors(count - len(taken))
-        return taken
-
-
-def fresh_factors(public_key: PublicKey, count: int) -> list[mpz]:
-    """Factors from a table and a source of their own: what another process is asked to run."""
-    return FixedBaseBlinder(public_key, OsRandomSource()).factors(count)

@@ -1,20 +1,14 @@
-"""The curator's Paillier private key at rest: under a passphrase, or in a file only its user reads.
+"""The curator's Paillier private key at rest: under a passphrase, or plain.
 
 Format, version 1: the line `parley paillier private key 1`, one byte that says how the rest is
 protected, and the rest.
 - `S`, sealed under a passphrase, see `under_passphrase`.
-- `P`, plain: protected by the file's mode alone.
+- `P`, plain: protected by the mode of the file that holds it.
 The secret is the public key's bytes followed by the factor p; q follows from n.
-
-Files are made with mode 0600, never overwrite another, and are refused on reading if anybody else
-could have read them.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from common.crypto.identities import private_file
 from common.crypto.identities.passphrase import seal, unseal
 from common.crypto.paillier.keys import PrivateKey, PublicKey
 from common.errors import InputError, LocalError, RemoteProtocolError
@@ -23,31 +17,6 @@ from common.privacy.randomness import RandomSource
 _MAGIC = b"parley paillier private key 1\n"
 _SEALED, _PLAIN = b"S", b"P"
 _HEADER_BYTES = len(_MAGIC) + 1
-_LARGEST_FILE = 1 << 14
-_WHAT = "the key file"
-
-
-def save(path: Path, key: PrivateKey, *, passphrase: str | None, source: RandomSource) -> None:
-    """Writes a new file of mode 0600; without a passphrase the mode is all that protects it.
-
-    Raises:
-        InputError: if the file exists or cannot be made; nothing is overwritten.
-    """
-    private_file.make(path, to_bytes(key, passphrase=passphrase, source=source), what=_WHAT)
-
-
-def load(path: Path, *, passphrase: str | None) -> PrivateKey:
-    """Reads the key that `save` wrote.
-
-    Raises:
-        InputError: if others can read the file, the passphrase is wrong or missing, or the file
-            is damaged.
-    """
-    data = private_file.read(path, _LARGEST_FILE + 1, what=_WHAT, remedy="make a new key")
-    try:
-        return from_bytes(data, passphrase=passphrase)
-    except InputError as error:
-        raise InputError(f"{_WHAT} {path}: {error}") from error
 
 
 def to_bytes(key: PrivateKey, *, passphrase: str | None, source: RandomSource) -> bytes:

@@ -22,6 +22,12 @@ _SWEEPS = 4
 _MOST_LABELS = 60  # numbers at the edges, while there is room for them
 _LABELLED = 0.1  # of the strongest: weaker edges are told apart on hover
 
+# For the picture as a file or an image; drawn into a page, it has the page's colours.
+_STYLE = (
+    "<style>svg:root{color-scheme:light dark;background:var(--paper,#fff)}"
+    "@media(prefers-color-scheme:dark){svg:root{--paper:#16181c;color:#e8e8e8}}</style>"
+)
+
 Edge = tuple[str, str]
 Stop = str | tuple[Edge, int]  # an attribute, or where an edge passes a layer
 Point = tuple[float, float]
@@ -48,7 +54,7 @@ def draw_network(
     strongest = max((strengths or {}).values(), default=0.0)
     parts = [
         (
-            '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+            f'{_STYLE}<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
             'markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" '
             'fill="currentColor" fill-opacity="0.65"/></marker></defs>'
         )

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
-import numpy as np
-
 from common.release.report.expected_error import NoisyTable, expected_errors
 from common.release.report.released import Shares
 from common.study.document import Study
 from common.study.requests import TableShape, split_tables
 from common.study.steps import Step, SumStep
+from common.study.sums import read_cells
 
 
 def study_shares(
@@ -30,7 +29,7 @@ def study_shares(
         there = set(step.parties)
         rows = sum(member.rows for member in study.members if member.name in there)
         shapes = _by_attributes(step)
-        tables = split_tables(shapes, np.frombuffer(result, dtype="<i8").astype(np.int64))
+        tables = split_tables(shapes, read_cells(result, step.cells))
         for shape, counts in zip(shapes, tables, strict=True):
             for axis, attribute in enumerate(shape.variables):
                 summed = step.law.variance() * shape.cells / counts.shape[axis]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from common.release.diagnostics import Diagnostics, Verdict
-from common.release.report.page import Section, paragraph, table
+from common.release.report.page import Section, folded, paragraph, table
 from common.wording import many
 
 _MOST_PAIRS = 60
 _MOST_SUMS = 60
+_UNFOLDED = 12  # lines of a list that is shown without a click
 _MEANING = {
     Verdict.SAFE: "A released sum tells the pair's table, in all values or at least eight groups "
     "of each column, and the rows follow it. Conditions on values within a group follow from "
@@ -35,7 +36,7 @@ def usable_pairs(found: Diagnostics) -> list[Section]:
         parts.append(paragraph(_MEANING[verdict]))
         if pairs and verdict is not Verdict.ABSENT:
             lines = [[" and ".join(each.names), each.reason] for each in pairs[:_MOST_PAIRS]]
-            parts.append(table(["pair", "why"], lines))
+            parts.append(_shown("the pairs", table(["pair", "why"], lines), len(lines)))
         elif pairs:
             named = "; ".join(" and ".join(each.names) for each in pairs[:_MOST_PAIRS])
             parts.append(paragraph(named))
@@ -68,4 +69,10 @@ def _sums(found: Diagnostics) -> str:
         "less where the model follows. The largest come first."
     )
     heading = "<h3>Residuals of the released sums</h3>"
-    return heading + paragraph(words) + table(["sum", "residual", "follows"], lines)
+    shown = table(["sum", "residual", "follows"], lines)
+    return heading + paragraph(words) + _shown("the sums", shown, len(lines))
+
+
+def _shown(what: str, html: str, lines: int) -> str:
+    """A list; a long one is shown on a click."""
+    return html if lines <= _UNFOLDED else folded(f"Show {what}", html)

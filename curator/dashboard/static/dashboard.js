@@ -43,10 +43,8 @@ function bytes(number) {
   return `${value.toPrecision(3)}\u00a0${units[step]}`;
 }
 
-function when(text) {
-  if (!text) return "never";
-  return make("time", { datetime: text, title: text }, `${new Date(text).toISOString().slice(0, 19).replace("T", " ")} UTC`);
-}
+const moment = (text) => `${new Date(text).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+const when = (text) => (text ? make("time", { datetime: text }, moment(text)) : "never");
 
 function table(caption, headings, rows) {
   const head = make("tr", {}, ...headings.map((words) => make("th", { scope: "col" }, words)));
@@ -84,7 +82,7 @@ function budget(sum) {
 
 function awaited(party) {
   const mark = badge(`awaited for ${party.awaited_for}`, party.online ? "busy" : "bad");
-  mark.setAttribute("title", `since ${party.awaited_since}`);
+  mark.setAttribute("title", `since ${moment(party.awaited_since)}`);
   return mark;
 }
 
@@ -167,6 +165,7 @@ function drawStudy(study, actions, first) {
       study.overdue ? " " : "", study.overdue ? badge("overdue", "bad") : ""),
     trouble(study),
     phases(study),
+    ...study.cautions.map((words) => make("p", { class: "warning", role: "note" }, words)),
     study.release ? make("p", {}, make("a", { class: "button", download: "",
       href: `/studies/${study.digest}/release.zip` }, "Download the release")) : null,
     make("div", { class: study.network.links.length && !study.picture ? "columns" : "" },
@@ -210,19 +209,19 @@ function drawStudies(state) {
 function draw(state) {
   drawStudies(state);
   redraw("parties", state.parties, () => byId("parties").replaceChildren(state.parties.length
-    ? table("Everybody who introduced itself or is in a study shown here; epsilon over these studies",
+    ? table("Parties that have called, or are in a study shown here; epsilon over these studies",
       ["Party", "Node", "Last seen", "Version", "Studies", "Epsilon in all"],
       state.parties.map((party) => [party.name,
         party.online ? badge("online", "good") : badge("offline", "quiet"),
         when(party.seen_at), party.software || "not known", String(party.studies), party.spent]))
-    : make("p", { class: "quiet" }, "Nobody has called yet.")));
+    : make("p", { class: "quiet" }, "No party has called yet.")));
   redraw("troubles", state.troubles, () => byId("troubles").replaceChildren(state.troubles.length
     ? table("Since the curator started, by reason", ["Reason", "Calls", "What happened", "What to do"],
       state.troubles.map((each) => [make("code", {}, each.code), String(each.count), each.what, each.todo]))
     : make("p", { class: "quiet" }, "None since the curator started.")));
   redraw("notices", [state.certificate_days, state.certificate_ends], () =>
     byId("notices").replaceChildren(...(state.certificate_days < 30
-      ? [make("p", { class: "warning" }, `The curator's certificate ends in ${plural(Math.max(0, state.certificate_days), "day")}, on ${state.certificate_ends}: renew it with \`parley keys rotate\`.`)]
+      ? [make("p", { class: "warning" }, `The curator's certificate ends in ${plural(Math.max(0, state.certificate_days), "day")}, on ${moment(state.certificate_ends)}: renew it with \`parley keys rotate\`.`)]
       : [])));
   const older = state.older ? ` Older studies not shown: ${state.older}.` : "";
   byId("foot").textContent = `${state.software}; ${state.actions ? "actions allowed" : "read only"}.${older}`;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from common.release.evaluation import evaluate
 from common.release.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.schema.tables import read_table
+from common.study.document import DEFAULT_METHOD
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -24,7 +26,6 @@ from parley.cli.options import AsJson, StudyMethod, warned_of_large_epsilon
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
-from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 app = new_app()
 _SEED = 2024  # of the made-up people, not of the noise
@@ -52,11 +53,11 @@ def demo(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Three hospitals publish ONE synthetic table of the made-up people they each have some of.
+    """Three hospitals publish ONE synthetic table of their simulated patients.
 
     A curator and three party nodes run as processes of their own on this machine, with real
     certificates; all four sign the release. The comparison with the population is written beside it
-    only because nobody real is in it.
+    only because no real person is in it.
     """
     if tables is not None:
         _write_tables(tables, rows, as_json=json)
@@ -65,12 +66,12 @@ def demo(
     started = time.monotonic()
     schema = Schema.from_toml(demo_schema_toml())
     people = make_population(rows, _SEED)
-    options = StudyOptions(
-        epsilon=epsilon, name="demonstration", method=method, aggregation=aggregation
-    )
+    terms = {
+        "epsilon": epsilon, "name": "demonstration", "method": method, "aggregation": aggregation,
+    }  # fmt: skip
     console.note(f"{rows:,} made-up people, dealt out to {len(_HOSPITALS)} hospitals")
     with release.new_folder(out, overwrite=True) as folder:
-        _run_study(people, schema, options, folder)
+        _run_study(people, schema, terms, folder)
         synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
         with console.progress("comparing with the population"):
             found = evaluate(people, synthetic, schema)
@@ -110,12 +111,14 @@ def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
         console.result(f"{many(len(table), 'row')}: {target / name}.csv")
 
 
-def _run_study(people: pd.DataFrame, schema: Schema, options: StudyOptions, folder: Path) -> None:
+def _run_study(
+    people: pd.DataFrame, schema: Schema, terms: Mapping[str, object], folder: Path
+) -> None:
     """The study's release in a folder; nothing else stays."""
     with (
         tempfile.TemporaryDirectory(prefix="parley-demo-") as scratch,
         console.progress("study") as tell,
-        Consortium(Path(scratch), _dealt_out(people), schema, options) as consortium,
+        Consortium(Path(scratch), _dealt_out(people), schema, terms) as consortium,
     ):
         place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)

@@ -17,6 +17,7 @@ import typer
 from common.errors import InputError
 from common.privacy.randomness import source_of
 from common.release import folder as release
+from common.release.prior import PriorRelease, read_prior
 from common.release.signatures import Signer, SignerRole
 from common.release.single_owner import Table
 from common.release.writing import write_release
@@ -26,42 +27,30 @@ from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import (
-    Aggregation,
     AsJson,
-    Cohorts,
-    Colluders,
     Delimiter,
     Drops,
-    Encoding,
     Format,
-    KeyBits,
-    MayMiss,
-    MethodSettings,
-    Noise,
     OutputFormat,
-    OutputRows,
     Overwrite,
-    OwnersDelta,
-    OwnersEpsilon,
-    OwnersPerPerson,
+    PriorFile,
     ReleaseFolder,
-    RowsPerPerson,
     SchemaFile,
     Seed,
+    Sheet,
     SignAs,
     SignWith,
-    StudyMethod,
+    Terms,
     delimiter_of,
     load_schema,
-    settings_of,
     signer_of,
+    taking_terms,
     tell_decisions,
 )
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random, by_column
 from parley.simulation.people import PeopleRows, tables_of_people
 from parley.simulation.study import run_in_process
-from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 app = new_app()
 TIMES = "{}-times.json"
@@ -78,13 +67,13 @@ class Transport(StrEnum):
 
 
 @app.command(name="simulate")
+@taking_terms
 def simulate_study(
     data: Annotated[
         list[Path], typer.Argument(help="One table to be dealt out, or one table per owner.")
     ],
     *,
     schema: SchemaFile,
-    epsilon: OwnersEpsilon,
     out: ReleaseFolder,
     parties: Annotated[
         int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
@@ -95,27 +84,13 @@ def simulate_study(
             help="Deal out by this column: one owner per value. Its counts are published."
         ),
     ] = None,
-    delta: OwnersDelta = "0",
-    method: StudyMethod = DEFAULT_METHOD,
-    profile: Annotated[
-        str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
-    ] = "sound",
-    noise: Noise = None,
-    aggregation: Aggregation = "paillier",
-    colluders: Colluders = 1,
-    may_miss: MayMiss = 0,
+    terms: Terms,
+    prior: PriorFile = None,
     drop: Drops = None,
-    cohorts: Cohorts = 1,
     person: Annotated[
         str | None,
         typer.Option(help="The column that says whose row a row is. It is no attribute."),
     ] = None,
-    rows_per_person: RowsPerPerson = 0,
-    owners_per_person: OwnersPerPerson = 1,
-    key_bits: KeyBits = 2048,
-    encoding: Encoding = "own",
-    set_: MethodSettings = None,
-    rows: OutputRows = None,
     format: OutputFormat = Format.CSV,  # noqa: A002
     seed: Seed = None,
     transport: Annotated[
@@ -124,6 +99,7 @@ def simulate_study(
     sign_with: SignWith = None,
     sign_as: SignAs = "curator",
     delimiter: Delimiter = None,
+    sheet: Sheet = "",
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -134,6 +110,7 @@ def simulate_study(
     has the seconds too: they depend on the rows, so they are not for publication.
     """
     release.check_target(out, overwrite=overwrite)
+    rows, per_person = terms.rows, terms.rows_per_person
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
     if transport is Transport.GRPC and seed is not None:
@@ -142,45 +119,33 @@ def simulate_study(
         raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
     if transport is Transport.GRPC and drop:
         raise InputError("--drop: owners vanish in simulations in one process only")
-    if (person is None) != (rows_per_person == 0):
+    if (person is None) != (per_person == 0):
         raise InputError("--person and --rows-per-person: give both, or none of them")
     if person is not None and (transport is Transport.GRPC or partition_by is not None):
         raise InputError("--person: leave out --transport grpc and --partition-by")
     gone = _drops(drop or [])
+    earlier = None if prior is None else read_prior(prior)
     signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
     domains = load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
-        read = [read_table(path, domains, delimiter=delimiter_of(delimiter)) for path in data]
+        mark = delimiter_of(delimiter)
+        read = [read_table(path, domains, delimiter=mark, sheet=sheet) for path in data]
         for table in read:
             table.encode(domains)  # here an error can still name the file and the line
     if person is None:
         tables = _owners(data, read, parties, partition_by, seed)
     else:
-        owned = [PeopleRows.read(path, domains, person, delimiter_of(delimiter)) for path in data]
-        tables = _people(data, owned, domains, parties, rows_per_person, owners_per_person, seed)
-    options = StudyOptions(
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        profile=profile,
-        noise=noise,
-        aggregation=aggregation,
-        colluders=colluders,
-        may_miss=may_miss,
-        cohorts=cohorts,
-        rows_per_person=rows_per_person,
-        owners_per_person=owners_per_person,
-        key_bits=key_bits,
-        encoding=encoding,
-        output_rows=rows,
-        settings=settings_of(set_),
-    )
+        owned = [PeopleRows.read(path, domains, person, mark, sheet) for path in data]
+        tables = _people(data, owned, domains, parties, per_person, terms.owners_per_person, seed)
+    chosen = terms.chosen()
     with release.new_folder(out, overwrite=overwrite) as folder:
         if transport is Transport.GRPC:
-            traffic = _over_grpc(tables, domains, options, folder, format)
+            traffic = _over_grpc(tables, domains, chosen, folder, format, prior)
         else:
-            traffic = _in_process(tables, domains, options, folder, format, seed, signer, gone)
+            traffic = _in_process(
+                tables, domains, chosen, folder, format, seed, signer, gone, earlier
+            )
         files = sorted(file.name for file in folder.iterdir())
     times = out.parent / TIMES.format(out.name)
     release.write_file(times, dumps(traffic, indent=2) + "\n")
@@ -191,17 +156,19 @@ def simulate_study(
 def _in_process(
     tables: dict[str, Table],
     schema: Schema,
-    options: StudyOptions,
+    terms: Mapping[str, object],
     folder: Path,
     file_format: Format,
     seed: int | None,
     signer: Signer | None,
     gone: Mapping[str, int],
+    prior: PriorRelease | None,
 ) -> Mapping[str, object]:
     with console.progress("study") as tell:
         fitted = run_in_process(
-            tables, schema, options, seed=seed, drop=gone, tell=tell, announce=tell_decisions
-        )
+            tables, schema, terms,
+            seed=seed, prior=prior, drop=gone, tell=tell, announce=tell_decisions,
+        )  # fmt: skip
     for name in gone.keys() - fitted.missing.keys():
         console.warn(
             f"--drop {name}@{gone[name]}: the study has {many(len(fitted.steps), 'step')}, from 0, "
@@ -228,15 +195,16 @@ def _drops(written: list[str]) -> dict[str, int]:
 def _over_grpc(
     tables: dict[str, Table],
     schema: Schema,
-    options: StudyOptions,
+    terms: Mapping[str, object],
     folder: Path,
     file_format: Format,
+    prior: Path | None,
 ) -> Mapping[str, object]:
     with (
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
         Consortium(
-            Path(scratch), tables, schema, options, file_format=file_format.value
+            Path(scratch), tables, schema, terms, file_format=file_format.value, prior=prior
         ) as consortium,
     ):
         tell_decisions(consortium.study)
@@ -320,7 +288,7 @@ def _report(
     if as_json:
         told = (
             "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",
-            "missing", "private",
+            "missing", "private", "criteria",
         )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(

@@ -30,6 +30,7 @@ from parley.cli.options import (
     ReleaseFolder,
     SchemaFile,
     Seed,
+    Sheet,
     SignAs,
     SignWith,
     delimiter_of,
@@ -38,9 +39,9 @@ from parley.cli.options import (
     signer_of,
     warned_of_large_epsilon,
 )
-from parley.privbayes import PrivBayes
-from parley.privelet import Privelet
-from parley.subn import Subn
+from parley.models.privbayes import PrivBayes
+from parley.models.privelet import Privelet
+from parley.models.subn import Subn
 
 app = new_app()
 _BETA, _THETA = "0.3", "4"
@@ -142,6 +143,7 @@ def synthesize(
     sign_with: SignWith = None,
     sign_as: SignAs = "owner",
     delimiter: Delimiter = None,
+    sheet: Sheet = "",
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -190,7 +192,7 @@ def synthesize(
     domains = load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data.name)
-        table = read_table(data, domains, delimiter=delimiter_of(delimiter))
+        table = read_table(data, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
     # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from benchmarks.covering import covering_design
 from benchmarks.papers import classifiers, marginal_methods
 from benchmarks.papers.__main__ import FIGURES, main
+from benchmarks.papers.figure import sweep
 from benchmarks.research_tables import adult_rows, coded_adult, made_of
 from common.marginals import count
 from common.methods.designs.nocd import optimal_design
@@ -132,3 +133,16 @@ def test_adult_is_made_of_the_two_files_of_its_repository():
     assert set(made_of(files)) == {
         "adult-raw.csv", "adult.csv", "adult-labels.json", "adult-domain.json"
     }  # fmt: skip
+
+
+def test_a_sweep_averages_runs_line_by_line():
+    def measure(value, run):
+        yield {"method": "a"}, value + run
+        yield {"method": "b"}, 2.0 * value
+
+    lines = sweep({"x": 1, "y": 10}, 2, measure)
+    assert lines == [
+        {"method": "a", "x": 1.5, "y": 10.5, "± at most": pytest.approx(0.5)},
+        {"method": "b", "x": 2.0, "y": 20.0, "± at most": 0.0},
+    ]
+    assert sweep({"x": 1}, 1, measure)[0] == {"method": "a", "x": 1}

@@ -93,6 +93,7 @@ def test_a_study_is_shown_from_its_offer_to_its_release(stage, tables, shown, tm
     release.mkdir()
     (release / "synthetic.csv").write_text("a,b\n1,x\n" * 50000)
     (release / "network.svg").write_text("<svg/>")
+    (release / "usage.json").write_text('{"cautions": ["No relations: 1 of 3 columns (c)"]}')
     page = shown(publish=lambda outcome: release)
     page.client.log_in(page.token)
     node = page.studies.propose(stage.study)
@@ -110,6 +111,7 @@ def test_a_study_is_shown_from_its_offer_to_its_release(stage, tables, shown, tm
     ]  # fmt: skip
     Parties(stage.study, stage.identities, tables, node, stage.store).run()
     (study,) = document(page, "done")["studies"]
+    assert study["cautions"] == ["No relations: 1 of 3 columns (c)"]
     assert [p["name"] for p in study["phases"]] == [
         "approvals", "counting", "choosing", "replacing", "release",
     ]  # fmt: skip
@@ -135,6 +137,8 @@ def test_a_study_that_cannot_be_read_is_shown_as_such_beside_the_others(stage, t
     page.studies.propose(make_study(stage.identities, {"north": 40, "east": 50}, name="next"))
     fresh, old = document(page)["studies"]
     assert (fresh["name"], fresh["state"]) == ("next", "waiting for parties")
+    assert fresh["waits_for"].startswith("the approval of north, east, since 2026-01-01")
+    assert fresh["waits_for"].endswith("without a last day (expires)")
     assert (old["name"], old["state"]) == ("test", "done, unreadable")
     assert "this version of parley cannot read its text" in old["cause"]
     assert old.keys() == fresh.keys(), "the page draws both"

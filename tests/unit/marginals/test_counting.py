@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import InputError, LocalError
 from common.marginals import counting
-from common.marginals.counting import count, count_chunks
+from common.marginals.counting import Tally, count
 from common.schema.codes import Codes
 
 
@@ -77,7 +77,7 @@ def test_every_way_agrees_with_a_dictionary_of_weights(way):
         codes, sets = request
         weights = np.random.default_rng(seed).integers(0, 1000, codes.rows)
         expected = [dictionary_count(codes, s, weights) for s in sets]
-        assert_same_tables(count(codes, sets, weights, threads), expected)
+        assert_same_tables(count(codes, sets, weights=weights, threads=threads), expected)
 
     check()
 
@@ -88,7 +88,10 @@ def test_chunks_add_up_to_the_whole(request, cuts):
     codes, sets = request
     bounds = [0, *sorted(min(c, codes.rows) for c in cuts), codes.rows]
     chunks = (codes.take(slice(a, b)) for a, b in itertools.pairwise(bounds))
-    assert_same_tables(count_chunks(chunks, sets), count(codes, sets))
+    tally = Tally(codes.sizes, sets)
+    for chunk in chunks:
+        tally.add(chunk)
+    assert_same_tables(tally.tables(), count(codes, sets))
 
 
 def test_many_tables_of_bits_among_other_attributes_agree_with_a_dictionary(way):
@@ -112,7 +115,7 @@ def test_the_empty_set_gives_the_row_total(way):
     assert total.shape == ()
     assert total.dtype == np.int64
     assert total == 50
-    assert count(codes, [()], np.full(50, 3))[0] == 150
+    assert count(codes, [()], weights=np.full(50, 3))[0] == 150
 
 
 def test_no_rows_give_tables_of_zeros(way):
@@ -149,14 +152,14 @@ def test_a_large_table_is_exact_over_several_threads():
 def test_weights_beyond_the_precision_of_doubles_stay_exact(way):
     codes = Codes.from_columns([np.array([0, 0, 1])], [2])
     weights = np.array([2**62, 1, 2**60 + 1])
-    np.testing.assert_array_equal(count(codes, [(0,)], weights)[0], [2**62 + 1, 2**60 + 1])
+    np.testing.assert_array_equal(count(codes, [(0,)], weights=weights)[0], [2**62 + 1, 2**60 + 1])
 
 
 def test_weights_whose_total_would_overflow_are_refused():
     codes = Codes.from_columns([np.array([0, 1])], [2])
     with pytest.raises(LocalError, match=r"2\^63"):
-        count(codes, [(0,)], np.array([2**62, 2**62]))
-    assert count(codes, [()], np.array([2**62, 2**62 - 1]))[0] == 2**63 - 1
+        count(codes, [(0,)], weights=np.array([2**62, 2**62]))
+    assert count(codes, [()], weights=np.array([2**62, 2**62 - 1]))[0] == 2**63 - 1
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,7 @@ def test_weights_whose_total_would_overflow_are_refused():
 def test_weights_that_make_no_sense_are_refused(weights, reason):
     codes = Codes.from_columns([np.array([0, 1])], [2])
     with pytest.raises(LocalError, match=reason):
-        count(codes, [(0,)], weights)
+        count(codes, [(0,)], weights=weights)
 
 
 @pytest.mark.parametrize("attributes", [(0, 0), (2,), (-1,)])
@@ -187,12 +190,7 @@ def test_a_table_too_large_is_refused_with_its_size():
 
 def test_chunks_of_different_domains_are_refused():
     with pytest.raises(LocalError, match="same domains"):
-        count_chunks([random_codes(3, [2]), random_codes(3, [3])], [(0,)])
-
-
-def test_no_chunks_at_all_are_refused():
-    with pytest.raises(LocalError, match="no chunk"):
-        count_chunks([], [(0,)])
+        Tally((2,), [(0,)]).add(random_codes(3, [3]))
 
 
 def test_no_threads_are_refused(monkeypatch):

@@ -10,9 +10,9 @@ import typer
 
 from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
 from common.methods.registry import methods
+from common.study.document import DEFAULT_METHOD
 from parley.cli import main as cli
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
-from parley.simulation.study_options import DEFAULT_METHOD
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -104,3 +104,25 @@ def test_a_bad_schema_is_named_with_its_attribute(parley, small, schema, words):
     done = parley("schema", "check", "schema.toml")
     assert done.code == 3
     assert all(word in done.err for word in ["schema.toml", *words])
+
+
+def test_every_command_that_reads_a_workbook_takes_its_sheet(parley, study, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="parley[formats] is not installed")
+    book = openpyxl.Workbook()
+    book.active.append(["notes"])
+    sheet = book.create_sheet("2026")
+    for line in (study / "data.csv").read_text().splitlines():
+        sheet.append(line.split(","))
+    book.save(tmp_path / "data.xlsx")
+    named, own = ("--sheet", "2026"), ("--schema", study / "schema.toml")
+    assert parley("schema", "check", study / "schema.toml", tmp_path / "data.xlsx").code == 3
+    infer = parley("schema", "infer", tmp_path / "data.xlsx", *named)
+    assert Schema.from_toml(infer.out).names == Schema.load(study / "schema.toml").names
+    joint = parley(
+        "simulate", tmp_path / "data.xlsx", "--parties", "3", *named, *own, "--epsilon", "1",
+        "--method", "floor", "--aggregation", "masked", "--out", tmp_path / "joint",
+    )  # fmt: skip
+    assert joint.code == 0, joint.err
+    assert parley("evaluate", tmp_path / "data.xlsx", tmp_path / "joint", *named, *own).code == 0
+    wrong = parley("schema", "check", study / "schema.toml", study / "data.csv", *named)
+    assert "it is no Excel file" in wrong.err

@@ -206,6 +206,6 @@ def test_a_large_release_is_written_in_blocks_and_says_so(tmp_path, monkeypatch)
     assert (written.rows, written.synthetic.rows) == (5500, 3000)
     assert read_table(tmp_path / "synthetic.parquet", schema).encode(schema).rows == 5500
     report = (tmp_path / "report.html").read_text()
-    assert "5,500 made-up rows" in report
+    assert "5,500 synthetic rows" in report
     assert "the first 3,000 rows" in report
     assert (0.6, "5,500 rows") in told

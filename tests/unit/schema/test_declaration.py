@@ -68,7 +68,7 @@ def test_every_kind_is_read():
         "2024-01-01 00:00:00..2024-01-01 11:59:59",
         "2024-01-01 12:00:00..2024-01-02 00:00:00",
     )
-    assert schema.attributes[3].bin_edges[0] == (dt.date(2024, 1, 1) - dt.date(1970, 1, 1)).days
+    assert schema.attributes[3].domain.edges[0] == (dt.date(2024, 1, 1) - dt.date(1970, 1, 1)).days
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_hierarchy_over_bins_names_their_numbers():
         (one(f"kind = 'categorical'\nvalues = {list(range(65_537))}"), "65,537: use fewer"),
         (
             one("kind = 'categorical'\nvalues = ['x', 'y']\nmissing = 1"),
-            "missing: must be true or false",
+            "missing: expected true or false",
         ),
         (one("kind = 'boolean'\nvalues = [true]"), "nothing to list"),
         (one("kind = 'integer'\nmin = 0"), "max: missing"),

@@ -1,8 +1,12 @@
 """Events reach a webhook and a command as one JSON object; what does not take them is said."""
 
+import email
 import json
+import socketserver
 import threading
+from email import policy
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +68,40 @@ def test_an_address_that_is_none_is_refused():
     check_webhook("webhook", "")
     with pytest.raises(InputError, match="webhook: 'ftp://x' is not an address"):
         check_webhook("webhook", "ftp://x")
+
+
+class MailServer(socketserver.StreamRequestHandler):
+    """The few words of SMTP that a client without extensions needs."""
+
+    def handle(self):
+        self.say(220)
+        while (word := self.rfile.readline().strip().upper()) != b"QUIT":
+            self.say(354 if word == b"DATA" else 250)
+            if word == b"DATA":
+                self.server.taken.append(b"".join(iter(self.rfile.readline, b".\r\n")))
+                self.say(250)
+        self.say(221)
+
+    def say(self, code):
+        self.wfile.write(b"%d\r\n" % code)
+
+
+def test_the_sample_program_mails_the_event(monkeypatch):
+    event = {
+        "event": "waiting", "study": "ab" * 32, "name": "Zürich\nBcc: x",
+        "words": "waits for the approval of north", "at": "2026-11-17T03:34:35+00:00",
+    }  # fmt: skip
+    with socketserver.TCPServer(("127.0.0.1", 0), MailServer) as server:
+        server.taken = []
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        monkeypatch.setenv("MAIL_SERVER", f"127.0.0.1:{server.server_address[1]}")
+        monkeypatch.setenv("MAIL_TO", "us@example.org")
+        root = Path(__file__).resolve().parents[3]
+        Hook(command=root / "deploy" / "samples" / "mail-event").tell(event)
+        thread.join()
+    (taken,) = server.taken
+    message = email.message_from_bytes(taken, policy=policy.default)
+    assert message["Subject"] == "Parley: Zürich Bcc: x: waiting"
+    assert (message["To"], message["Bcc"]) == ("us@example.org", None)
+    assert event["words"] in message.get_content()

@@ -145,7 +145,7 @@ def test_contradictions_are_refused_by_name(change, named):
         ("name =", "nom =", "unknown key 'nom'"),
         ('epsilon = "4/5"', 'epsilon = "much"', "epsilon 'much' is not a number"),
         ('epsilon = "4/5"', "", "epsilon is missing"),
-        ("colluders = 1", 'colluders = "one"', "colluders: expected int"),
+        ("colluders = 1", 'colluders = "one"', "colluders: expected a whole number"),
         ('noise = "distributed"', 'noise = "pink"', "noise: 'pink' is not one of"),
         ("rows = 100", "rows = 0", "rows must be a whole number of at least 1"),
         ("rows = 100", "rows = 100.0", "rows must be a whole number"),

@@ -1,34 +1,21 @@
 """Blinding factors: secret n-th residues, each used once."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import gmpy2
 import pytest
 from gmpy2 import mpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.crypto.paillier.blinding import (
-    FixedBase,
-    FixedBaseBlinder,
-    Pool,
-    PowerBlinder,
-    fresh_factors,
-)
+from common.crypto.paillier.blinding import FixedBase, FixedBaseBlinder, PowerBlinder
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource, below
 
 
-@pytest.fixture(scope="module", params=["fixed base", "power", "pool"])
+@pytest.fixture(scope="module", params=["fixed base", "power"])
 def any_blinder(request, public_key, blinder):
-    source = SeededRandomSource(request.param)
-    match request.param:
-        case "fixed base":
-            return blinder
-        case "power":
-            return PowerBlinder(public_key, source)
-        case _:
-            return Pool(blinder)
+    if request.param == "fixed base":
+        return blinder
+    return PowerBlinder(public_key, SeededRandomSource(request.param))
 
 
 # What every blinder must do
@@ -91,57 +78,6 @@ def test_fixed_base_factors_have_jacobi_symbol_one_and_reach_both_of_its_classes
     p, q = private_key.reveal_factors()
     classes = {(gmpy2.legendre(f % p, p), gmpy2.legendre(f % q, q)) for f in blinder.factors(40)}
     assert classes == {(1, 1), (-1, -1)}
-
-
-# The pool
-
-
-class _Counting:
-    """Hands out 1, 2, 3, ... and counts how many were made."""
-
-    def __init__(self):
-        self.made = 0
-
-    def factors(self, count):
-        first, self.made = self.made + 1, self.made + count
-        return [mpz(value) for value in range(first, self.made + 1)]
-
-
-def test_a_pool_hands_out_what_was_made_ahead_and_each_factor_once():
-    maker = _Counting()
-    pool = Pool(maker)
-    pool.refill(3)
-    assert (len(pool), maker.made) == (3, 3)
-    assert pool.factors(2) == [1, 2]
-    assert maker.made == 3
-    assert pool.factors(3) == [3, 4, 5]
-    assert len(pool) == 0
-
-
-def test_refilling_makes_only_what_is_missing():
-    maker = _Counting()
-    pool = Pool(maker)
-    pool.put([mpz(100), mpz(101)])
-    pool.refill(3)
-    assert maker.made == 1
-    assert pool.factors(3) == [100, 101, 1]
-
-
-def test_another_thread_may_put_factors_while_they_are_taken():
-    pool = Pool(_Counting())
-    batches = [[mpz(-value) for value in range(start, start + 50)] for start in range(1, 2_001, 50)]
-    with ThreadPoolExecutor(1) as executor:
-        putting = executor.map(pool.put, batches)
-        taken = [pool.factors(1)[0] for _ in range(1_000)]
-        list(putting)
-    taken += pool.factors(len(pool))
-    from_elsewhere = [factor for factor in taken if factor < 0]
-    assert sorted(from_elsewhere) == list(range(-2_000, 0))
-    assert len(set(taken)) == len(taken)
-
-
-def test_factors_made_for_another_process_fit_the_key(private_key, public_key):
-    assert private_key.decrypt(fresh_factors(public_key, 2)) == [0, 0]
 
 
 def test_factors_are_the_same_whichever_table_they_come_from(public_key):

@@ -1,7 +1,5 @@
 """The private key at rest."""
 
-import stat
-
 import pytest
 
 from common.crypto.paillier import key_file as keyfile
@@ -24,12 +22,9 @@ def sealed(private_key):
 
 
 @pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
-def test_a_saved_key_comes_back_from_a_file_of_mode_0600(tmp_path, private_key, passphrase, source):
-    path = tmp_path / "paillier.key"
-    keyfile.save(path, private_key, passphrase=passphrase, source=source)
-
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    loaded = keyfile.load(path, passphrase=passphrase)
+def test_a_stored_key_comes_back(private_key, passphrase, source):
+    stored = keyfile.to_bytes(private_key, passphrase=passphrase, source=source)
+    loaded = keyfile.from_bytes(stored, passphrase=passphrase)
     assert loaded.reveal_factors() == private_key.reveal_factors()
     assert loaded.public_key == private_key.public_key
 
@@ -91,43 +86,3 @@ def test_a_truncated_sealed_key_is_refused(sealed):
         keyfile.from_bytes(sealed[:40], passphrase=PASSPHRASE)
     with pytest.raises(InputError, match="damaged"):
         keyfile.from_bytes(sealed[:80], passphrase=PASSPHRASE)
-
-
-def test_an_existing_file_is_never_overwritten(tmp_path, private_key, source):
-    path = tmp_path / "paillier.key"
-    path.write_text("something dear")
-    with pytest.raises(InputError, match="cannot make"):
-        keyfile.save(path, private_key, passphrase=None, source=source)
-    assert path.read_text() == "something dear"
-
-
-def test_a_key_file_that_others_can_read_is_refused(tmp_path, private_key, source):
-    path = tmp_path / "paillier.key"
-    keyfile.save(path, private_key, passphrase=None, source=source)
-    path.chmod(0o640)
-    with pytest.raises(InputError, match="chmod 600"):
-        keyfile.load(path, passphrase=None)
-
-
-def test_a_missing_key_file_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.key"):
-        keyfile.load(tmp_path / "nowhere.key", passphrase=None)
-
-
-def test_a_damaged_key_file_is_named(tmp_path):
-    path = tmp_path / "paillier.key"
-    path.write_bytes(b"parley")
-    path.chmod(0o600)
-    with pytest.raises(InputError, match=r"paillier\.key"):
-        keyfile.load(path, passphrase=None)
-
-
-def test_a_write_that_fails_leaves_no_half_key(tmp_path, private_key, source, monkeypatch):
-    def full_disk(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full_disk)
-    path = tmp_path / "paillier.key"
-    with pytest.raises(InputError, match="No space left"):
-        keyfile.save(path, private_key, passphrase=None, source=source)
-    assert not path.exists()

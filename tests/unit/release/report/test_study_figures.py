@@ -18,6 +18,7 @@ from common.release.report.study_figures import study_shares, study_tables
 from common.study.document import Member, Study
 from common.study.requests import TableRequest
 from common.study.steps import SumStep
+from common.study.sums import encode_result
 
 SCHEMA = parley.Schema.from_toml(
     """
@@ -55,7 +56,7 @@ def step(request, *, scale, parties=PARTIES, name="tables"):
 
 
 def published(*cells):
-    return np.array(cells, dtype="<i8").tobytes()
+    return encode_result(np.array(cells))
 
 
 ALONE = TableRequest(((0,),), SCHEMA.sizes)

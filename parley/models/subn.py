@@ -17,7 +17,6 @@ from common.release.progress import Reporter, silent
 from common.release.single_owner import OWNER, Table
 from common.schema import Schema
 from parley.simulation.study import run_in_process
-from parley.simulation.study_options import DEFAULT_METHOD, StudyOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +46,5 @@ class Subn:
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
         """
-        options = StudyOptions(
-            epsilon=self.epsilon, delta=self.delta, method=DEFAULT_METHOD, aggregation="masked"
-        )
-        return run_in_process({OWNER: table}, schema, options, seed=self.seed, tell=tell)
+        terms = {"epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked"}
+        return run_in_process({OWNER: table}, schema, terms, seed=self.seed, tell=tell)
