@@ -32,6 +32,7 @@ class Studies:
         publish: makes the release of a study that has every result, and says where it is.
         clock: the time.
         later: runs something after the call that asked for it was answered.
+        prior_of: where the prior of a study is, if it names one.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class Studies:
         publish: Callable[[Outcome], Path],
         clock: Callable[[], dt.datetime],
         later: Callable[[Callable[[], None]], None],
+        prior_of: Callable[[Study], Path | None] = lambda study: None,
     ) -> None:
-        self.store = store
+        self.store, self._prior_of = store, prior_of
         self.presence = Presence()
         self.around = StudyContext(
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
@@ -140,6 +142,17 @@ class Studies:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
 
+    def prior(self, study: Study) -> Path:
+        """Where the release is that a study builds on.
+
+        Raises:
+            WireError: OUT_OF_TURN: the study names none, or it is not here any more.
+        """
+        path = self._prior_of(study)
+        if path is None or not path.is_file():
+            raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
+        return path
+
     def _find(self, study: bytes) -> StudyNode | None:
         """A study under way, or one that is over, which is not kept in memory."""
         with self._news:
@@ -155,7 +168,7 @@ class Studies:
         return self._find(study)
 
     def wake(self, study: bytes, parties: Iterable[str]) -> None:
-        """Have these parties look again, if they wait; nobody else's thread is disturbed."""
+        """Have these parties look again, if they wait; no other thread is disturbed."""
         with self._news:
             for party in parties:
                 waiting = self._waiting.get((study, party))
@@ -163,7 +176,7 @@ class Studies:
                     waiting.notify_all()
 
     def close(self) -> None:
-        """Everybody who waits is sent away."""
+        """Send every waiting party away."""
         with self._news:
             self._closed = True
             for waiting in self._waiting.values():

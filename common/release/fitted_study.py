@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bayes.simplex import mutual_information
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
@@ -21,10 +22,11 @@ from common.release.fitted import FORMAT, Draw, FittedModel
 from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
 from common.release.model_count import ModelCount, model_count
+from common.release.prior import PriorRelease
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
-from common.release.report.released import NetworkDrawing, mutual_information
+from common.release.report.released import NetworkDrawing
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
 from common.schema.cell_weights import CellWeights
@@ -39,7 +41,7 @@ _DRAWN = (
     "distance below. Noise makes arrows, too."
 )
 _TREE = (
-    "The strongest dependences that hold the attributes together, if they stand out of chance. The "
+    "The strongest dependences that hold the attributes together, if they are beyond chance. The "
     "model of this release has no arrows of its own: it draws every attribute given a hidden "
     f"class. {_NUMBERS}. Noise makes dependence, too."
 )
@@ -57,6 +59,7 @@ class FittedStudy(FittedModel):
         steps: every step that was made.
         results: what was published in each of them.
         transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
+        prior: the release that the study builds on, if it does.
     """
 
     study: Study
@@ -64,6 +67,7 @@ class FittedStudy(FittedModel):
     steps: tuple[Step, ...]
     results: tuple[bytes, ...]
     transcript: Mapping[str, object]
+    prior: PriorRelease | None = None
 
     @property
     def rows(self) -> int:
@@ -72,7 +76,7 @@ class FittedStudy(FittedModel):
 
     @property
     def output_rows(self) -> int:
-        """How many synthetic rows are made if nobody says."""
+        """How many synthetic rows are made by default."""
         return self.study.output_rows or self.rows
 
     @property
@@ -100,7 +104,8 @@ class FittedStudy(FittedModel):
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
-        return replace(self, model=refit_study(self.study, rows, source, self.missing))
+        prior = None if self.prior is None else self.prior.rows
+        return replace(self, model=refit_study(self.study, rows, source, self.missing, prior))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""

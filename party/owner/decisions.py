@@ -55,7 +55,7 @@ def decline(
         approvals: where it is written.
         journal: how far the study is; in one file with the approvals and the ledger.
         ledger: what it cost so far.
-        reason: for the owner's own records; nobody is told.
+        reason: for the owner's own records; it is not sent.
         at: the time.
 
     Raises:
@@ -92,7 +92,8 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
         else "Nothing was charged: no answer of ours has left."
     )
     return (
-        f"{cost} The study ends for everybody when our node tells the curator; they learn that we "
+        f"{cost} When our node has told the curator, the study goes on without us if it can do "
+        "without an owner (may_miss), and ends for every party otherwise; they learn that we "
         "withdrew, and not why."
     )
 

@@ -8,6 +8,7 @@ import numpy as np
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
+from common.study.sums import encode_result
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from common.wire.pki.keyring import init_curator, init_party
 from curator.context import Outcome
@@ -89,7 +90,7 @@ def outcome_of(study):
     while (step := plan.step()) is not None:
         steps.append(step)
         zeros = np.zeros(step.request.cells, np.int64)
-        results.append(zeros.tobytes())
+        results.append(encode_result(zeros))
         plan.advance(zeros)
     traffic = {SETTING_UP: PhaseTraffic()}
     for step in steps:

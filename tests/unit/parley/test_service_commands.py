@@ -15,6 +15,7 @@ from common.service.database import Database
 from common.study.document import Study
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
+from common.wording import moment
 from curator.app import open_store
 from curator.configuration import curator_settings
 from curator.publisher import publish
@@ -49,7 +50,7 @@ def test_a_study_that_is_there_is_not_overwritten(parley, place, written):
         ("north", "expected NAME:ROWS:FILE"),
         ("north:many:x.pub", "expected NAME:ROWS:FILE"),
         ("west:40:nowhere.pub", "nowhere.pub: cannot be read"),
-        ("west:40:schema.toml", "not the identity.pub"),
+        ("west:40:schema.toml", "not an identity.pub"),
         ("west:0:north/keys/identity.pub", "rows must be"),
         ("west:40:north/keys/identity.pub", "same identity"),
     ],
@@ -77,6 +78,11 @@ def test_an_offered_study_is_listed_and_says_whom_it_waits_for(parley, place, wr
     for wanted in ("regional", written.digest.hex()[:6].upper()):
         told = parley("curator", "study", "status", wanted, "--json", *HUB).json
         assert told["not_approved_by"] == ["north", "east"]
+        assert told["approve_by"] == (written.expires and written.expires.isoformat())
+    shown = parley("curator", "study", "status", "regional", *HUB).out
+    assert "waits for the approval of north, east, since " in shown
+    last = f"until {written.expires} (UTC), its last day" if written.expires else "without a last"
+    assert last in shown
     assert "no study here" in parley("curator", "study", "status", "x", *HUB).err
 
 
@@ -100,7 +106,7 @@ def test_an_approval_is_remembered_and_withdrawn_when_the_owner_is_sure(
     assert unsure.code == 3
     assert "the approval stands" in unsure.err
     assert (
-        "Nothing was charged: no answer of ours has left. The study ends for everybody"
+        "Nothing was charged: no answer of ours has left. When our node has told the curator"
         in unsure.err
     )
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0, "it stands"
@@ -253,17 +259,17 @@ def test_a_study_signed_by_somebody_else_or_by_nobody_is_refused_with_the_reason
     other = load_identity(place.folder / "east" / "keys" / "identity.key").public.fingerprint
     assert parley(*place.words(out="e.toml"), "--signer", "east/keys/identity.key").code == 0
     assert parley(*place.words(out="n.toml"), "--unsigned").code == 0
-    for file, who in (("e.toml", other), ("n.toml", "nobody known")):
+    for file, who in (("e.toml", other), ("n.toml", "unknown")):
         done = parley("party", "approve", file, "--yes", *NORTH)
         assert done.code == 4
         assert f"who signed the study ({who}) is not among the signers" in done.err
-    assert "signed by nobody" in parley("party", "review", "n.toml", *NORTH).out
+    assert "not signed" in parley("party", "review", "n.toml", *NORTH).out
 
 
 def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
     assert parley(*place.words(), "--unsigned").code == 0
     offer = ("curator", "study", "add", "study.toml", *HUB)
-    assert "signer nobody" in parley(*offer, "--unsigned").out
+    assert "signer none" in parley(*offer, "--unsigned").out
     done = parley(*offer)
     signer = load_identity(place.ring.identity).public.fingerprint
     assert f"signer {signer}" in done.out
@@ -409,13 +415,13 @@ def test_a_running_study_says_whom_it_waits_for_and_since_when(parley, place, wr
         store.move(written.digest, CuratorState.RUNNING, step=2, phase="counting")
         store.wait_for(written.digest, ["east"], Word.ANSWER, at=since)
     status = ("curator", "study", "status", "regional", *HUB)
-    assert f"waits for the answer of east in step 3, since {since}" in parley(*status).out
+    assert f"waits for the answer of east in step 3, since {moment(since)}" in parley(*status).out
     with database.transaction():
         long_ago = "2026-01-02T03:04:05+00:00"
         store.wait_for(written.digest, ["east"], Word.CALL, at=long_ago)
     database.close()
     told = parley(*status).out
-    assert f"waits for east to call before step 3 is opened, since {long_ago}" in told
+    assert f"waits for east to call before step 3 is opened, since {moment(long_ago)}" in told
     assert "overdue" in told
     told = parley(*status, "--json").json
     assert told["waiting_for"] == [{"party": "east", "word": "call", "since": long_ago}]
