@@ -115,12 +115,12 @@ def setting_of(name: str, codes: Codes) -> Setting:
     return Setting(name, Dataset(name, codes, flat, Encoding.VANILLA, (2, 3), (), None))
 
 
-def measure(cell: Cell, run: int) -> dict[str, float]:
+def measure(cell: Cell, run: int, *, classify: bool = True) -> dict[str, float]:
     """One run of one cell: distances on all rows, classifiers on rows that were held back."""
     codes = rows_of(cell.table, cell.variant, run)
     real = cell.method == SECOND_SAMPLE
     found = distances(codes, release(cell, codes, run), run)
-    if cell.variant != "shuffled":
+    if classify and cell.variant != "shuffled":
         order = np.random.default_rng(run + 1).permutation(codes.rows)
         cut = codes.rows // _HELD_BACK
         held, learnt = codes.take(order[:cut]), codes.take(order[cut:])
@@ -309,15 +309,16 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     parser.add_argument("--deltas", nargs="+", default=list(DELTAS))
     parser.add_argument("--methods", nargs="+", choices=(*METHODS, *PEERS), default=list(METHODS))
+    parser.add_argument("--only-distances", action="store_true", help="train no classifiers")
     arguments = parser.parse_args()
     console = Console(width=150)
     wanted, kept = list(cells(arguments)), Kept()
     for run in range(arguments.runs):
         for cell in wanted:
             if run not in kept.runs.get(cell, {}):
-                kept.add(cell, run, measure(cell, run))
-                figures = kept.runs[cell][run]
-                told = " ".join(f"{name} {value:.4f}" for name, value in figures.items())
+                found = measure(cell, run, classify=not arguments.only_distances)
+                kept.add(cell, run, found)
+                told = " ".join(f"{name} {value:.4f}" for name, value in found.items())
                 console.print(f"{cell} run {run}: {told}", highlight=False)
     print_cells(console, wanted, kept)
     print_ranks(console, wanted, kept)

@@ -18,9 +18,10 @@ from rich.table import Table
 from benchmarks.covering import covering_design
 from benchmarks.privbayes import RESULTS
 from benchmarks.subn_data import Setting
+from common.bayes.simplex import onto_simplex
 from common.marginals import count
 from common.methods.designs.nocd import Design, optimal_design, pairs_design, printed_design
-from common.methods.dp_subn.correlation import onto_simplex, pair_tables
+from common.methods.dp_subn.correlation import pair_tables
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 
@@ -40,7 +41,7 @@ def pair_error(codes: Codes, design: Design, epsilon: float, seed: int) -> float
     return float(
         np.mean(
             [
-                np.abs(onto_simplex(found[pair], codes.rows) - real).sum() / (2 * codes.rows)
+                np.abs(onto_simplex(found[pair], total=codes.rows) - real).sum() / (2 * codes.rows)
                 for pair, real in zip(pairs, count(codes, pairs), strict=True)
             ]
         )

@@ -103,19 +103,30 @@ def read(path: Path) -> bytes:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > _LARGEST_FILE:
-        raise InputError(f"{path}: not a key or a certificate, it is larger than 1 MiB")
+        raise InputError(f"{path}: it is larger than 1 MiB")
     return data
 
 
-def read_private(path: Path) -> bytes:
-    """A private key's bytes; InputError if every user of the machine could have read it, too.
+def read_private(path: Path, *, remedy: str, group_may_read: bool = False) -> bytes:
+    """A secret's bytes; InputError if other users of the machine could have read them, too.
 
-    The file's group may read it: that is how containers hand secrets to a service.
+    Args:
+        path: a file of mode 0600 that belongs to the user who runs this.
+        remedy: what to do if others could read it.
+        group_may_read: whose file it is does not matter either; that is how containers hand
+            secrets to a service.
     """
-    data = read(path)
-    if path.stat().st_mode & 0o007:
+    data, status = read(path), path.stat()
+    ours = group_may_read or status.st_uid == os.geteuid()
+    if not ours or status.st_mode & (0o007 if group_may_read else 0o077):
         raise InputError(
-            f"{path} is open to every user of this machine: chmod 600 {path}. If others could read "
-            "it, make a new key with `parley keys rotate`"
+            f"{path} is open to {'every user' if group_may_read else 'other users'} of this "
+            f"machine: make it yours, and chmod 600 {path}. If others could read it, {remedy}"
         )
     return data
+
+
+def read_private_key(path: Path) -> bytes:
+    """A private key or a passphrase that a container may hand to a service."""
+    remedy = "make a new key with `parley keys rotate`"
+    return read_private(path, remedy=remedy, group_may_read=True)

@@ -83,7 +83,7 @@ def _parties(settings: CuratorSettings) -> str:
     other = [f"{name!r} runs {version}" for name, version in seen.items() if version != software()]
     if other:
         raise Concern(f"{', '.join(other)}; we run {software()}: use one version")
-    return f"{len(seen)} have called, all with {software()}" if seen else "nobody has called yet"
+    return f"{len(seen)} have called, all with {software()}" if seen else "no party has called yet"
 
 
 def _waiting(settings: CuratorSettings, now: datetime) -> str:

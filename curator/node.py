@@ -319,7 +319,7 @@ class StudyNode:
             effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._publish_later()
-        # Only whoever is sent something is woken: with K parties most messages cause none.
+        # Only a party that is sent something is woken: with K parties most messages cause none.
         self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
     def require_running(self) -> None:
@@ -453,7 +453,7 @@ class StudyNode:
         self._around.later(self._publish)
 
     def _publish(self) -> None:
-        """Make the release, tell everybody, close the study."""
+        """Make the release, tell every party, close the study."""
         with self._lock:
             try:
                 if self.record.state is StudyState.PUBLISHING:

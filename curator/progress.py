@@ -1,4 +1,4 @@
-"""How far a study is, in values that anybody may see: its steps, their costs, their tables.
+"""How far a study is, in values that may be public: its steps, their costs, their tables.
 
 A step follows from the study and from noisy results that were published, so which attributes it
 counts together is public, too. No result is here, noisy or not.

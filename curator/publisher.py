@@ -1,4 +1,4 @@
-"""The release of a deployed study: what the curator learnt, as the folder everybody may have."""
+"""The release of a deployed study: what the curator learnt, as the folder that is published."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity
+from common.methods.criteria import verdicts
 from common.methods.registry import method_of
 from common.release import folder as release
 from common.release.columns import Columns
@@ -85,7 +86,13 @@ def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedS
     """What a study released, with its privacy statement."""
     study = outcome.study
     accountant = account(study, outcome.steps)
-    statement = statement_of(study, method_of(study), accountant, source_private=outcome.private)
+    statement = statement_of(
+        study,
+        method_of(study),
+        accountant,
+        source_private=outcome.private,
+        criteria=verdicts(study, outcome.steps, outcome.results, outcome.model),
+    )
     return FittedStudy(
         study=study,
         schema=study.schema,

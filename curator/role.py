@@ -1,7 +1,7 @@
 """The curator's half of a study, as a state machine without I/O.
 
 It opens one step after the other, relays sealed envelopes it cannot read, takes what is submitted
-to it, and publishes each step's noisy result to everybody. It learns noisy sums and nothing else:
+to it, and publishes each step's noisy result to every party. It learns noisy sums and nothing else:
 the only thing it ever decrypts is the full product of a sum.
 """
 
@@ -92,7 +92,7 @@ class CuratorRole:
         """The curator, before the start.
 
         Args:
-            study: as everybody approved it.
+            study: as every party approved it.
             run: a fresh copy of the study's script.
             private_key: made for this study, if it aggregates under Paillier.
             source_of: gives the randomness of a step, by its number.
@@ -289,7 +289,7 @@ class CuratorRole:
         return self._next_round()
 
     def _next_round(self) -> list[Effect]:
-        """The next round of a recoverable sum, if nobody who is left is waited for."""
+        """The next round of a recoverable sum, if no party that is left is awaited."""
         if self._recoverable is None or self._pending or self._missing_chunks:
             return []
         match self._state:
@@ -362,7 +362,7 @@ class CuratorRole:
 
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
         if message.recipient not in self._names or message.recipient == sender:
-            raise RemoteProtocolError(f"{sender!r} writes to {message.recipient!r}, who is nobody")
+            raise RemoteProtocolError(f"{sender}: message to unknown party {message.recipient!r}")
         if self._state is State.AWAITING_SEEDS and sender != self._names[0]:
             raise RemoteProtocolError(f"only {self._names[0]!r} proposes a permutation seed")
         relayed = EnvelopeRelayed(

@@ -168,7 +168,7 @@ class Studies:
         return self._find(study)
 
     def wake(self, study: bytes, parties: Iterable[str]) -> None:
-        """Have these parties look again, if they wait; nobody else's thread is disturbed."""
+        """Have these parties look again, if they wait; no other thread is disturbed."""
         with self._news:
             for party in parties:
                 waiting = self._waiting.get((study, party))
@@ -176,7 +176,7 @@ class Studies:
                     waiting.notify_all()
 
     def close(self) -> None:
-        """Everybody who waits is sent away."""
+        """Send every waiting party away."""
         with self._news:
             self._closed = True
             for waiting in self._waiting.values():

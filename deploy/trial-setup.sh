@@ -34,7 +34,7 @@ epsilon_in_total = "1"
 [study]
 signers = ["$signer"]
 [approval]
-automatic = true      # nobody is there to ask in a trial; a real owner reviews and approves
+automatic = true      # a trial asks no person; a real owner reviews and approves
 TOML
 done
 cat > hub/curator.toml <<'TOML'

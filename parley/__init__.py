@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from common.release.fitted_privbayes import FittedPrivBayes
     from common.release.fitted_privelet import FittedPrivelet
     from common.release.fitted_study import FittedStudy
+    from common.release.loading import load
     from common.release.released_rows import ReleasedRows
     from common.schema import Schema
-    from parley.loading import load
-    from parley.privbayes import PrivBayes
-    from parley.privelet import Privelet
+    from parley.models.privbayes import PrivBayes
+    from parley.models.privelet import Privelet
+    from parley.models.subn import Subn
     from parley.simulation.study import simulate
-    from parley.subn import Subn
 
 _HOMES = {
     "Estimate": "common.release.estimates",
@@ -46,13 +46,13 @@ _HOMES = {
     "FittedPrivelet": "common.release.fitted_privelet",
     "FittedStudy": "common.release.fitted_study",
     "ParleyError": "common.errors",
-    "PrivBayes": "parley.privbayes",
-    "Privelet": "parley.privelet",
+    "PrivBayes": "parley.models.privbayes",
+    "Privelet": "parley.models.privelet",
     "ReleasedRows": "common.release.released_rows",
     "Schema": "common.schema",
-    "Subn": "parley.subn",
+    "Subn": "parley.models.subn",
     "evaluate": "common.release.evaluation",
-    "load": "parley.loading",
+    "load": "common.release.loading",
     "pool": "common.release.estimates",
     "simulate": "parley.simulation.study",
 }

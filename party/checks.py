@@ -190,7 +190,8 @@ def _listed(study: Study, files: CredentialFiles, identity: Path) -> str:
             f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
             "our identity.pub to the curator's operator and ask for a new study"
         )
-    return f"{study.name!r} lists us with our identity; signed by {study.signer or 'nobody'}"
+    signed = f"signed by {study.signer}" if study.signer else "not signed"
+    return f"{study.name!r} lists us with our identity; {signed}"
 
 
 def _at_the_curator(

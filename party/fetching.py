@@ -35,7 +35,7 @@ def keep_release(
 ) -> Verified:
     """Write what the curator sends, if it is a release of that study to rely on.
 
-    Nobody's word is needed for its digest: its manifest has the digest of every file, its
+    Its digest needs no one's word: its manifest has the digest of every file, its
     signatures are of the manifest, and its model follows from the study and the results.
 
     Args:

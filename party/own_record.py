@@ -1,7 +1,7 @@
 """What a party must have seen before it vouches for a release.
 
 Not the rows and not the model: whether a model follows from the study and the published results is
-checked by anybody who verifies the release. What only the party knows is whether it approved the
+checked by everyone who verifies the release. What only the party knows is whether it approved the
 study, took part in it to the end, saw these results and no others, and paid what it is said to.
 """
 

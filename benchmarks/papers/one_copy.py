@@ -59,7 +59,7 @@ class OneCopy:
                 result = self._replaced(step)
             case SumStep():
                 exact = step.request.answer(self.rows(step.parties))
-                result = exact + self._noise(step)
+                result = exact + self.noise(step)
         self.steps.append(step)
         self.results.append(result)
         return result
@@ -74,7 +74,7 @@ class OneCopy:
             self._pooled[parties] = RowsInMemory(concatenate([self.tables[p] for p in parties]))
         return self._pooled[parties]
 
-    def _noise(self, step: SumStep) -> Counts:
+    def noise(self, step: SumStep) -> Counts:
         """One share, or a distributed share of every party."""
         parties, cells = len(step.parties), step.cells
         if self.study.noise is Noise.ONE_SHARE:

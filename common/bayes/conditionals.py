@@ -1,7 +1,7 @@
 """From noisy tables to the distribution of every attribute given its parents.
 
-Pure functions of what has been released: they look at no row and cost no budget. Whoever has noisy
-tables of a network, wherever they come from, can use them.
+Pure functions of what has been released: they look at no row and cost no budget. They work on noisy
+tables of a network, wherever these come from.
 """
 
 from __future__ import annotations

@@ -12,8 +12,6 @@ leave the noise of empty cells in, all of it upwards. Projecting disturbs the ag
 both steps are done twice; more rounds change nothing that can be measured.
 
 Both papers name this improvement and leave it out ([Zhang17], footnote 1).
-
-[Duchi08] Duchi, Shalev-Shwartz, Singer, Chandra: Efficient projections onto the l1-ball.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 
 from common.bayes.conditionals import Family, Tables, contains
 from common.bayes.domain import Domain, View
+from common.bayes.simplex import onto_simplex
 
 _MOST_OVERLAPS = 4096  # beyond, further overlaps are left as they are: still valid, less smooth
 
@@ -47,21 +46,8 @@ def consistent_tables(
     }
     for _ in range(_ROUNDS):
         agreed = reconcile(current, domain, rows=rows)
-        current = {family: project(table, total=rows) for family, table in agreed.items()}
+        current = {family: onto_simplex(table, total=rows) for family, table in agreed.items()}
     return current
-
-
-def project(table: NDArray[np.float64], *, total: float) -> NDArray[np.float64]:
-    """The nearest table with non-negative cells that add up to `total` (above zero).
-
-    The projection onto a simplex lowers every cell by the same amount and clips at zero; sorting
-    finds the amount [Duchi08, Fig. 1].
-    """
-    falling = np.sort(table, axis=None)[::-1]
-    lowering = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    last = np.flatnonzero(falling > lowering)[-1]
-    nearest: NDArray[np.float64] = np.maximum(table - lowering[last], 0.0)
-    return nearest
 
 
 def reconcile(tables: Tables, domain: Domain, *, rows: int) -> dict[Family, NDArray[np.float64]]:

@@ -15,6 +15,7 @@ import copy
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,14 @@ _BLOCK_ROWS = (
 _COMPILED_FROM = 1 << 22  # rows x sets; below, bincount is done before numba would be loaded
 _SUBSETS_PER_TABLE = 16  # 64 rows to a word: a subset is counted that much faster than a table
 _PRIVATE_CELLS = 1 << 20  # 8 MiB of totals per thread; beyond, threads share out the sets instead
+_ONE_EACH = np.zeros(0, dtype=np.int64)  # no weights, for the kernel
 
 
 def count(
     codes: Codes,
     attribute_sets: Sequence[Sequence[int]],
+    *,
+    weights: NDArray[np.integer[Any]] | None = None,
     threads: int | None = None,
 ) -> list[Counts]:
     """The contingency table of every attribute set.
@@ -48,6 +52,8 @@ def count(
     Args:
         codes: The rows.
         attribute_sets: Positions of distinct attributes; the empty set asks for the row total.
+        weights: How many rows each row stands for (not negative), as where a database groups its
+            rows; one each when not given.
         threads: How many threads count; one per core when not given. The answer is the same.
 
     Returns:
@@ -55,15 +61,16 @@ def count(
 
     Raises:
         InputError: A table would be too large to count.
-        LocalError: A set makes no sense.
+        LocalError: A set or a weight makes no sense.
     """
     sets = checked_sets(attribute_sets, codes.sizes)
+    exact_weights = None if weights is None else checked_weights(weights, codes.rows)
     if codes.rows * len(sets) < _COMPILED_FROM:
-        return [_one_table(codes, each) for each in sets]
-    if _bits_are_fewer(codes, sets):
+        return [_one_table(codes, each, exact_weights) for each in sets]
+    if exact_weights is None and _bits_are_fewer(codes, sets):
         return _binary_tables(codes, sets, threads)
     tally = Tally(codes.sizes, sets)
-    tally.add(codes, threads)
+    tally.add(codes, weights=exact_weights, threads=threads)
     return tally.tables()
 
 
@@ -81,17 +88,35 @@ def checked_sets(
     return sets
 
 
-def _one_table(codes: Codes, attributes: AttributeSet) -> Counts:
+def checked_weights(weights: NDArray[np.integer[Any]], rows: int) -> Counts:
+    """The weights as int64; refuses negative ones and a total that int64 does not hold."""
+    if weights.shape != (rows,) or not np.issubdtype(weights.dtype, np.integer):
+        raise LocalError(
+            f"expected {rows} integer weights, got {weights.dtype} of shape {weights.shape}"
+        )
+    if rows and int(weights.min()) < 0:
+        raise LocalError("a weight is negative; a row stands for zero or more rows")
+    largest = int(weights.max()) if rows else 0
+    if largest * rows >= 1 << 63 and sum(map(int, weights)) >= 1 << 63:
+        raise LocalError("the weights add up to 2^63 or more, which int64 counts cannot hold")
+    return np.ascontiguousarray(weights, dtype=np.int64)
+
+
+def _one_table(codes: Codes, attributes: AttributeSet, weights: Counts | None) -> Counts:
     """One table by mixed-radix codes and `numpy.bincount`."""
     if not attributes:
-        return np.array(codes.rows, dtype=np.int64)
+        return np.array(codes.rows if weights is None else weights.sum(), dtype=np.int64)
     shape = [codes.sizes[a] for a in attributes]
     cells = cell_count(shape)
     cell = codes.columns[attributes[0]].astype(np.intp)
     for attribute in attributes[1:]:
         cell *= codes.sizes[attribute]
         cell += codes.columns[attribute]
-    return np.bincount(cell, minlength=cells).astype(np.int64, copy=False).reshape(shape)
+    if weights is None:
+        return np.bincount(cell, minlength=cells).astype(np.int64, copy=False).reshape(shape)
+    totals = np.zeros(cells, dtype=np.int64)
+    np.add.at(totals, cell, weights)  # bincount would add weights as floats, exact to 2^53 only
+    return totals.reshape(shape)
 
 
 def _bits_are_fewer(codes: Codes, sets: Sequence[AttributeSet]) -> bool:
@@ -136,16 +161,18 @@ class Tally:
         """Whether the totals are few enough for every thread to have its own."""
         return self._layout.cells <= _PRIVATE_CELLS
 
-    def add(self, codes: Codes, threads: int | None = None) -> None:
+    def add(
+        self, codes: Codes, *, weights: Counts | None = None, threads: int | None = None
+    ) -> None:
         """Count the rows of one more table of the same domains."""
         if codes.sizes != self._sizes:
             raise LocalError("the chunks of one table must have the same domains")
         workers = worker_count(threads)
-        self._rows += codes.rows
+        self._rows += codes.rows if weights is None else int(weights.sum())
         if self.fits_every_thread:
-            self._add_by_rows(codes, workers)
+            self._add_by_rows(codes, weights, workers)
         else:
-            self._add_by_sets(codes, workers)
+            self._add_by_sets(codes, weights, workers)
 
     def empty(self) -> Tally:
         """A tally of the same request, without rows."""
@@ -173,7 +200,7 @@ class Tally:
         whole = self._totals[start:stop].reshape([self._sizes[a] for a in home])
         return project(whole, [home.index(a) for a in attributes])
 
-    def _add_by_rows(self, codes: Codes, workers: int) -> None:
+    def _add_by_rows(self, codes: Codes, weights: Counts | None, workers: int) -> None:
         """Each thread counts a share of the rows into totals of its own."""
         blocks = -(-codes.rows // _BLOCK_ROWS)
         workers = max(1, min(workers, blocks))
@@ -183,18 +210,18 @@ class Tally:
         ]
         totals = [self._totals, *(np.zeros_like(self._totals) for _ in shares[1:])]
         run_in_threads(
-            lambda worker: self._layout.add(codes, shares[worker], totals[worker]),
+            lambda worker: self._layout.add(codes, weights, shares[worker], totals[worker]),
             range(workers),
             workers,
         )
         for private in totals[1:]:
             self._totals += private
 
-    def _add_by_sets(self, codes: Codes, workers: int) -> None:
+    def _add_by_sets(self, codes: Codes, weights: Counts | None, workers: int) -> None:
         """Each thread counts all rows into a share of the tables: no totals are held twice."""
         parts = self._layout.parts(workers)
         run_in_threads(
-            lambda part: parts[part].add(codes, range(codes.rows), self._totals),
+            lambda part: parts[part].add(codes, weights, range(codes.rows), self._totals),
             range(len(parts)),
             workers,
         )
@@ -236,11 +263,14 @@ class _Layout:
             for low, high in itertools.pairwise(cuts)
         ]
 
-    def add(self, codes: Codes, rows: range, totals: Counts) -> None:
+    def add(self, codes: Codes, weights: Counts | None, rows: range, totals: Counts) -> None:
         """Count some rows into `totals`."""
         if not self._sets:
             return
         layout = (self._members, self._radices, self._bounds, self._offsets, totals)
+        small, large = self._small, self._large
+        if weights is not None:
+            small, large = small[:0], np.concatenate([small, large])
         dtype = code_dtype(max(self._sizes[a] for a in self._used))
         buffer: CodeColumn = np.empty(len(self._used) * _BLOCK_ROWS, dtype=dtype)
         stop = min(rows.stop, codes.rows)
@@ -250,7 +280,8 @@ class _Layout:
             block = buffer[: len(self._used) * (high - low)].reshape(len(self._used), -1)
             for row, attribute in enumerate(self._used):
                 block[row] = codes.columns[attribute][low:high]
-            if len(self._small):
-                compiled(add_small)(block, self._small, *layout)
-            if len(self._large):
-                compiled(add_block)(block, self._large, *layout)
+            if len(small):
+                compiled(add_small)(block, small, *layout)
+            if len(large):
+                each = _ONE_EACH if weights is None else weights[low:high]
+                compiled(add_block)(block, each, large, *layout)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 def add_block(
     block: NDArray[np.unsignedinteger[Any]],
+    weights: NDArray[np.int64],
     tables: NDArray[np.int64],
     members: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -24,7 +25,8 @@ def add_block(
 
     `tables` says which. Table t is over the columns `members[bounds[t]:bounds[t + 1]]` of `block`
     (attributes x rows), whose domain sizes are at the same places of `sizes`; its cells start at
-    `offsets[t]`.
+    `offsets[t]`. A row stands for as many rows as its weight says, or for one where no weights are
+    given.
     """
     rows = block.shape[1]
     cell = np.empty(rows, dtype=np.uint32)
@@ -39,8 +41,12 @@ def add_block(
             for row in range(rows):
                 cell[row] = cell[row] * size + column[row]
         cells = totals[offsets[table] : offsets[table + 1]]
-        for row in range(rows):
-            cells[cell[row]] += 1
+        if len(weights) == 0:
+            for row in range(rows):
+                cells[cell[row]] += 1
+        else:
+            for row in range(rows):
+                cells[cell[row]] += weights[row]
 
 
 def add_small(
@@ -52,7 +58,7 @@ def add_small(
     offsets: NDArray[np.int64],
     totals: NDArray[np.int64],
 ) -> None:
-    """`add_block` for tables of at most 2^16 cells: twice as fast.
+    """`add_block` without weights, for tables of at most 2^16 cells: twice as fast.
 
     Cells are numbered in 16 bits, of which twice as many are computed at a time, and a block is
     counted in 32 bits, of which twice as many stay in the first-level cache.

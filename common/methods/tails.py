@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.dp_subn.correlation import onto_simplex
+from common.bayes.simplex import onto_simplex
 from common.schema.attribute import Attribute
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ def margin_of(counts: Floats, rows: int, deviation: float, ordered: int) -> Floa
         ordered: how many of its first values are in an order.
     """
     tails = falling_tails(counts[:ordered], deviation)
-    return onto_simplex(np.concatenate([tails, counts[ordered:]]), rows)
+    return onto_simplex(np.concatenate([tails, counts[ordered:]]), total=rows)
 
 
 def falling_tails(counts: Floats, deviation: float) -> Floats:

@@ -5,7 +5,7 @@ rows pay for every answer that names it, one after the other (sequential composi
 for the others (parallel composition). This module is the only place that composes. The currency is
 that of the study's promise: epsilon, or rho (`common.privacy.promise`). Both add up.
 
-Nobody writes down an epsilon for Laplace noise: `laplace_charge` derives it, party by party, from
+No epsilon of Laplace noise is written by hand: `laplace_charge` derives it, party by party, from
 the sensitivity and the scale that were used. What a paper claims can be recorded beside it, and
 never replaces it.
 
@@ -151,7 +151,7 @@ class Accountant:
 
         Raises:
             LocalError: it covers a party that is not of this study.
-            PolicyError: it would take a party past its cap. Nobody has been charged.
+            PolicyError: it would take a party past its cap. No party has been charged.
         """
         for party, cost in charge.costs.items():
             if party not in self._caps:

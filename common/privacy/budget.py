@@ -40,7 +40,7 @@ def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
 
 
 def _exact(value: str | Decimal | Fraction | int | float) -> Fraction | None:
-    """The number, or None if it has an exponent that nobody writes in earnest."""
+    """The number, or None if it has an exponent out of every sensible range."""
     if isinstance(value, str) and "/" not in value:
         value = Decimal(value.strip())
     if isinstance(value, Decimal) and value.is_finite():

@@ -108,7 +108,7 @@ class PerPerson:
     """A promise to a person with several rows: noise is calibrated to all of them together.
 
     Attributes:
-        to_one: what is promised, to whoever has one row.
+        to_one: what is promised, to a person with one row.
         rows: the most that a person has with one owner.
         owners: the most that have rows of a person.
     """

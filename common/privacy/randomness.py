@@ -189,7 +189,7 @@ def uniforms(count: int, source: RandomSource) -> NDArray[np.float64]:
 
 
 def source_of(seed: int | None, purpose: str) -> RandomSource:
-    """The operating system's generator; with a seed, one that repeats and protects nobody.
+    """The operating system's generator; with a seed, one that repeats and protects no row.
 
     Args:
         seed: of a run that is not private.

@@ -88,7 +88,7 @@ class Protection:
 
 
 def suspicion(epsilon: float, delta: float = 0) -> str:
-    """What an epsilon means, for whoever does not think in exponents."""
+    """Say what an epsilon means, without exponents."""
     sure = 100 / (1 + math.exp(-epsilon))
     most = f"about {sure:.0f} % at most" if sure < _NEARLY_SURE else "all but certain"
     but = f", but for a chance of about {chance(delta)}" if delta else ""
@@ -101,7 +101,7 @@ def chance(delta: float) -> str:
 
 
 def what_delta_means(promise: Promise, spent: Fraction) -> str:
-    """What delta means, for whoever signs for the people; empty for pure epsilon.
+    """Say what delta means, for a data officer; empty for pure epsilon.
 
     Args:
         promise: with a delta.
@@ -120,7 +120,7 @@ def what_delta_means(promise: Promise, spent: Fraction) -> str:
 
 
 def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
-    """What an epsilon for one row does not say, in sentences for whoever signs for the people.
+    """What an epsilon for one row does not say, in sentences for a data officer.
 
     Args:
         promise: to one row.
@@ -186,6 +186,7 @@ class PrivacyStatement:
             the sum of such payments is no bound. None where it does not.
         may_miss: up to how many parties may be missing before the noise is too small.
         missing: for each party that is not in all sums, the first step (from 0) without it.
+        criteria: the study's acceptance criteria, and whether each is met.
         prior: the SHA-256 of the manifest of the release that was built on; empty if none was.
     """
 
@@ -197,6 +198,7 @@ class PrivacyStatement:
     bounds: Mapping[str, Fraction] | None = None
     may_miss: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
+    criteria: Sequence[Mapping[str, object]] = ()
     prior: str = ""
 
     def __post_init__(self) -> None:
@@ -205,7 +207,7 @@ class PrivacyStatement:
 
     @property
     def private(self) -> bool:
-        """Whether the numbers below protect anybody."""
+        """Return whether the numbers below protect a row."""
         return not self.not_private_because
 
     @property
@@ -221,7 +223,7 @@ class PrivacyStatement:
 
     @property
     def delivered(self) -> Fraction:
-        """The epsilon, at the promise's delta, of whoever paid most."""
+        """The epsilon, at the promise's delta, of the party that paid most."""
         return self.promise.delivered(self.most_paid)
 
     def _paid(self, party: str) -> Fraction:
@@ -281,6 +283,7 @@ class PrivacyStatement:
             "mechanisms": sorted({charge.mechanism for charge in accountant.charges}),
             "sampler": SAMPLER_WITH_DELTA if promise.delta else SAMPLER,
             "notes": list(self.notes),
+            "criteria": [dict(each) for each in self.criteria],
             "versions": versions(),
         }
 

@@ -4,7 +4,7 @@ Remembered are the names in their order, and which columns were categoricals. Ty
 reads a file, pandas or Arrow, infers them from the cells, so they tell about cells. An empty cell
 makes 64-bit integers floats, one 0.5 makes a column of whole numbers one of fractions, one cell
 that is no date makes text of all dates. Published with a release, that would be a fact about a row
-that nobody paid for. So the schema decides the type of every column. The categories of a
+that no budget paid for. So the schema decides the type of every column. The categories of a
 categorical are a list of values, often of just those that occur: the schema's take their place.
 """
 
@@ -49,7 +49,7 @@ class Columns:
 
     @classmethod
     def by_schema(cls, schema: Schema) -> Columns:
-        """Those of a table that nobody here has seen: the schema's, in its order."""
+        """Return the columns of a table not seen here: the schema's, in its order."""
         return cls(dict.fromkeys(schema.names, _BY_SCHEMA))
 
     def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:

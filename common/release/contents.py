@@ -1,4 +1,4 @@
-"""A release as somebody handed it to us, a folder or a .zip: read, and not trusted.
+"""A release received from elsewhere, a folder or a .zip: read, and not trusted.
 
 Nothing is ever unpacked: files are read where they are. A .zip is looked at before anything in it
 is read, and refused if a name is not plain, is there twice or is a link, if a small file claims to

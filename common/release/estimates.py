@@ -5,13 +5,20 @@ what the replicates' estimates are off: their mean less the released model's val
 their spread is its standard error. Both hold the sampling of the real rows, the noise, and the
 sampling of synthetic rows. Neither can see what the model leaves out; the diagnostics say that.
 
-With B replicates the interval is
+With B replicates of spread s the interval is
 
-    (estimate - bias) +- t(B - 1) * sqrt(s^2 (1 + 1 / B) + bias^2)
+    corrected +- t(B - 1) * sqrt((s / kept)^2 (1 + 1 / B) + (corrected - released)^2)
 
-The 1 / B is for the bias, which is a mean of B values. The bias is also in the width: it is that of
-the released model, in which relations are weaker than in the population if the method weakens them,
-so what is taken away is not all of it.
+A method that fits a model to noisy counts weakens relations. The bias is then a part of the
+relation and not an amount: the released model, whose relations are weak already, shows less bias
+than there was. So where a statistic rests on a relation that is clear in the released model,
+
+    kept = (mean of replicates - apart) / (released model - apart)
+    corrected = apart + (released - apart) / kept
+
+with `apart` the value for independent columns: that of the model's rows with each column shuffled.
+Elsewhere kept = 1 and corrected = released - bias. The 1 / B is for the bias, which is a mean of B
+values. The correction is also in the width, as it is never known well.
 """
 
 from __future__ import annotations
@@ -26,11 +33,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from common.privacy.randomness import SeededRandomSource, uniforms
 from common.release.replicates import Replicates
 from common.release.statistics import CodedTable, Group, Statistic, Values, named
+from common.schema import Codes
 
 CONFIDENCE = 0.95
 _LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no interval
+_CLEAR = 2.0  # spreads that a relation is from none, to tell which part of it is kept
+_LEAST_KEPT = 1 / 3  # of a relation; a correction by more is a guess
 _SAME = 1e-9
 _SCATTERED = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: multiples lie far apart
 
@@ -88,16 +99,29 @@ def estimate(
             (replicates.released, replicates.reference, *replicates.tables)
         )
     )
+    apart: Values = {}
+    if len(statistic.attributes) > 1:
+        apart = statistic.of(CodedTable(replicates.schema, shuffled(replicates.reference), "1"))
     return [
-        _one(key, released, reference, others, statistic.bounds, confidence, flagged=flagged)
+        _one(key, released, reference, apart, others, statistic.bounds, confidence, flagged=flagged)
         for key in released
     ]
+
+
+def shuffled(codes: Codes) -> Codes:
+    """The rows with each column in an order of its own: columns that depend on nothing."""
+    columns = [
+        column[np.argsort(uniforms(codes.rows, SeededRandomSource(f"shuffled/{place}")))]
+        for place, column in enumerate(codes.columns)
+    ]
+    return Codes.from_columns(columns, codes.sizes)
 
 
 def _one(
     key: tuple[str, Group],
     released: Values,
     reference: Values,
+    apart: Values,
     others: Sequence[Values],
     bounds: tuple[float, float],
     confidence: float,
@@ -106,16 +130,36 @@ def _one(
 ) -> Estimate:
     values = np.array([each.get(key, np.nan) for each in others])
     valid = values[np.isfinite(values)]
-    value, centre = released[key], reference.get(key, np.nan)
+    value = released[key]
     if not math.isfinite(value) or len(valid) < _LEAST_VALID * len(values):
         known = value if math.isfinite(value) else None
         return Estimate(*key, known, None, None, None, flagged=True)
-    bias = float(valid.mean()) - centre if math.isfinite(centre) else 0.0
-    error = math.hypot(float(valid.std(ddof=1)) * math.sqrt(1 + 1 / len(valid)), bias)
+    corrected, error = _corrected(value, reference.get(key, np.nan), apart.get(key, np.nan), valid)
     half = t_quantile(len(valid) - 1, confidence) * error
-    corrected = min(max(value - bias, bounds[0]), bounds[1])
+    corrected = min(max(corrected, bounds[0]), bounds[1])
     low, high = max(corrected - half, bounds[0]), min(corrected + half, bounds[1])
     return Estimate(*key, corrected, error, low, high, flagged)
+
+
+def _corrected(
+    value: float, centre: float, apart: float, replicated: NDArray[np.float64]
+) -> tuple[float, float]:
+    """The released value without its bias, and its standard error.
+
+    Args:
+        value: in the release.
+        centre: in the released model; not finite if it has none.
+        apart: for independent columns; not finite for a statistic of one column.
+        replicated: in the replicates.
+    """
+    mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
+    bias = mean - centre if math.isfinite(centre) else 0.0
+    kept, corrected = 1.0, value - bias
+    if abs(centre - apart) > _CLEAR * spread and (mean - apart) / (centre - apart) < 1:
+        kept = max((mean - apart) / (centre - apart), _LEAST_KEPT)
+        corrected = apart + (value - apart) / kept
+    noise = spread / kept * math.sqrt(1 + 1 / len(replicated))
+    return corrected, math.hypot(noise, corrected - value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How good is a synthetic table? Compared with the real one, by whoever may see the real one.
+"""How good is a synthetic table? Compared with the real one, by an owner who may see the real one.
 
 Four looks: total variation distance of all 1-, 2- and 3-way marginals (half the L1 distance of the
 two distributions: 0 is perfect, 1 is disjoint), pairwise dependence side by side, the error of

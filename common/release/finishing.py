@@ -1,4 +1,4 @@
-"""The last thing done to a release: its manifest, and the signature of whoever made it."""
+"""The last thing done to a release: its manifest, and its maker's signature."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from common.release.signatures import FOLDER, Signature, Signer
 
 
 def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | None) -> None:
-    """List every file of a finished release folder; sign the list if somebody signs.
+    """List every file of a finished release folder; sign the list if there is a signer.
 
     Args:
         folder: holds the release and nothing else; usually not in its place yet.

@@ -116,7 +116,7 @@ class FittedModel(Askable):
 
     @property
     def output_rows(self) -> int:
-        """How many synthetic rows are made if nobody says."""
+        """How many synthetic rows are made by default."""
         return self.rows
 
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.consistency import project
+from common.bayes.simplex import onto_simplex
 from common.errors import InputError
 from common.methods.conditional import NO_MASS
 from common.privacy.randomness import RandomSource, uniforms
@@ -64,7 +64,7 @@ class FittedPrivelet(FittedModel):
         mask = self.schema.possible.mask(every, (False,) * cells.ndim)
         possible = np.broadcast_to(True if mask is None else mask, cells.shape)
         nearest = np.zeros_like(cells)
-        nearest[possible] = project(cells[possible], total=self.rows)
+        nearest[possible] = onto_simplex(cells[possible], total=self.rows)
         return nearest
 
     @cached_property

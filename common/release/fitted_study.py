@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.bayes.simplex import mutual_information
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
@@ -25,7 +26,7 @@ from common.release.prior import PriorRelease
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
-from common.release.report.released import NetworkDrawing, mutual_information
+from common.release.report.released import NetworkDrawing
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
 from common.schema.cell_weights import CellWeights
@@ -40,7 +41,7 @@ _DRAWN = (
     "distance below. Noise makes arrows, too."
 )
 _TREE = (
-    "The strongest dependences that hold the attributes together, if they stand out of chance. The "
+    "The strongest dependences that hold the attributes together, if they are beyond chance. The "
     "model of this release has no arrows of its own: it draws every attribute given a hidden "
     f"class. {_NUMBERS}. Noise makes dependence, too."
 )
@@ -75,7 +76,7 @@ class FittedStudy(FittedModel):
 
     @property
     def output_rows(self) -> int:
-        """How many synthetic rows are made if nobody says."""
+        """How many synthetic rows are made by default."""
         return self.study.output_rows or self.rows
 
     @property

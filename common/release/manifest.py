@@ -1,6 +1,6 @@
 """manifest.json: every file of a release by size and SHA-256, and the study it is of.
 
-What is signed are the bytes of the file as they are, so nobody has to agree on a normal form.
+What is signed are the bytes of the file as they are, so no normal form has to be agreed.
 """
 
 from __future__ import annotations

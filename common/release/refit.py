@@ -20,6 +20,7 @@ from common.crypto.sums.plan import Aggregation, Noise, draw_noise
 from common.crypto.sums.replacement import ShareKeeper
 from common.errors import LocalError
 from common.marginals import count
+from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
@@ -100,6 +101,8 @@ class _Answers:
     def __call__(self, step: Step) -> Result:
         number, self._number = self._number, self._number + 1
         match step:
+            case SumStep(request=CriteriaRequest()):  # nothing of the model follows from it
+                return np.zeros(step.cells, np.int64)
             case SumStep():
                 return self._sum(step, number)
             case ReplaceStep():

@@ -19,13 +19,15 @@ intervals. AISTATS 2022.
 from __future__ import annotations
 
 import io
+import math
+import os
 import pickle
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +50,9 @@ MOST_TABLES = 999
 _REFERENCE_ROWS = 300_000
 _PER_ROW = 20  # rows of the reference for one of the release
 _TRIED = 2  # tables made in this process, to see how long the others will take
-_WORTH_S = 8.0  # of work ahead, for which another process is started
+_WORTH_S = 6.0  # of work for each process
+_PROCESSES = 8  # at most: each holds the reference in memory
+_SCRATCH = "parley-replicates-"
 _WORKER = "from common.release.replicates import work; work()"
 
 
@@ -80,14 +84,14 @@ class Replicator:
         released: the synthetic rows of the release.
         seed: the same seed makes the same replicates.
         cache: the folder to keep them in; None keeps nothing.
-        processes: how many to work in.
+        processes: how many to work in, at most.
     """
 
     fitted: FittedModel
     released: Codes
     seed: int = 1
     cache: Path | None = None
-    processes: int = 2
+    processes: int = field(default_factory=lambda: min(len(os.sched_getaffinity(0)), _PROCESSES))
     _kept: dict[int, Codes] = field(default_factory=dict)
 
     def run(self, tables: int = TABLES, *, tell: Reporter = silent) -> Replicates:
@@ -102,7 +106,8 @@ class Replicator:
             self._read(number)
         missing = [number for number in numbers if number not in self._kept]
         for done, number in enumerate(self._make(missing), start=1):
-            tell(done / len(missing), f"refitting: {done} of {len(missing)}")
+            there = sum(number in self._kept for number in numbers[1:])
+            tell(done / len(missing), f"fitting replicates, kept for later: {there} of {tables}")
             if self.cache is not None:
                 with suppress(InputError, OSError):  # a place that cannot be written keeps nothing
                     _write(self.cache, number, self._kept[number])
@@ -132,17 +137,29 @@ class Replicator:
         started = time.monotonic()
         yield from self._make_here(first)
         ahead = (time.monotonic() - started) / _TRIED * len(rest)
-        if self.processes < 2 or ahead < _WORTH_S:
+        parts = min(self.processes, math.ceil(ahead / _WORTH_S))
+        if parts < 2:
             yield from self._make_here(rest)
             return
-        with (
-            tempfile.TemporaryDirectory(prefix="parley-replicates-") as scratch,
-            _Worker(self, rest[1::2], Path(scratch)) as worker,
-        ):
-            yield from self._make_here(rest[::2])
-            for number in worker.finished():
-                self._kept[number] = _load(Path(scratch) / _name(number), self.fitted.schema)
-                yield number
+        with ExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_SCRATCH)))
+            workers = [
+                stack.enter_context(_Worker(self, rest[part::parts], scratch / str(part)))
+                for part in range(1, parts)
+            ]
+            for number in rest[::parts]:
+                yield from self._make_here([number])
+                for worker in workers:
+                    yield from self._take(worker)
+            for worker in workers:
+                worker.wait()
+                yield from self._take(worker)
+
+    def _take(self, worker: _Worker) -> Iterator[int]:
+        """Read what a worker has written since the last look."""
+        for number, path in worker.finished():
+            self._kept[number] = _load(path, self.fitted.schema)
+            yield number
 
     def _make_here(self, numbers: Sequence[int]) -> Iterator[int]:
         for number in numbers:
@@ -168,49 +185,50 @@ def check_tables(tables: int) -> None:
 
 
 class _Worker:
-    """Another process that makes some of the replicates.
+    """Another process that makes some of the replicates and writes each into a folder.
 
     It is a fresh interpreter, so that a script that asks for replicates is not run again in it.
     """
 
-    def __init__(self, replicator: Replicator, numbers: Sequence[int], scratch: Path) -> None:
-        bare = Replicator(replicator.fitted, replicator.released, replicator.seed)
-        self._numbers = numbers
-        job = scratch / "job"
-        job.write_bytes(pickle.dumps((bare, list(numbers), scratch)))
-        self._process = subprocess.Popen(  # noqa: S603  (this interpreter, our own words)
-            [sys.executable, "-c", _WORKER, str(job)], stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, replicator: Replicator, numbers: Sequence[int], folder: Path) -> None:
+        known = {number: made for number, made in replicator._kept.items() if number == 0}
+        bare = Replicator(replicator.fitted, replicator.released, replicator.seed, _kept=known)
+        self._folder, self._ahead = folder, list(numbers)
+        folder.mkdir()
+        job = folder / "job"
+        job.write_bytes(pickle.dumps((bare, numbers, folder)))
+        words = [sys.executable, "-c", _WORKER, str(job)]
+        self._process = subprocess.Popen(words)  # noqa: S603  (this interpreter, our own words)
 
     def __enter__(self) -> _Worker:
         return self
 
-    def finished(self) -> Iterator[int]:
-        """The numbers whose tables are written."""
-        if self._process.stdout is None:  # pragma: no cover  (asked for above)
-            raise LocalError("replicates: the other process has no output")
-        found = 0
-        for line in self._process.stdout:
-            found += 1
-            yield int(line)
-        if self._process.wait() or found != len(self._numbers):
-            raise LocalError(f"replicates: the other process ended after {many(found, 'table')}")
+    def finished(self) -> Iterator[tuple[int, Path]]:
+        """The tables that were written since the last look, and where."""
+        while self._ahead and (path := self._folder / _name(self._ahead[0])).is_file():
+            yield self._ahead.pop(0), path
+
+    def wait(self) -> None:
+        """Wait until all are written.
+
+        Raises:
+            LocalError: the process ended before.
+        """
+        if self._process.wait():
+            left = many(len(self._ahead), "table")
+            raise LocalError(f"replicates: another process ended with {left} to make")
 
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
 
 
 def work() -> None:
     """Make the replicates of a job that the process which started this one has written."""
-    replicator, numbers, scratch = pickle.loads(Path(sys.argv[1]).read_bytes())  # noqa: S301
+    replicator, numbers, folder = pickle.loads(Path(sys.argv[1]).read_bytes())  # noqa: S301
     for number in numbers:
-        _write(scratch, number, replicator.table(number))
-        sys.stdout.write(f"{number}\n")
-        sys.stdout.flush()
+        _write(folder, number, replicator.table(number))
 
 
 def _name(number: int) -> str:

@@ -1,7 +1,7 @@
 """results.bin: what was published during a study, step after step.
 
 Everything in it went to every party, and carries the noise that the privacy statement counts. With
-the study it determines the steps, their cost and the model, so anybody can derive those again; and
+the study it determines the steps, their cost and the model, so a reader can derive those again; and
 a party can tell whether these are the results that it saw.
 
 Layout: the line `parley results 2`, then for every step its length (8 bytes, big-endian) and its

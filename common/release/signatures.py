@@ -38,7 +38,7 @@ class SignerRole(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """Somebody who is about to sign."""
+    """A signer: name, role and key."""
 
     role: SignerRole
     name: str

@@ -1,7 +1,7 @@
 """The language of conditions: what is written, before anything is looked up in a schema.
 
     condition  test, joined by `and`, `or`, `not` and parentheses; an empty one holds for every row
-    test       NAME = VALUE | NAME != VALUE | NAME < <= > >= VALUE
+    test       NAME = VALUE (or ==) | NAME != VALUE | NAME < <= > >= VALUE
                NAME [not] in VALUE | NAME [not] in [VALUE]..[VALUE] | NAME [not] in (VALUE, ...)
                NAME is [not] missing
 
@@ -29,13 +29,15 @@ _TOKEN = re.compile(
     r"""\s*+(?:
         (?P<special>\((?:missing|other)\))
       | (?P<word>(?:[^\s"'=<>.,()!]++|\.(?!\.)|!(?!=))++)
-      | (?P<symbol>\.\.|[<>]=?|!?=|[(),])
+      | (?P<symbol>\.\.|[<>]=?|[!=]?=|[(),])
       | (?P<quoted>"(?:[^"]++|"")*+"|'(?:[^']++|'')*+')
       | (?P<bad>\S)
     )""",
     re.VERBOSE,
 )
-_COMPARISONS: dict[str, Operator] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_COMPARISONS: dict[str, Operator] = {
+    "=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="
+}  # fmt: skip
 _WORDS = frozenset({"and", "or", "not", "in", "is"})
 _DEEPEST = 64  # parentheses and `not`s inside of each other
 

@@ -35,6 +35,7 @@ from common.schema.attribute import Listed
 from common.schema.codes import Codes
 from common.schema.refusals import SHOWN
 from common.schema.schema import Schema
+from common.schema.toml import suggest
 from common.wording import many
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def read_table(
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
+        what = "a folder, not a file" if path.is_dir() else f"no such file{_beside(path)}"
+        raise InputError(f"{path}: {what}")
     if sheet and formats.KINDS.get(path.suffix.lower()) != "excel":
         raise InputError(f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave --sheet out")
     if path.suffix.lower() in _PARQUET:
@@ -116,6 +118,12 @@ def read_table(
         return _read_csv(path, schema, delimiter or delimiter_in(path, schema))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _beside(path: Path) -> str:
+    """Return the file of a similar name that is there, as a question."""
+    there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    return suggest(path.name, there)
 
 
 def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
@@ -263,6 +271,11 @@ def header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
                     f"the delimiter seems to be a {word}, "
                     f"not a {_DELIMITERS.get(delimiter, delimiter)}"
                 )
+        if schema is not None and all(name in names[0] for name in schema.names):
+            raise InputError(
+                f"{path}: the header is a single column, {names[0][:60]!r}. Name the character "
+                "between its cells with --delimiter"
+            )
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InputError(f"{path}: duplicate column {repeated[0]!r} in the header")

@@ -84,7 +84,7 @@ def read_table(
     refuse_unknown(table, parsers, dotted=dotted)
     for key in required:
         if key not in table:
-            raise InputError(f"{dotted}{key} is missing")
+            raise InputError(f"{dotted}{key} is missing. Set it")
     return {key: _parsed(value, parsers[key], f"{dotted}{key}") for key, value in table.items()}
 
 
@@ -114,6 +114,13 @@ def suggest(word: object, known: Collection[str]) -> str:
 
 def as_it_is(value: object) -> object:
     """Take any value; what reads it later refuses it."""
+    return value
+
+
+def a_table(value: object) -> dict[str, Any]:
+    """Take a table, whatever is in it."""
+    if not isinstance(value, dict):
+        raise InputError(f"expected a table, got {value!r:.100}")
     return value
 
 

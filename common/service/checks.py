@@ -30,7 +30,7 @@ class Finding:
         check: what was looked at.
         ok: whether a study can be run.
         words: what was found, and what to do about it.
-        warning: whether somebody should look at it all the same.
+        warning: whether an operator should look at it all the same.
     """
 
     check: str

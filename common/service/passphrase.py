@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase
 from common.errors import InputError
-from common.files import read_private
+from common.files import read_private_key
 
 VARIABLE = "PARLEY_PASSPHRASE"
 
@@ -20,7 +20,7 @@ def given_passphrase(file: Path | None, environment: Mapping[str, str]) -> str |
     """
     if file is None:
         return environment.get(VARIABLE)
-    lines = read_private(file).decode(errors="replace").splitlines()
+    lines = read_private_key(file).decode(errors="replace").splitlines()
     return lines[0] if lines else ""
 
 

@@ -150,7 +150,7 @@ def _lock(file: int, folder: Path, service: str) -> None:
             f"{folder / LOCK}: cannot be locked: {error.strerror}. Keep the folder on a disk whose "
             "file system has locks"
         ) from error
-    with contextlib.suppress(OSError):  # only words for people: a full disk stops nobody here
+    with contextlib.suppress(OSError):  # only words for people: a full disk stops nothing here
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
 

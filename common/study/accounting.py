@@ -23,7 +23,7 @@ from common.wording import many
 def account(study: Study, steps: Iterable[Step]) -> Accountant:
     """Charge every step, party by party, with what it truly costs.
 
-    In the sound profile the study's budget is everybody's cap, so a method that would cost more
+    In the sound profile the study's budget is every party's cap, so a method that would cost more
     than it says is refused here. In the paper's profile there is no cap: the paper's own count
     stands beside the truth as a claim.
 
@@ -61,6 +61,7 @@ def statement_of(
     *,
     source_private: bool,
     rows_agreed: bool = True,
+    criteria: Sequence[Mapping[str, object]] = (),
 ) -> PrivacyStatement:
     """Who is protected from whom in this study, and what it cost.
 
@@ -70,6 +71,7 @@ def statement_of(
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
         rows_agreed: whether the parties' row counts were agreed without a look at people's rows.
+        criteria: the verdicts on the study's criteria.
     """
     bounds = method.bound(study)
     paid = accountant.most_spent if bounds is None else max(bounds.values())
@@ -91,6 +93,7 @@ def statement_of(
         ],
         may_miss=study.may_miss,
         missing=missing,
+        criteria=criteria,
         prior=study.prior,
     )
 

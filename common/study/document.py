@@ -43,7 +43,7 @@ from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
-from common.privacy.promise import PerPerson, Promise, promise_of
+from common.privacy.promise import PartOf, PerPerson, Promise, promise_of
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -66,6 +66,7 @@ from common.schema.toml import (
     whole,
     word_of,
 )
+from common.study.criteria import Criterion, read_criteria
 from common.study.signature import StudySignature
 from common.wording import many
 
@@ -131,9 +132,12 @@ class Study:
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
+        criteria: the [[criterion]] tables, what the model must be good for; their form is in
+            `common.study.criteria`.
+        criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
         prior: the SHA-256 of the manifest of an earlier release, in hexadecimal, that the noisy
             sums are drawn towards (`common.study.prior`); empty for none.
-        signature: of whoever stands for it; not part of the digest. A wrong one is refused.
+        signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
     name: str
@@ -159,6 +163,8 @@ class Study:
     expires: dt.date | None = None
     rows_per_person: int = 0
     owners_per_person: int = 1
+    criteria: tuple[Criterion, ...] = ()
+    criteria_epsilon: Fraction = Fraction(0)
     prior: str = ""
     signature: StudySignature | None = None
 
@@ -181,7 +187,7 @@ class Study:
         check_most("party: rows of all parties together", self.rows, MOST_ROWS)
         if len({member.identity.encoded for member in self.members}) != len(names):
             raise InputError(
-                "party: two parties have the same identity; somebody in two places of the study "
+                "party: two parties have the same identity; one owner in two places of the study "
                 "would know the noise of both"
             )
         if not 0 <= self.colluders < max(2, len(names)):
@@ -199,6 +205,7 @@ class Study:
                 "prior: expected the SHA-256 of a release's manifest.json, 64 hexadecimal digits"
             )
         self._check_people()
+        self._check_criteria()
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -226,6 +233,30 @@ class Study:
                 "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
                 'profile = "sound"'
             )
+
+    def _check_criteria(self) -> None:
+        if bool(self.criteria) != (self.criteria_epsilon > 0):
+            raise InputError(
+                "criteria_epsilon: say what the criteria may cost, such as 0.05, and name a "
+                "[[criterion]]; or leave both out"
+            )
+        if not self.criteria:
+            return
+        if self.profile == "paper":
+            raise InputError(
+                "criteria_epsilon: the paper spends its epsilon as printed. Leave the criteria "
+                'out, or use profile = "sound"'
+            )
+        if self.criteria_epsilon >= self.epsilon:
+            raise InputError(
+                f"criteria_epsilon: {shown(self.criteria_epsilon):g} leaves nothing of epsilon "
+                f"{shown(self.epsilon):g} for the model. Choose about a tenth of it"
+            )
+        for number, criterion in enumerate(self.criteria, start=1):
+            try:
+                criterion.check(self.schema)
+            except InputError as error:
+                raise InputError(f"criterion {number}: {error}") from None
 
     def _check_delta(self) -> None:
         check_delta(self.delta)
@@ -286,7 +317,7 @@ class Study:
 
     @property
     def signer(self) -> str | None:
-        """The fingerprint of whoever signed it; None if nobody did."""
+        """Return the signer's fingerprint; None without a signature."""
         return None if self.signature is None else self.signature.identity.fingerprint
 
     @property
@@ -303,20 +334,33 @@ class Study:
         return PerPerson(to_one, self.rows_per_person, self.owners_per_person)
 
     @property
+    def criteria_cost(self) -> Fraction:
+        """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
+        if not self.criteria:
+            return Fraction(0)
+        return promise_of(self.criteria_epsilon, self.delta).budget
+
+    @property
+    def method_promise(self) -> Promise:
+        """The promise with what the criteria leave of its budget: all that the method may spend."""
+        whole = self.promise
+        return PartOf(whole, whole.budget - self.criteria_cost) if self.criteria else whole
+
+    @property
     def protected_rows(self) -> int:
         """How many rows the promise covers at once: those of one person, at all owners."""
         return max(1, self.rows_per_person) * self.owners_per_person
 
     @property
     def effective_colluders(self) -> int:
-        """A single party has nobody to collude with."""
+        """A single party has no other to collude with."""
         return min(self.colluders, len(self.members) - 1)
 
     def noise_shares(self, parties: int) -> Fraction:
         """How many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
-        if self.may_miss:  # the same shares are drawn, whoever is missing in the end
+        if self.may_miss:  # the same shares are drawn, whichever party is missing in the end
             return Fraction(parties, len(self.members) - self.effective_colluders - self.may_miss)
         return Fraction(parties, parties - min(self.colluders, parties - 1))
 
@@ -332,6 +376,7 @@ class Study:
                 for m in self.members
             ],
             "settings": dict(self.settings),
+            "criteria": [criterion.plain for criterion in self.criteria],
             "expires": "" if self.expires is None else self.expires.isoformat(),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
@@ -346,6 +391,8 @@ class Study:
         said = {key: getattr(self, key) for key in _TERMS}
         if not self.rows_per_person:
             del said["rows_per_person"], said["owners_per_person"]
+        if not self.criteria:
+            del said["criteria_epsilon"]
         lines = toml_lines({key: it for key, it in said.items() if it is not None and it != ""})
         if self.settings:  # a table: every key of the study itself comes before it
             lines += ["", *toml_lines(dict(self.settings), header=f"[{toml(self.method)}]")]
@@ -354,6 +401,7 @@ class Study:
             encoded = base64.b64encode(member.identity.encoded).decode()
             lines += ["", *toml_lines(entries, header="[[party]]")]
             lines += [f'identity = "{encoded}"  # {member.identity.fingerprint}']
+        lines += [line for criterion in self.criteria for line in criterion.to_toml()]
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
@@ -386,17 +434,18 @@ class Study:
         """The study of these terms, in plain values.
 
         Args:
-            terms: the keys of study.toml, and `settings`, those of the method. None stands for a
-                key that is left out; noise that is left out is what the profile calls for.
+            terms: the keys of study.toml, `settings`, those of the method, and `criterion`, the
+                tables of criteria. None stands for a key that is left out; noise that is left out
+                is what the profile calls for.
             schema: the public domains.
             members: the parties.
-            signature: of whoever stands for it.
+            signature: the proposer's.
 
         Raises:
             InputError: naming the key and what would do.
         """
         given = {key: value for key, value in terms.items() if value is not None}
-        settings = given.pop("settings", {})
+        settings, criteria = given.pop("settings", {}), given.pop("criterion", [])
         found = read_table(given, _TERMS, required=("name", "epsilon"))
         paper = found.get("profile") == "paper"
         found.setdefault("noise", Noise.ONE_SHARE if paper else Noise.DISTRIBUTED)
@@ -406,6 +455,7 @@ class Study:
             schema=schema,
             members=tuple(members),
             settings=settings_of(settings, where=where),
+            criteria=read_criteria(criteria),
             signature=signature,
         )
 
@@ -417,6 +467,7 @@ _TERMS: Mapping[str, Parser] = {
     "colluders": _COUNT, "may_miss": _COUNT, "cohorts": _COUNT, "key_bits": _COUNT,
     "encoding": text, "output_rows": _COUNT,
     "rows_per_person": _COUNT, "owners_per_person": _COUNT,
+    "criteria_epsilon": parse_epsilon,
     **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
 }  # fmt: skip
 
@@ -424,7 +475,7 @@ _TERMS: Mapping[str, Parser] = {
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:
     method = document.get("method", DEFAULT_METHOD)
     tables = ("party", "attribute", "rule", "signature", method)
-    refuse_unknown(document, [*_TERMS, *map(str, tables)])
+    refuse_unknown(document, [*_TERMS, "criterion", *map(str, tables)])
     for key in ("party", "attribute"):
         if key not in document:
             raise InputError(f"{key} is missing")

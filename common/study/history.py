@@ -1,4 +1,4 @@
-"""What everybody has been told in a study so far, as one running hash.
+"""What every party has been told in a study so far, as one running hash.
 
 A curator could tell each party another story: another key, another result, another party's choice.
 Each of them would then follow its own plan, and the sum of their answers would be nothing that

@@ -2,7 +2,7 @@
 
 Messages are frozen values that check themselves. Each names its study by digest, so an answer to
 one study can never be taken for an answer to another, and its step by number. Who sent a message is
-not a field of it: in a deployment the sender is whoever holds the certificate.
+not a field of it: in a deployment the sender is the holder of the certificate.
 
 The payloads are bytes whose meaning the step gives: a chunk of the encrypted sum, a masked vector,
 a party's own differentially private choice. What a step asks is not in any message: curator and
@@ -68,7 +68,7 @@ class EnvelopeRelayed(_OfStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultPublished(_OfStep):
-    """Curator to party: the noisy result of a step, the same to everybody."""
+    """Curator to party: the noisy result of a step, the same to every party."""
 
     result: bytes
 

@@ -34,7 +34,7 @@ def _withstands_pooling(study: Study) -> bool:
     """Whether the curator and tolerated colluders together still see noisy sums only.
 
     The paper's ring has no masks, so that a neighbour and the curator can open partial products;
-    in the clear the curator needs nobody's help.
+    in the clear the curator needs no party's help.
     """
     return study.profile == "sound" and study.aggregation is not Aggregation.CLEAR
 
@@ -126,8 +126,8 @@ def _colluders(study: Study, epsilon: Fraction) -> list[Protection]:
         return [tolerated]
     too_many = _not_held_off(
         f"{limit + 1} or more other parties together",
-        "when they subtract their noise, less is left than the study counts on; parties that "
-        "somebody made up do pool, so find out whose identities these are",
+        "when they subtract their noise, less is left than the study counts on; invented parties "
+        "do collude, so find out whose identities these are",
     )
     return [tolerated, too_many]
 

@@ -4,7 +4,7 @@
     identity = "<base64 of the signer's public identity>"
     value = "<base64 of the signature>"
 
-Whoever proposes a study signs it, usually the curator's operator. The signature is not part of what
+The proposer of a study signs it, usually the curator's operator. The signature is not part of what
 the digest stands for: it is about the digest. It travels wherever the text of the study does, so an
 owner can check a file that came by mail as well as one that the curator sent.
 """
@@ -27,7 +27,7 @@ _CONTEXT = b"parley study, signed by who proposes it, version 1\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySignature:
-    """Somebody's signature under a study."""
+    """A signature under a study."""
 
     identity: PublicIdentity
     value: bytes

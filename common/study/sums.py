@@ -23,7 +23,7 @@ def sum_plan_of(
     """The secure sum of a step, derived from the study and what was published under it.
 
     Args:
-        study: what everybody approved.
+        study: what every party approved.
         number: of the step; it is the sum's round, so no sum is ever run twice.
         step: as the plan gives it.
         public_key: the curator's, if the study aggregates under Paillier.

@@ -1,7 +1,7 @@
 """What is decided before the data is touched: transforms, noise scale, memory.
 
 Everything here is a function of public facts only (the schema, epsilon, the method), so a plan
-costs no privacy and is the same at whoever makes it.
+costs no privacy and is the same wherever it is made.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Operators:
     """Client certificates that may log in: listed by fingerprint, of the consortium, not revoked.
 
     Args:
-        path: SHA-256 fingerprints, one per line, read again whenever somebody comes; None for none.
+        path: SHA-256 fingerprints, one per line, read again for every visitor; None for none.
         revocations: the consortium's.
         clock: the time.
     """
@@ -48,7 +48,7 @@ class Operators:
     ) -> None:
         self._path, self._revocations, self._clock = path, revocations, clock
         if path is not None:
-            self._listed(path)  # refuses a list that cannot be read before anybody relies on it
+            self._listed(path)  # refuses a list that cannot be read before it is relied on
 
     def holder_of(self, certificate: bytes) -> str | None:
         """The fingerprint of a certificate, verified by TLS, that may come in."""

@@ -187,7 +187,7 @@ class Dashboard:
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
         try:
             release = FolderContents(place)
-        except InputError as error:  # somebody put something else there
+        except InputError as error:  # something else was put there
             return text(HTTPStatus.CONFLICT, f"The release cannot be sent: {error}")
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", place.name)
         return Response(

@@ -1,7 +1,7 @@
 """The curator's store, read by a connection of its own that cannot write.
 
 So the dashboard never holds the lock of the service, and a mistake in it changes nothing. Every
-read is short: SQLite lets a writer wait while somebody reads. Keys, messages and signatures are
+read is short: SQLite lets a writer wait for a reader. Keys, messages and signatures are
 never selected.
 """
 
@@ -76,7 +76,7 @@ class UnreadableStudy:
 
 
 class StoreReader:
-    """Reads a store that somebody else writes. Threads may share it."""
+    """Reads a store that another process writes. Threads may share it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -102,7 +102,7 @@ class StoreReader:
         return int(version)
 
     def parties(self) -> list[PartyRecord]:
-        """Everybody who ever introduced itself."""
+        """Return every party that ever introduced itself."""
         rows = self._rows("SELECT name, software, seen_at FROM party ORDER BY name")
         return [PartyRecord(name=n, software=s, seen_at=at) for n, s, at in rows]
 

@@ -36,7 +36,7 @@ class Record:
         phase: what the open step belongs to; empty before the first.
         cause: why it was refused or failed, or why its release cannot be made.
         place: where the release is.
-        abort_asked: why the operator wants it ended; empty if nobody does.
+        abort_asked: why the operator wants it ended; empty if not.
         proposed_at: when it was offered.
     """
 

@@ -379,7 +379,7 @@ class Store:
         return Queued(sequence=rows[0][0], body=bytes(rows[0][1])) if rows else None
 
     def acknowledge(self, study: bytes, party: str, newest: int) -> None:
-        """A party has every message up to a number; what nobody waits for any more is dropped."""
+        """A party has every message up to a number; what no party waits for any more is dropped."""
         with self._file.transaction():
             self._file.write(
                 "UPDATE outgoing SET acknowledged = 1 "

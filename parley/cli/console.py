@@ -19,6 +19,7 @@ from rich.console import Console
 
 from common.release.folder import cautions_of
 from common.release.progress import Reporter
+from common.study.criteria import verdict_lines
 from common.wording import harmless
 
 # No emoji codes: `:CD:` in a fingerprint is one.
@@ -47,11 +48,13 @@ def warn(words: str) -> None:
 
 
 def tell_of_release(folder: Path, privacy: Mapping[str, Any]) -> None:
-    """What whoever made a release must know before it is published or used."""
+    """Say what the maker of a release must know before it is published or used."""
     if not privacy["private"]:
         warn(f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this.")
     for caution in cautions_of(folder):
         warn(caution)
+    for line in verdict_lines(privacy):
+        note(f"criterion: {line}")
 
 
 def fail(words: str) -> None:

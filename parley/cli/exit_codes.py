@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
     OTHER_VERSION = 6
     WARNED = 7
     INTERRUPTED = interrupts.EXIT_CODE
-    NOBODY_READS = 141
+    OUTPUT_CLOSED = 141
 
 
 MEANINGS: dict[ExitCode, str] = {
@@ -39,7 +39,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.OTHER_VERSION: "another version of parley made the release; it is not verified",
     ExitCode.WARNED: "`doctor --monitor` found something worth a look, and nothing wrong",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM); nothing is left half-written",
-    ExitCode.NOBODY_READS: "whatever read the output stopped reading, as `| head` does",
+    ExitCode.OUTPUT_CLOSED: "whatever read the output stopped reading, as `| head` does",
 }
 
 _FAMILIES: tuple[tuple[type[ParleyError], ExitCode], ...] = (

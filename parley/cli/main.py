@@ -27,33 +27,42 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one lin
         "parley.cli.commands.synthesize",
         "Publish a synthetic table of one owner's rows.",
     ),
-    "query": ("parley.cli.commands.query", "Ask a release how many rows satisfy a condition."),
-    "draw": ("parley.cli.commands.draw", "Draw further synthetic rows, under a condition or not."),
+    "query": ("parley.cli.commands.query", "Count the rows of a release that satisfy a condition."),
+    "draw": ("parley.cli.commands.draw", "Draw more synthetic rows, under a condition or not."),
     "estimate": (
         "parley.cli.commands.estimate",
-        "Means, shares and regressions of a release, with intervals.",
+        "Estimate means, shares and regressions, with intervals.",
     ),
     "replicate": (
         "parley.cli.commands.replicate",
-        "Tables like the released one, for intervals in any software.",
+        "Write tables like the released one, for any software.",
     ),
-    "describe": ("parley.cli.commands.describe", "What a release is, and what it may be used for."),
-    "plan": ("parley.cli.commands.plan", "What a study would measure, cost and take, forecast."),
-    "simulate": ("parley.cli.commands.simulate", "A study of several owners on one machine."),
+    "describe": (
+        "parley.cli.commands.describe",
+        "Show what a release is, and what it may be used for.",
+    ),
+    "plan": ("parley.cli.commands.plan", "Forecast the accuracy, cost and duration of a study."),
+    "simulate": ("parley.cli.commands.simulate", "Run a study of several owners on one machine."),
     "evaluate": ("parley.cli.commands.evaluate", "Compare a synthetic table with the real one."),
-    "verify": ("parley.cli.commands.verify", "Is a release what its makers signed?"),
-    "bundle": ("parley.cli.commands.bundle", "A release folder in one .zip."),
+    "verify": ("parley.cli.commands.verify", "Check that a release is what its makers signed."),
+    "bundle": ("parley.cli.commands.bundle", "Pack a release folder into one .zip."),
     "curator": ("parley.cli.commands.curator", "Run a consortium's coordinator; offer studies."),
     "party": ("parley.cli.commands.party", "Run an owner's node; review and approve studies."),
-    "keys": ("parley.cli.commands.keys", "Keys and certificates of a consortium."),
-    "doctor": ("parley.cli.commands.doctor", "Is a service ready for a study?"),
+    "keys": ("parley.cli.commands.keys", "Create keys and certificates of a consortium."),
+    "doctor": ("parley.cli.commands.doctor", "Check whether a service is ready for a study."),
     "config": (
         "parley.cli.commands.config",
-        "The settings of a service, and where each came from.",
+        "Show a service's settings, and where each came from.",
     ),
-    "backup": ("parley.cli.commands.backup", "A service's state in one file, while it runs."),
-    "restore": ("parley.cli.commands.restore", "A backup back in its place, if the state is lost."),
-    "demo": ("parley.cli.commands.demo", "A whole consortium on this machine, on made-up people."),
+    "backup": (
+        "parley.cli.commands.backup",
+        "Copy a service's state into one file, while it runs.",
+    ),
+    "restore": ("parley.cli.commands.restore", "Put a backup in place of a lost state."),
+    "demo": (
+        "parley.cli.commands.demo",
+        "Run a whole consortium on this machine, on made-up people.",
+    ),
 }
 
 # In the order in which a newcomer meets them. A command that is under none comes last.
@@ -70,7 +79,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         "backup",
         "restore",
     ),
-    "A release that was handed on": (
+    "A release": (
         "verify",
         "describe",
         "query",
@@ -177,7 +186,9 @@ def parley(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """K data owners publish ONE synthetic table under differential privacy, without showing rows.
@@ -213,7 +224,7 @@ def _code(leaving: SystemExit) -> int:
     if isinstance(leaving.__context__, typer.Abort):  # Ctrl-C or the end of input at a question
         return ExitCode.INTERRUPTED
     if isinstance(leaving.__context__, BrokenPipeError):
-        return ExitCode.NOBODY_READS
+        return ExitCode.OUTPUT_CLOSED
     return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
 
 
@@ -236,7 +247,7 @@ def _delivered(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = ExitCode.NOBODY_READS
+        code = ExitCode.OUTPUT_CLOSED
     except OSError as error:
         console.fail(f"cannot write the result: {error.strerror}")
         code = ExitCode.INPUT

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -20,6 +21,7 @@ from common.privacy.statement import suspicion
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
+from common.schema.toml import parse_toml
 from common.study.document import DEFAULT_METHOD, Study
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
@@ -48,7 +50,7 @@ StopWithStdin = Annotated[
     bool,
     typer.Option(
         "--stop-with-stdin",
-        help="Stop when standard input ends: for a parent process that must leave nobody behind.",
+        help="Stop when standard input ends, as it does when the parent process is gone.",
     ),
 ]
 
@@ -96,7 +98,7 @@ ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the r
 OutputRows = Annotated[
     int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
 ]
-OutputFormat = Annotated[Format, typer.Option(help="Of the synthetic rows.")]
+OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 
 OwnersEpsilon = Annotated[
@@ -140,7 +142,7 @@ class Terms:
     owners_per_person: Annotated[
         int, typer.Option(help="The most owners that have rows of a person.")
     ] = 1
-    key_bits: Annotated[int, typer.Option(help="Of the curator's Paillier key.")] = 2048
+    key_bits: Annotated[int, typer.Option(help="The size of the curator's Paillier key.")] = 2048
     encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own"
     settings: Annotated[
         list[str] | None,
@@ -149,12 +151,25 @@ class Terms:
             help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
         ),
     ] = None
+    criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the model must be good for, in the keys of [[criterion]]: 'mean = "
+            '"income", within = "3 %"\', \'share = "age > 60", within = 0.01\', '
+            "'distance = 0.08, pairs = \"most\"'. Repeatable.",
+        ),
+    ] = None
+    criteria_epsilon: Annotated[
+        str | None,
+        typer.Option(help="The part of epsilon that measuring the criteria costs, like 0.05."),
+    ] = None
     rows: OutputRows = None
 
     def chosen(self) -> dict[str, object]:
         """In the words of `Study.of`."""
         terms = {field.name: getattr(self, field.name) for field in fields(self)}
-        return terms | {"output_rows": terms.pop("rows"), "settings": settings_of(self.settings)}
+        read = {"settings": settings_of(self.settings), "criterion": criteria_of(self.criterion)}
+        return terms | read | {"output_rows": terms.pop("rows")}
 
 
 def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
@@ -199,21 +214,21 @@ Drops = Annotated[
 ]
 
 Sheet = Annotated[
-    str, typer.Option(help="Of an Excel file. [default: its first]", show_default=False)
+    str, typer.Option(help="The sheet of an Excel file. [default: the first]", show_default=False)
 ]
 
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="Between the cells of a CSV file: one character, or `tab`. "
-        "[default: the one that its header has]",
+        help="The character between the cells of a CSV file, or `tab`. "
+        "[default: the one in its header]",
         show_default=False,
     ),
 ]
 
 
 def load_schema(path: Path) -> Schema:
-    """The schema to publish under; one that nobody seems to have reviewed is warned of."""
+    """Load the schema to publish under; warn of one that looks unreviewed."""
     schema = Schema.load(path)
     if is_draft(path.read_text("utf-8")):
         console.warn(
@@ -224,7 +239,7 @@ def load_schema(path: Path) -> Schema:
 
 
 def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer | None:
-    """Who signs the release, if anybody does; asked before any budget is spent."""
+    """Return the release's signer, or None; asked before any budget is spent."""
     if sign_with is None:
         return None
     return Signer(
@@ -240,6 +255,20 @@ def settings_of(written: list[str] | None) -> dict[str, str | int]:
         if not (key and equals and value) or key in found:
             raise InputError(f"--set {words!r}: write each setting once, like budget=1:1:2:4")
         found[key] = int(value) if value.isascii() and value.isdigit() else value
+    return found
+
+
+def criteria_of(written: list[str] | None) -> list[dict[str, object]]:
+    """The criteria that were written as the keys of a table."""
+    found = []
+    for words in written or ():
+        try:
+            found.append(parse_toml(f"criterion = {{ {words} }}", parse_float=Decimal)["criterion"])
+        except InputError:
+            raise InputError(
+                f'--criterion {words!r}: write keys and values, like mean = "income", within = '
+                '"3 %"'
+            ) from None
     return found
 
 

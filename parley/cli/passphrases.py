@@ -31,7 +31,7 @@ def passphrase_in(file: Path | None) -> AskPassphrase:
 def new_passphrase(file: Path | None, *, ask: bool) -> str | None:
     """The passphrase to put new keys under: of the file or PARLEY_PASSPHRASE, or asked for.
 
-    None if there is none and nobody wants to be asked: then a file's mode protects it.
+    None if there is none and no question may be asked: then a file's mode protects it.
     """
     given = given_passphrase(file, os.environ)
     if given is None:

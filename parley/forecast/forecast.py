@@ -122,7 +122,7 @@ def forecast(
 
     Args:
         study: as proposed; of its parties only names and row counts are used.
-        stand_in: rows that nobody has to protect; as many as the study has, or fewer.
+        stand_in: rows that need no protection; as many as the study has, or fewer.
         epsilons: to be tried.
         costs: of the units that travel.
         runs: for each epsilon.
@@ -148,7 +148,7 @@ def forecast(
 
 
 def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> EpsilonForecast:
-    study = replace(trial.study, epsilon=epsilon, signature=None)  # nobody signed this one
+    study = replace(trial.study, epsilon=epsilon, signature=None)  # unsigned
     made = [trial.run(study.method, epsilon, number) for number in range(runs)]
     floors = [trial.run("floor", epsilon, number) for number in range(runs)]
     steps = [_unscaled(step, trial.scaled(epsilon)) for step in made[0].steps]

@@ -7,7 +7,7 @@ with the command a deployment uses, and they meet on loopback over mTLS:
         release = consortium.run(timeout_s=600, tell=tell)
 
 Processes are ended by their own process ids when the block ends, however it ends. Each also has the
-reading end of a pipe from this one as its standard input, and stops when that ends: so nobody is
+reading end of a pipe from this one as its standard input, and stops when that ends. So none is
 left behind even where this process is killed and no block ends.
 """
 
@@ -62,7 +62,7 @@ class _Child:
 
 
 class Consortium:
-    """Everybody's files, and the processes that run on them.
+    """The files of curator and owners, and the processes that run on them.
 
     Args:
         folder: exists and is empty; everything is written here.
@@ -152,7 +152,7 @@ class Consortium:
                 child.process.stdin.close()
 
     def run(self, *, timeout_s: float, tell: Reporter = silent) -> Path:
-        """Run the study to its end; where its release is, signed by everybody.
+        """Run the study to its end; where its release is, signed by all.
 
         Raises:
             LocalError: a process ended, the study was refused or failed, or it takes too long; with
@@ -263,7 +263,7 @@ def _doing(record: Record) -> str:
 
 
 def _policy(study: Study) -> str:
-    """Whoever starts a simulation has approved its study, for everybody in it."""
+    """Approve the study for every owner: the user who starts a simulation is all of them."""
     # The paper's profile costs a party its epsilon again in every later party's release.
     most = study.epsilon * (1 + len(study.members) if study.profile == "paper" else 1)
     return (

@@ -57,11 +57,11 @@ def run_study(
     """Run every role in this process until the curator can make the release.
 
     Args:
-        study: what everybody approved.
+        study: what every party approved.
         begin: begins a copy of the study's script; each role has its own.
         tables: for each party its rows.
         identities: for each party its keys, as pinned in the study.
-        source: everybody's randomness; in a deployment each has its own.
+        source: the randomness of all; in a deployment each has its own.
         drop: for each party that vanishes, the first step it contributes nothing to.
         report: told about progress.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
+from common.methods.criteria import verdicts
 from common.methods.registry import method_of, run_of
 from common.privacy.randomness import source_of
 from common.release.fitted_study import FittedStudy
@@ -46,6 +47,8 @@ def simulate(
     key_bits: int = 2048,
     encoding: str = "own",
     settings: Mapping[str, str | int] | None = None,
+    criteria: Sequence[Mapping[str, object]] = (),
+    criteria_epsilon: str | Fraction | int | float | None = None,
     prior: Path | str | None = None,
     seed: int | None = None,
     tell: Reporter = silent,
@@ -69,6 +72,8 @@ def simulate(
         key_bits: of the curator's Paillier key.
         encoding: "own" domains, or "binary" as in the paper.
         settings: of the method, as in its table of study.toml: {"budget": "1:1:2:4"}.
+        criteria: what the model must be good for: [{"mean": "income", "within": "3 %"}].
+        criteria_epsilon: the part of epsilon that measuring them costs.
         prior: an earlier release of the same schema, a folder or a .zip, to build on.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
@@ -77,6 +82,7 @@ def simulate(
         "epsilon": epsilon, "delta": delta, "method": method, "profile": profile, "noise": noise,
         "aggregation": aggregation, "colluders": colluders, "may_miss": may_miss,
         "cohorts": cohorts, "key_bits": key_bits, "encoding": encoding, "settings": settings,
+        "criterion": criteria, "criteria_epsilon": criteria_epsilon,
     }  # fmt: skip
     earlier = None if prior is None else read_prior(Path(prior))
     return run_in_process(tables, schema, terms, seed=seed, prior=earlier, drop=drop, tell=tell)
@@ -116,6 +122,7 @@ def run_in_process(
         account(study, run.steps),
         source_private=source.private,
         rows_agreed=not study.rows_per_person,  # here they are counted
+        criteria=verdicts(study, run.steps, run.results, run.model),
     )
     columns = next(iter(encoded.values()))[1]
     return FittedStudy(

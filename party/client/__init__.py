@@ -1,1 +1,1 @@
-"""How a party reaches the curator: it dials out, and nobody dials in."""
+"""How a party reaches the curator: it dials out; no connection comes in."""

@@ -44,7 +44,7 @@ ENDED = ("refused", "failed")
 
 
 class HungUpError(LocalError):
-    """We ended the call ourselves, because this node stops; nothing is wrong with anybody."""
+    """We ended the call ourselves, because this node stops; no peer is at fault."""
 
     def __init__(self) -> None:
         super().__init__("this node is stopping")

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_SEATS = 16
 _MOST_LOOKS = 12  # between two attempts at a study that cannot go on here
-# A curator that answers with INTERNAL has a full disk, say: whoever looks for studies waits it out.
+# A curator that answers with INTERNAL may have a full disk: the search for studies goes on.
 _OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS, ErrorCode.INTERNAL)
 _SEATLESS = "waits for a seat"
 _POSTPONED = "postponed: our rows cannot be read; `parley doctor party` says why"

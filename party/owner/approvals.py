@@ -43,7 +43,7 @@ class Decision:
     Attributes:
         approved: yes or no; no, once it is withdrawn.
         epsilon: what was approved: the study may not cost our rows more, whatever it asks.
-        reason: of a no, for the owner's own records; nobody else is told.
+        reason: of a no, for the owner's own records; it is not sent.
         decided_by: the owner, or the owner's policy.
         decided_at: when.
         withdrawn_at: when the owner took a yes back; None if that never happened.

@@ -55,7 +55,7 @@ def decline(
         approvals: where it is written.
         journal: how far the study is; in one file with the approvals and the ledger.
         ledger: what it cost so far.
-        reason: for the owner's own records; nobody is told.
+        reason: for the owner's own records; it is not sent.
         at: the time.
 
     Raises:
@@ -93,7 +93,7 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
     )
     return (
         f"{cost} When our node has told the curator, the study goes on without us if it can do "
-        "without an owner (may_miss), and ends for everybody otherwise; they learn that we "
+        "without an owner (may_miss), and ends for every party otherwise; they learn that we "
         "withdrew, and not why."
     )
 

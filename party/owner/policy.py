@@ -61,8 +61,8 @@ min_key_bits = 3072             # of the curator's Paillier key
 methods = ["subn+", "dp-subn"]
 profiles = ["sound"]            # "paper" charges more than it claims
 aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
-signers = []                    # fingerprints of who may sign studies; [] is anybody, or nobody
-curators = []                   # fingerprints of curators' authorities; [] is anybody
+signers = []                    # fingerprints of who may sign studies; [] accepts unsigned ones
+curators = []                   # fingerprints of curators' authorities; [] accepts every curator
 
 [data]
 min_rows = 1000                 # fewer rows are mostly noise
@@ -94,7 +94,7 @@ class Circumstances:
         cost: what the study's plan charges our rows, in all.
         spent_in_total: what the ledger has of other studies.
         spent_in_year: what it has of other studies in this calendar year.
-        signer: fingerprint of who signed the study; None if nobody did. A study checks it itself.
+        signer: the signer's fingerprint; None without a signature. A study checks it itself.
         curator: fingerprint of the authority that certified the curator. Verified by the caller.
         note: what only we may know about our rows.
     """
@@ -169,12 +169,12 @@ class Policy:
         return policy
 
     def _check_automatic(self) -> None:
-        """Refuse to approve by itself what anybody proposes."""
+        """Refuse automatic approval of studies from unknown proposers."""
         if self.automatic and not self.signers:
             raise InputError(
-                "approval.automatic: needs study.signers. Whoever proposes a study names its "
+                "approval.automatic: needs study.signers. The proposer of a study names its "
                 "parties; those that he made up have no rows, and he takes their noise off again. "
-                "Name whose studies are approved without anybody looking at who takes part"
+                "Name whose studies are approved without a person looking at who takes part"
             )
 
     def check(self, study: Study, circumstances: Circumstances) -> None:
@@ -295,7 +295,7 @@ class Policy:
             ("curators", "the curator", curator, self.curators),
         ):
             if allowed and (fingerprint is None or _plain(fingerprint) not in map(_plain, allowed)):
-                yield f"{who} ({fingerprint or 'nobody known'}) is not among the {key} allowed here"
+                yield f"{who} ({fingerprint or 'unknown'}) is not among the {key} allowed here"
 
     def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
         declared = {member.name: member.rows for member in study.members}.get(circumstances.party)

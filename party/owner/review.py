@@ -2,7 +2,7 @@
 
 A pure function of the study, the policy, the circumstances and the plan's steps. Nothing in it
 comes from the curator: the steps are those that this party derives by itself. The figures are of
-the study; none of them depends on the rows, so a review may be shown to anybody.
+the study; none of them depends on the rows, so a review may be public.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Review:
         study: its name.
         digest: what an approval signs, in hexadecimal.
         party: whose eyes.
-        signer: fingerprint of who signed it; None if nobody did.
+        signer: the signer's fingerprint; None without a signature.
         purpose: what the study is for, who gets its table, whom to ask, until when.
         claimed: the epsilon that the study's method is run with.
         cost: the epsilon that it charges our rows, at the study's delta.
@@ -125,7 +125,7 @@ class Review:
         lines = [
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
-            f"  signed by {self.signer}" if self.signer else "  signed by nobody",
+            f"  signed by {self.signer}" if self.signer else "  not signed",
             "",
             "What it is for",
             *(f"  {line}" for line in self.purpose),
@@ -194,7 +194,7 @@ def review(
         currency=promise.currency,
         spent=circumstances.spent_in_total.epsilon,
         left=policy.epsilon_in_total - after.epsilon,
-        about=(*_about(study), *_people(study, circumstances)),
+        about=(*_about(study), *_people(study, circumstances), *_criteria(study)),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
@@ -325,6 +325,16 @@ def _people(study: Study, circumstances: Circumstances) -> list[str]:
         return []
     note = f"; for our eyes only: {circumstances.note}" if circumstances.note else ""
     return [f"protects {unit_of_privacy(study.promise)}{note}"]
+
+
+def _criteria(study: Study) -> list[str]:
+    """What is measured in our rows to tell how good the model is, and its part of the cost."""
+    if not study.criteria:
+        return []
+    return [
+        f"epsilon {shown(study.criteria_epsilon)} of the cost tells how good the model is:",
+        *(f"criterion: {each.words}" for each in study.criteria),
+    ]
 
 
 def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[str]:

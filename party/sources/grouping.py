@@ -65,7 +65,7 @@ def counted(
     codes = part.encode(groups.drop_columns([COUNT]), where=where)
     if codes.rows != len(weights):
         raise LocalError(f"{len(weights)} sizes for {codes.rows} groups")
-    return count(codes, [range(len(attributes))], weights)[0]
+    return count(codes, [range(len(attributes))], weights=weights)[0]
 
 
 def group_statement(query: str, keys: Mapping[str, str]) -> str:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from common.schema import Codes
 from common.schema.codes import concatenate
-from party.sources.source import Snapshot, Source
+from party.sources.source import Snapshot, SnapshotSource, Source
 
 
-class JoinedSource:
+class JoinedSource(SnapshotSource):
     """A `Source` of the rows of several.
 
     Args:
@@ -32,16 +32,6 @@ class JoinedSource:
             as_of=min(dates) if known else None,
             newest=_newest(dates) if known else None,
         )
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Which tables these are; see `Snapshot`."""
-        return self._snapshot
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self._snapshot.rows
 
     def chunks(self) -> Iterator[Codes]:
         """All rows; see `Source`."""

@@ -2,7 +2,7 @@
 
 A reader hands out parts in order. What must be done in order (parsing a CSV file, taking rows from
 a database) is done when a part is handed out; what need not (decoding a row group) is done by
-whoever reads the part, usually a thread that then encodes and counts the rows as well.
+the reader of the part, usually a thread that then encodes and counts the rows as well.
 """
 
 from __future__ import annotations

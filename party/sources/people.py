@@ -37,7 +37,7 @@ from common.schema.words import word_of
 from common.wording import many
 from party.sources.fingerprint import RowDigest
 from party.sources.parts import Chosen, Columns, Part
-from party.sources.source import Snapshot, TableReader, in_some_way
+from party.sources.source import Snapshot, SnapshotSource, TableReader, in_some_way
 
 _HALF = 16
 
@@ -67,7 +67,7 @@ class PeopleTable:
     person: str
 
 
-class PeopleSource:
+class PeopleSource(SnapshotSource):
     """A `Source` of the rows that are kept, held in memory.
 
     Args:
@@ -109,16 +109,6 @@ class PeopleSource:
                 f"{limit.rows:,} in all), {many(added, 'public row')} added"
             ),
         )
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Which rows these are; its note is for the owner only."""
-        return self._snapshot
-
-    @property
-    def rows(self) -> int:
-        """The agreed number."""
-        return self._snapshot.rows
 
     def chunks(self) -> Iterator[Codes]:
         """All rows at once."""

@@ -52,7 +52,9 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import InputError
+from common.files import read_private
 from common.schema import Schema
+from common.schema.toml import Parser, a_table, date, read_table, text
 from party.sources.cells import Recoding
 from party.sources.condition import Condition
 from party.sources.files import CsvReader, ParquetReader
@@ -76,7 +78,7 @@ _KEYS = {
     "postgresql": {"uri", "uri_env", "uri_file", "table", "query", "as_of", *_SHAPE},
     "spark": {"path", "table", "query", "master", "as_of"},
 }
-_TYPES: dict[str, type] = {"as_of": dt.date, "columns": dict, "recode": dict}
+_PARSERS: Mapping[str, Parser] = {"as_of": date, "columns": a_table, "recode": a_table}
 _HAS_PASSWORD = re.compile(r"://[^/@:]*:[^/@]+@|password\s*=")
 
 
@@ -127,16 +129,8 @@ class SourceSettings:
         kind = table.get("kind")
         if kind not in _KEYS:
             raise InputError(f"source: kind is {kind!r}; it must be one of {', '.join(_KEYS)}")
-        unknown = sorted(set(table) - _KEYS[kind] - {"kind"})
-        if unknown:
-            raise InputError(
-                f"source: {', '.join(unknown)} is not a key of a {kind} source; "
-                f"its keys are {', '.join(sorted(_KEYS[kind]))}"
-            )
-        for key, value in table.items():
-            wanted = _TYPES.get(key, str)
-            if type(value) is not wanted:
-                raise InputError(f"source: {key} must be a {wanted.__name__}, not {value!r}")
+        keys = ("kind", *sorted(_KEYS[kind]))
+        table = read_table(table, {key: _PARSERS.get(key, text) for key in keys}, inside="source")
         return cls(
             kind=kind,
             address=_address(kind, table, folder, environment),
@@ -309,10 +303,8 @@ def owners_table(given: object, *, folder: Path, environment: Mapping[str, str])
 
 
 def _shape(table: Mapping[str, Any]) -> Shape:
-    columns = table.get("columns", {})
-    for name, inside in columns.items():
-        if not isinstance(inside, str):
-            raise InputError(f"source.columns: {name} is the name of a column, not {inside!r}")
+    named = table.get("columns", {})
+    columns = read_table(named, dict.fromkeys(named, text), inside="source.columns")
     twice = [inside for inside, times in Counter(columns.values()).items() if times > 1]
     if twice:
         raise InputError(f"source.columns: {twice[0]!r} stands for two columns. Choose one")
@@ -373,19 +365,10 @@ def _address(
             raise InputError(f"source: the environment variable {value} is not set")
         return environment[value]
     if given == ["uri_file"]:
-        return _secret_file(folder / value)
+        return read_private(folder / value, remedy="change the password").decode().strip()
     if _HAS_PASSWORD.search(value):
         raise InputError(
             "source: uri holds a password, which does not belong into a settings file; leave it to "
             "PGPASSWORD or PGPASSFILE, or use uri_env or uri_file"
         )
     return str(value)
-
-
-def _secret_file(path: Path) -> str:
-    try:
-        if path.stat().st_mode & 0o077:
-            raise InputError(f"{path}: others can read this file; chmod 600 it")
-        return path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

@@ -79,6 +79,22 @@ class Source(Protocol):
         """All rows at once."""
 
 
+class SnapshotSource:
+    """What every source has in common: the snapshot that it took when it was opened."""
+
+    _snapshot: Snapshot
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which table this is."""
+        return self._snapshot
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._snapshot.rows
+
+
 class TableReader(Protocol):
     """Raw values from one place; not kept, not interpreted."""
 
@@ -161,7 +177,7 @@ def in_some_way(reader: TableReader, read: Callable[[], _Read]) -> _Read:
         raise reader.explain(error) from None
 
 
-class TableSource:
+class TableSource(SnapshotSource):
     """A source over any reader; opening it reads the table once.
 
     Args:
@@ -210,16 +226,6 @@ class TableSource:
         self._snapshot = Snapshot(
             rows=digest.rows, digest=digest.hexdigest(), as_of=self._reader.as_of
         )
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Which table this is."""
-        return self._snapshot
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self._snapshot.rows
 
     def chunks(self) -> Iterator[Codes]:
         """All rows, a chunk at a time; see `Source`."""
@@ -272,7 +278,7 @@ class TableSource:
         ]
 
     def _count_rows(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-        # Somebody has to be read to count rows, so the first attribute always is. Without a mark
+        # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
         few = self._mark is not None and not self._schema.rules

@@ -41,7 +41,7 @@ from party.sources.partition import (
     packed_names,
     unpacked,
 )
-from party.sources.source import Snapshot
+from party.sources.source import Snapshot, SnapshotSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,7 +89,7 @@ def start_session(master: str = "", options: dict[str, str] | None = None) -> Sp
     return session
 
 
-class SparkSource:
+class SparkSource(SnapshotSource):
     """A `Source` over a table of Spark; opening it reads the table once.
 
     Args:
@@ -126,16 +126,6 @@ class SparkSource:
         if digest.rows == 0:
             raise InputError(f"{where}: the table has no rows")
         self._snapshot = Snapshot(rows=digest.rows, digest=digest.hexdigest(), as_of=as_of)
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Which table this is."""
-        return self._snapshot
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self._snapshot.rows
 
     def chunks(self) -> Iterator[Codes]:
         """All rows, a chunk at a time, brought to this machine; see `Source`."""

@@ -31,7 +31,7 @@ class OwnerInbox:
     Args:
         house: whose inbox.
         studies: that the owner has as files.
-        dial: opens a connection to the curator; None to ask nobody.
+        dial: opens a connection to the curator; None to stay offline.
         node: the process of our node, in words; None if it does not run.
     """
 

@@ -144,7 +144,9 @@ def decision_section(
         "ours on it. What has left is not taken back.</span></label>"
         '<p><button type="submit">Approve this study</button></p></form>'
     )
-    decline = _no_form(here, csrf, "Decline", "The study ends for everybody; nobody is told why.")
+    decline = _no_form(
+        here, csrf, "Decline", "The study ends for every party; the reason stays here."
+    )
     allowed = [paragraph("Our policy allows it."), approve]
     return section(
         "Decide", *(refused if seen.reasons_against else allowed), decline, identifier="decide"
@@ -156,7 +158,7 @@ def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
     return Markup(
         f'<form class="card" method="post" action="{here}/decline"><h3>{word}</h3>'
         f"{_hidden(csrf=csrf)}<p>{escape(means)}</p>"
-        '<label for="reason">Reason, for our own records; nobody is told</label>'
+        '<label for="reason">Reason, for our own records; it stays here</label>'
         f'<input type="text" id="reason" name="reason" maxlength="{MOST_REASON}">'
         f'<p><button type="submit" class="danger">{word} for good</button></p></form>'
     )

@@ -109,7 +109,7 @@ class OwnerPages:
             Markup(f"<p>Digest {code(seen.digest).html}</p>"),
             Markup(f"<p>Signed by {code(seen.signer).html}</p>")
             if seen.signer
-            else paragraph("Signed by nobody."),
+            else paragraph("Not signed."),
             *pages.review_sections(seen),
             pages.decision_section(
                 seen,

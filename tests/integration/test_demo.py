@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from common.errors import LocalError
+from common.release.loading import load
 from common.release.writing import write_release
 from common.schema import Schema
 from common.study.document import Study
 from parley import PrivBayes
 from parley.cli.main import main
-from parley.loading import load
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
 

@@ -16,7 +16,7 @@ from common.marginals import count
 from common.release import streaming
 from common.schema.codes import concatenate
 from parley import PrivBayes
-from parley.spark_output import write_on_spark
+from parley.models.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest
 from party.sources.spark import SparkSource, check_table, start_session, table_of

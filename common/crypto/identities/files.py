@@ -15,16 +15,14 @@ import binascii
 from collections.abc import Callable
 from pathlib import Path
 
-from common.crypto.identities import private_file
 from common.crypto.identities.identity import Identity, PublicIdentity
 from common.crypto.identities.passphrase import seal, unseal
 from common.errors import InputError
+from common.files import read_private, write_new
 from common.privacy.randomness import OsRandomSource
 
 _LABEL = "parley-identity-1"
 _SEALED = "parley-identity-sealed-1"
-_WHAT = "the identity file"
-_LARGEST_FILE = 1 << 12
 
 AskPassphrase = Callable[[], str]
 """Called when a file turns out to be under a passphrase; raises InputError if there is none."""
@@ -46,13 +44,12 @@ def identity_bytes(identity: Identity, *, passphrase: str | None = None) -> byte
 
 def save_identity(path: Path, identity: Identity, *, passphrase: str | None = None) -> None:
     """Writes the secret keys; raises InputError rather than overwrite anything."""
-    private_file.make(path, identity_bytes(identity, passphrase=passphrase), what=_WHAT)
+    write_new(path, identity_bytes(identity, passphrase=passphrase), mode=0o600)
 
 
 def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> Identity:
     """Reads what `save_identity` wrote; raises InputError if others could have read it."""
-    remedy = "make a new identity and have the study pin that one"
-    content = private_file.read(path, _LARGEST_FILE, what=_WHAT, remedy=remedy)
+    content = read_private(path, remedy="make a new identity and have the study pin that one")
     try:
         label, encoded = content.decode("ascii", errors="replace").split()
         secret = base64.b64decode(encoded, validate=True)
@@ -62,7 +59,7 @@ def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> I
         try:
             secret = unseal(secret, passphrase(), header=_SEALED.encode())
         except InputError as error:
-            raise InputError(f"{_WHAT} {path}: {error}") from None
+            raise InputError(f"{path}: {error}") from None
     elif label != _LABEL:
         raise InputError(f"{path} is not an identity file of version 1")
     return Identity(secret)
@@ -76,4 +73,4 @@ def load_public_identity(path: Path) -> PublicIdentity:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, InputError):  # not ASCII, not base64, not an identity
-        raise InputError(f"{path}: not the identity.pub of anybody") from None
+        raise InputError(f"{path}: not an identity.pub. Ask the party for the file again") from None

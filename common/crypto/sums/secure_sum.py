@@ -236,7 +236,7 @@ def run_secure_sum(
         plan: of the sum.
         vectors: for each party its cells, shape (cells,).
         identities: for each party its keys.
-        source: everybody's randomness; in a deployment each has its own.
+        source: the randomness of all; in a deployment each has its own.
         private_key: the curator's, for `Aggregation.PAILLIER`.
         blinder: shared by the parties; made here if absent.
         curator_view: if given, every message that passes through the curator is appended.

@@ -11,26 +11,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes import simplex
 from common.errors import LocalError
 from common.methods.designs.nocd import View
 
 Pair = tuple[int, int]
-
-
-def onto_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """The closest non-negative table (Euclidean) with the given sum; same shape.
-
-    Clipping alone would leave the positive half of the noise in the table. Taking the same amount
-    off every cell that stays positive removes it, and makes the table sum to its own row count.
-    """
-    if total < 0:
-        raise LocalError(f"a table cannot sum to {total}")
-    flat = np.asarray(values, dtype=np.float64).ravel()
-    descending = np.sort(flat)[::-1]
-    excess = (np.cumsum(descending) - total) / np.arange(1, flat.size + 1)
-    kept = np.flatnonzero(descending > excess)
-    shift = excess[kept[-1]] if kept.size else excess[0]
-    return np.asarray(np.maximum(values - shift, 0.0), dtype=np.float64)
 
 
 def pair_tables(
@@ -60,11 +45,9 @@ def mutual_information(table: NDArray[np.float64], rows: float) -> float:
     """I(first axis; all other axes) in bits, from a noisy table that covers `rows` rows."""
     if rows <= 0 or table.size == 0:
         return 0.0
-    joint = onto_simplex(table.reshape(table.shape[0], -1), rows) / rows
-    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    positive = joint > 0
-    ratio = joint[positive] / independent[positive]
-    return max(float(np.sum(joint[positive] * np.log2(ratio))), 0.0)
+    return simplex.mutual_information(
+        simplex.onto_simplex(table.reshape(table.shape[0], -1), total=rows)
+    )
 
 
 def correlations(

@@ -36,7 +36,7 @@ def shares_of_attributes(attributes: int, parties: int) -> list[int]:
     """For how many attributes each party chooses parents.
 
     All but the root need a choice: each party makes floor((d-1)/K), the last what is left. (The
-    paper divides d by K and does not say whether the root counts; so everybody has a choice to
+    paper divides d by K and does not say whether the root counts; so every party has a choice to
     make as long as there are choices enough.) With more parties than choices the first make one
     each: spread out, every choice has a party's whole budget of the phase, where the formula
     would leave all of them to the last.

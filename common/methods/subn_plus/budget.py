@@ -7,7 +7,7 @@ worth. docs/research/subn-notes.md has the figures behind each constant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -39,12 +39,8 @@ MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its n
 HALVES_BELOW = 0.05  # from the agreement of halves
 EARLY_BELOW = 0.09  # the same, with most of the budget for the margins: strong pairs still show
 THREE_GROUPS_BELOW = 0.17  # read off views of three groups
-GROUPS_BELOW = 0.12  # of more
-TRIPLES_BELOW = 0.2  # of triples' tables
-LEAST_TRIPLE_GROUPS = 3
-MOST_TRIPLE_CELLS = 1 << 18  # the fit takes time in proportion
+GROUPS_BELOW = 0.1  # of more
 MOST_VIEW_GROUPS = 64
-_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))  # of what margins leave
 _SHARES = 40  # the margins' share is a multiple of one part in so many
 _MARGINS_RATIO = 13  # see `margins_share`
 _PAIRS_SHARE = Fraction(3, 50)
@@ -92,6 +88,10 @@ class PublicFacts:
         """What there is to spend."""
         return self.promise.budget
 
+    def widths(self, groups: int) -> tuple[int, ...]:
+        """How many groups each attribute has, if it has at most so many."""
+        return tuple(min(size, groups) for size in self.sizes)
+
     def deviation(self, cost: Fraction, moved: Sensitivity) -> float:
         """The standard deviation of the noise in a count of an answer at this cost."""
         return sqrt(self.promise.law(cost, moved).nominal_variance * self.noise_shares)
@@ -107,8 +107,6 @@ class Budget:
         groups: the most groups that dependence is looked for in; 0 if it is not.
         margins: the cost of the blocks; 0 if there are none.
         correlations: of the views, or of the agreement of halves if there are no views.
-        triples: of the tables of all triples; 0 if they are not asked.
-        triple_groups: the most groups of an attribute in them.
         pairs: of the pairs in full detail.
         forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a
             mixture.
@@ -119,8 +117,6 @@ class Budget:
     groups: int = 0
     margins: Fraction = Fraction(0)
     correlations: Fraction = Fraction(0)
-    triples: Fraction = Fraction(0)
-    triple_groups: int = 0
     pairs: Fraction = Fraction(0)
     forest: bool = False
 
@@ -193,23 +189,15 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
         return early if halves_noise(facts, early.correlations) <= EARLY_BELOW else None
     share = margins_share(margin_noise(facts, blocks))
     left = facts.budget * (1 - share - _PAIRS_SHARE)
-    design = finest_design(facts, left)
-    if design is None:
+    finest = finest_design(facts, left, facts.widths)
+    if finest is None:
         return halves
-    triples, in_triples = Fraction(0), 0
-    for part in _TRIPLES if len(design.views) > 1 else ():
-        own = _triple_groups(facts, left * part)
-        views = finest_design(facts, left * (1 - part))
-        if own >= LEAST_TRIPLE_GROUPS and views and max(views.sizes) == max(design.sizes):
-            triples, in_triples = left * part, own
     return Budget(
         blocks=blocks,
-        design=finest_design(facts, left - triples),
-        groups=max(design.sizes),
+        design=finest[1],
+        groups=finest[0],
         margins=facts.budget * share,
-        correlations=left - triples,
-        triples=triples,
-        triple_groups=in_triples,
+        correlations=left,
         pairs=facts.budget * _PAIRS_SHARE,
     )
 
@@ -228,33 +216,24 @@ def margins_share(noise: float) -> Fraction:
     return Fraction(min(best, _SHARES * 3 // 5), _SHARES)
 
 
-def finest_design(facts: PublicFacts, cost: Fraction) -> Design | None:
-    """Views of as many groups as can be seen, three or more; None if even three would drown."""
+def finest_design(
+    facts: PublicFacts, cost: Fraction, widths: Callable[[int], tuple[int, ...]]
+) -> tuple[int, Design] | None:
+    """As many groups as can be seen, three or more, and views of them; None if three would drown.
+
+    Args:
+        facts: of the study.
+        cost: of the views.
+        widths: how many groups each attribute has, if it has at most so many.
+    """
     best = None
     for groups in range(3, min(max(facts.sizes), MOST_VIEW_GROUPS) + 1):
-        sizes = tuple(min(size, groups) for size in facts.sizes)
-        design = best_design(sizes, cell_limit=VIEW_CELLS)
+        design = best_design(widths(groups), cell_limit=VIEW_CELLS)
         limit = GROUPS_BELOW if groups > 3 else THREE_GROUPS_BELOW
         if view_noise(design, facts, cost) <= limit:
-            best = design
-        elif best is None or groups > max(best.sizes) + 1:
+            best = groups, design
+        elif best is None or groups > best[0] + 1:
             break
-    return best
-
-
-def _triple_groups(facts: PublicFacts, cost: Fraction) -> int:
-    """As many groups, at most, as all triples' tables bear; 0 if not even two."""
-    sizes = [size for size in facts.sizes if size > 1]
-    tables = comb(len(sizes), 3)
-    if not tables:
-        return 0
-    deviation = facts.deviation(cost, sensitivity.histograms(tables)) / facts.rows
-    best = 0
-    for groups in range(2, min(max(sizes), MOST_VIEW_GROUPS) + 1):
-        cells = sensitivity.symmetric([min(size, groups) for size in sizes], 3)
-        if cells > MOST_TRIPLE_CELLS or cells * deviation / (2 * tables) > TRIPLES_BELOW:
-            break
-        best = groups
     return best
 
 

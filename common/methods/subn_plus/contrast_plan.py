@@ -45,7 +45,6 @@ class ContrastPlan:
         detail: of a few pairs, or of the margins once more.
         pair_groups: the most groups of an attribute in pairs.
         triple_groups: the same in triples.
-        resolved: whether pairs show every value of every attribute, with budget left for triples.
     """
 
     margins: Fraction
@@ -54,7 +53,6 @@ class ContrastPlan:
     detail: Fraction
     pair_groups: int
     triple_groups: int
-    resolved: bool
 
 
 def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
@@ -80,7 +78,6 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
         detail=facts.budget * DETAIL,
         pair_groups=groups,
         triple_groups=in_triples,
-        resolved=triples == left * _TRIPLES[-1],
     )
 
 

@@ -60,14 +60,21 @@ class Departure:
         """
         return self.clear_among(1)
 
-    def clear_among(self, pairs: int) -> bool:
-        """Whether noise alone would hardly show as much in any of so many pairs.
+    def clear_among(self, pairs: int, sampled: int = 0) -> bool:
+        """Whether chance alone would hardly show as much in any of so many pairs.
 
         The chance of each is divided by their number: ln(pairs) is added to x, or a little more.
+
+        Args:
+            pairs: how many.
+            sampled: rows that are a sample of independent attributes (times the square of a row's
+                unit) have squares of that times (1 - 1/q) (1 - 1/r) in q by r cells, or less.
         """
         chance = _NOT_BY_CHANCE + Fraction(7, 10) * (pairs - 1).bit_length()
         freedom = (self.shape[0] - 1) * (self.shape[1] - 1)
-        above = self.squares / self.variance - 2 * chance
+        by_sampling = Fraction(sampled, prod(self.shape))
+        squares = self.squares - freedom * by_sampling
+        above = squares / (self.variance + by_sampling) - 2 * chance
         return above > 0 and above**2 > 4 * freedom * chance
 
     def stands_out(self, rows: int) -> bool:
@@ -85,9 +92,9 @@ class Departure:
         )
 
 
-def any_clear(found: Mapping[Pair, Departure]) -> bool:
-    """Whether some pair depends; where none does, noise alone says so of few tables."""
-    return any(own.clear_among(len(found)) for own in found.values())
+def any_clear(found: Mapping[Pair, Departure], sampled: int) -> bool:
+    """Whether some pair depends; where none does, chance alone says so of few tables."""
+    return any(own.clear_among(len(found), sampled) for own in found.values())
 
 
 def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:

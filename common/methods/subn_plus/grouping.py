@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.errors import LocalError
 from common.marginals import count
 from common.schema.codes import Codes
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
-
-_MOST_TOTAL = 1 << 30  # so that the squares of totals fit 64 bits
 
 
 def without_noise_floor(counts: Counts, rows: int) -> Counts:
@@ -35,36 +33,18 @@ def without_noise_floor(counts: Counts, rows: int) -> Counts:
     return np.maximum(counts - high, 0)
 
 
-def balanced_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
-    """The group of each value: at most `groups` runs of neighbouring values of similar weight.
-
-    The runs minimise the sum of their squared weights. Codes of neighbouring values are neighbours
-    for ordered attributes, where this is a good summary; for others it is as good as any. Memory is
-    one number per value and group.
+def halves(counts: Counts, rows: int) -> tuple[int, ...]:
+    """The half of each value: two runs of neighbouring values whose weights differ least.
 
     Args:
         counts: noisy counts of the attribute's values.
         rows: how many rows they stand for.
-        groups: the most groups.
     """
-    size = len(counts)
-    if groups < 1:
-        raise LocalError(f"values cannot be joined into {groups} groups")
-    if size <= groups:
-        return tuple(range(size))
-    weights = without_noise_floor(counts, rows)
-    shift = max(int(weights.sum()).bit_length() - _MOST_TOTAL.bit_length() + 1, 0)
-    before = np.concatenate([[0], np.cumsum(weights >> shift)])
-    cost, cuts = before**2, []
-    for used in range(1, groups):
-        cost, cut = _one_more_run(before, cost, used)
-        cuts.append(cut)
-    ends = [size]
-    for cut in reversed(cuts):
-        ends.append(int(cut[ends[-1]]))
-    ends = [*reversed(ends)]
-    starts = [0, *ends[:-1]]
-    return tuple(g for g, (a, b) in enumerate(zip(starts, ends, strict=True)) for _ in range(a, b))
+    weights = [int(own) for own in without_noise_floor(counts, rows)]
+    before, total = list(accumulate(weights)), sum(weights)
+    first = range(1, len(counts))
+    cut = min(first, key=lambda cut: abs(2 * before[cut - 1] - total), default=1)
+    return tuple(int(value >= cut) for value in range(len(counts)))
 
 
 def even_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
@@ -88,40 +68,8 @@ def even_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
         before += own
     number = {place: group for group, place in enumerate(dict.fromkeys(places))}
     if len(number) < 2:
-        return balanced_groups(counts, rows, 2)
+        return halves(counts, rows)
     return tuple(number[place] for place in places)
-
-
-def _one_more_run(before: Counts, cost: Counts, used: int) -> tuple[Counts, Counts]:
-    """The least cost of the values up to each one in `used` + 1 runs, and where the last begins.
-
-    The squared weight of a run is a Monge cost: the later the last run ends, the later its best
-    beginning (the first of several that are equally good). So the beginning is searched for the
-    middle end first, then for the middle of each half between the beginnings that are known, and so
-    on: all ends of a level together, in memory for one number per value.
-
-    Args:
-        before: the weight before each value, and the total.
-        cost: the least cost of the values before each one in `used` runs.
-        used: how many runs that is; each has at least one value.
-    """
-    size = len(before) - 1
-    number = size - used  # ends that are possible: used + 1 to size
-    begins = np.full(size + 1, used)
-    best = np.zeros(size + 1, dtype=np.int64)
-    stride = 1 << number.bit_length()
-    while stride := stride // 2:
-        ends = used + np.arange(stride, number + 1, 2 * stride)
-        low, right = begins[ends - stride], np.minimum(ends + stride, size)
-        high = np.where(ends + stride <= size, begins[right], ends - 1)
-        lengths = np.minimum(high, ends - 1) - low + 1
-        starts = np.cumsum(lengths) - lengths
-        tried = np.arange(int(lengths.sum())) + np.repeat(low - starts, lengths)
-        costs = cost[tried] + (np.repeat(before[ends], lengths) - before[tried]) ** 2
-        best[ends] = np.minimum.reduceat(costs, starts)
-        reached = np.flatnonzero(costs == np.repeat(best[ends], lengths))
-        begins[ends] = tried[reached[np.searchsorted(reached, starts)]]
-    return best, begins
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,12 @@ class Moments:
         groupings: of each attribute, the group of each cell of its column.
         contrasts: per row, an array for each set, in the order of `itertools.combinations`.
         variance: of the noise in one number of them.
-        centred: whether they are contrasts; if not, tables.
     """
 
     columns: tuple[int, ...]
     groupings: tuple[Grouping, ...]
     contrasts: Sequence[Floats]
     variance: float
-    centred: bool = True
 
     @property
     def order(self) -> int:
@@ -67,7 +65,7 @@ class MomentLoss:
         self._precision = 1 / moments.variance
         self._starts = [0, *np.cumsum(widths).tolist()]
         self._shifts = np.repeat(
-            [moments.centred * contrast_shift(width) / CONTRAST_UNIT for width in widths], widths
+            [contrast_shift(width) / CONTRAST_UNIT for width in widths], widths
         )[:, None]
         self._groups = _membership(moments, groupings, starts, self._starts)
         self._atoms = self._groups.T.tocsr()

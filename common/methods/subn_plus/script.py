@@ -4,7 +4,6 @@
     2. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
        counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
        Where the noise allows no more than two groups, how often pairs agree (`.agreements`).
-       Where the noise allows it, tables of all triples too, in fewer groups.
     3. Pairs. The few that are seen to depend strongly (`common.methods.subn_plus.dependence`), in
     full detail.
        If there are none, the margins once more.
@@ -43,6 +42,7 @@ from common.methods.subn_plus.budget import (
     PublicFacts,
     bearable_cells,
     decide_budget,
+    finest_design,
     pair_groups,
 )
 from common.methods.subn_plus.contrast_plan import ContrastPlan, plan_contrasts
@@ -57,7 +57,7 @@ from common.methods.subn_plus.dependence import (
     strong_pairs,
 )
 from common.methods.subn_plus.forest import candidates, forest_model, pair_margin, pairs_within
-from common.methods.subn_plus.grouping import GroupedTables, balanced_groups, even_groups
+from common.methods.subn_plus.grouping import GroupedTables, even_groups, halves
 from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks, joint_margin
 from common.methods.subn_plus.latent import (
     COMPONENTS,
@@ -104,43 +104,37 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if not budget.correlations:
         return partial(_independent_blocks, facts, margins.measurements(facts))
     histograms = _one_way(margins)
-    groups = _grouped(histograms, facts.rows, budget.groups)
     if budget.forest:
-        return (yield from _forest(facts, budget, margins, histograms, groups))
+        return (yield from _forest(facts, budget, margins, histograms))
     if budget.design:
+        budget, groups = _in_even_groups(facts, budget, histograms)
         views = yield from _correlations(facts, budget, groups)
         seen = views.measurements(facts)
         found = views.departures(facts, histograms)
     else:
-        halves = yield from _agreements(facts, budget, groups)
-        seen = halves.measurements(facts, histograms)
-        found = halves.departures(facts, histograms)
-    measured, moments = margins.measurements(facts), list[Moments]()
+        agreed = yield from _agreements(facts, budget, histograms)
+        seen = agreed.measurements(facts, histograms)
+        found = agreed.departures(facts, histograms)
+    measured = margins.measurements(facts)
     mixture = partial(
         _mixture, facts, seen, price=PENALTY_PER_GROUP if budget.design else HALVES_PENALTY
     )
-    if not any_clear(found):
-        left = budget.triples + budget.pairs
-        again = yield from _tables(facts, "margins again", left, blocks)
+    if not any_clear(found, facts.rows):
+        again = yield from _tables(facts, "margins again", budget.pairs, blocks)
         if budget.design:
             twice = zip(measured, again.measurements(facts), strict=True)
             return partial(_independent_blocks, facts, [_both(*own) for own in twice])
         measured += again.measurements(facts)
         return partial(mixture, measured)
-    if budget.triples:
-        coarse = _grouped(histograms, facts.rows, budget.triple_groups)
-        all_triples = GroupedTables(tuple(combinations(_cut(facts), 3)), coarse)
-        triples = yield from _tables(facts, "triples", budget.triples, all_triples)
-        moments.append(triples.moments(facts))
     bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
     if not pairs:
         again = yield from _tables(facts, "margins again", budget.pairs, blocks)
         measured += again.measurements(facts)
-        return partial(mixture, measured, moments=moments)
+        return partial(mixture, measured)
     request = GroupedTables(pairs, every_value)
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
-    return partial(mixture, measured, detail.measurements(facts), moments)
+    return partial(mixture, measured, detail.measurements(facts))
 
 
 def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
@@ -153,7 +147,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
-    if not any_clear(found):
+    if not any_clear(found, CONTRAST_UNIT**4 * facts.rows):
         left = plan.triples + plan.detail
         again = yield from _tables(facts, "margins again", left, alone)
         twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
@@ -181,12 +175,11 @@ def _forest(
     budget: Budget,
     margins: _Tables,
     histograms: Sequence[Counts],
-    groups: Groups,
 ) -> Script[Fit]:
     """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
     known = margins.departures(facts, histograms)
-    halves = yield from _agreements(facts, budget, groups)
-    seen = halves.departures(facts, histograms)
+    agreed = yield from _agreements(facts, budget, histograms)
+    seen = agreed.departures(facts, histograms)
     sizes = facts.sizes
     pairs = candidates(
         {
@@ -201,7 +194,7 @@ def _forest(
         again = yield from _tables(facts, "margins again", budget.pairs, blocks)
         return partial(_forest_model, facts, [*measured, *again.measurements(facts)], known)
     most = pair_groups(facts, budget.pairs, len(pairs))
-    request = GroupedTables(pairs, _grouped(histograms, facts.rows, most))
+    request = GroupedTables(pairs, _evenly(histograms, facts.rows, most))
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
     found = detail.departures(facts, histograms) | known
     return partial(_forest_model, facts, [*measured, *detail.measurements(facts)], found)
@@ -223,17 +216,6 @@ class _Tables:
             Measurement(own, tuple(map(maps, own)), table.astype(np.float64), variance)
             for own, table in zip(self.request.sets, self.tables, strict=True)
         ]
-
-    def moments(self, facts: PublicFacts) -> Moments:
-        """Tables of all triples, as the fit sees them."""
-        attributes = _cut(facts)
-        return Moments(
-            attributes,
-            tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
-            [own / facts.rows for own in self.tables],
-            _fit_variance(self.law, facts) / facts.rows**2,
-            centred=False,
-        )
 
     def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
         """How far the tables' pairs are from independence."""
@@ -316,8 +298,10 @@ def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[
     return (yield from _tables(facts, "correlations", budget.correlations, request))
 
 
-def _agreements(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_Halves]:
-    request = Agreements(groups)
+def _agreements(
+    facts: PublicFacts, budget: Budget, histograms: Sequence[Counts]
+) -> Script[_Halves]:
+    request = Agreements(tuple(halves(histogram, facts.rows) for histogram in histograms))
     moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
     step = _sum(facts, "correlations", budget.correlations, request, moved)
     return _Halves(request, *(yield from added_up(step)))
@@ -355,12 +339,21 @@ def _one_way(margins: _Tables) -> list[Counts]:
     return [found[attribute] for attribute in range(len(found))]
 
 
-def _grouped(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
-    return tuple(balanced_groups(histogram, rows, most) for histogram in histograms)
-
-
 def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
     return tuple(even_groups(histogram, rows, most) for histogram in histograms)
+
+
+def _in_even_groups(
+    facts: PublicFacts, budget: Budget, histograms: Sequence[Counts]
+) -> tuple[Budget, Groups]:
+    """The finest views that can be seen, now that the margins tell which groups are rare."""
+
+    def widths(most: int) -> tuple[int, ...]:
+        return tuple(max(own) + 1 for own in _evenly(histograms, facts.rows, most))
+
+    found = finest_design(facts, budget.correlations, widths) or (budget.groups, budget.design)
+    budget = replace(budget, groups=found[0], design=found[1])
+    return budget, _evenly(histograms, facts.rows, budget.groups)
 
 
 def _weights(histograms: Sequence[Counts], groups: Groups, rows: int) -> list[tuple[int, ...]]:
@@ -392,7 +385,6 @@ def _mixture(
     views: Sequence[Measurement],
     blocks: Sequence[Measurement] = (),
     pairs: Sequence[Measurement] = (),
-    moments: Sequence[Moments] = (),
     *,
     price: float = PENALTY_PER_GROUP,
 ) -> LatentModel | JoinedModel:
@@ -417,8 +409,6 @@ def _mixture(
         columns,
         rows,
         [joined.translate(table) for table in (*tables, *pairs)],
-        moments=[joined.moments(own) for own in moments],
-        components=COMPONENTS << any(max(own.widths) >= FINE_TRIPLES for own in moments),
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture

@@ -5,44 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
-
-_STYLE = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8881;--warn:#b35c00;
---link:#0072b2;--paper:#fff;--ink:#111}
-*{box-sizing:border-box}
-body{background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,sans-serif;
-max-width:68rem;margin:0 auto;padding:1.5rem}
-h1{font-size:1.8rem;line-height:1.2;margin:.2rem 0}h2{font-size:1.25rem;margin:2.4rem 0 .6rem;
-border-bottom:1px solid var(--line);padding-bottom:.2rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}
-p.lead{opacity:.85;margin:.2rem 0 1rem}p,li{max-width:46rem}a{color:var(--link)}
-nav ol{columns:2 14rem;margin:.3rem 0;padding-left:1.4rem}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,12rem),1fr));gap:.8rem;
-margin:1rem 0}.card{border:1px solid var(--line);border-radius:8px;padding:.7rem .9rem;
-background:var(--soft)}.card h3{margin:0 0 .2rem}.card p{margin:.2rem 0}
-.card strong{font-size:1.25rem;display:block;line-height:1.3}
-table{border-collapse:collapse;font-size:.9rem;margin:.6rem 0}
-th,td{padding:.25rem .7rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-.warning{border-left:4px solid var(--warn);background:var(--soft);padding:.6rem 1rem;margin:1rem 0}
-.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,19rem),1fr));gap:1.4rem}
-.grid svg{width:100%}figure{margin:0;max-width:100%}
-.wide{overflow-x:auto;background:
-linear-gradient(to right,var(--paper) 30%,transparent) left/2rem 100% no-repeat local,
-linear-gradient(to left,var(--paper) 30%,transparent) right/2rem 100% no-repeat local,
-linear-gradient(to right,#8886,transparent) left/.8rem 100% no-repeat scroll,
-linear-gradient(to left,#8886,transparent) right/.8rem 100% no-repeat scroll}
-figcaption{font-size:.85rem;opacity:.85;max-width:46rem}
-figcaption.title{font-weight:600;opacity:1;margin-bottom:.2rem}svg{max-width:100%;height:auto}
-.wide>svg{max-width:none}code{background:var(--soft);padding:.1rem .3rem;border-radius:3px}
-summary{cursor:pointer;margin:.4rem 0}
-@media(prefers-color-scheme:dark){:root{--link:#56b4e9;--warn:#e69f00;--paper:#16181c;--ink:#e8e8e8}}
-@media print{@page{margin:16mm}:root{color-scheme:light;--paper:#fff;--ink:#000}
-body{max-width:none;padding:0;font-size:10.5pt}nav{display:none}
-figure,tr,.card{break-inside:avoid}h1,h2,h3{break-after:avoid}p{orphans:3;widows:3}
-.grid{display:block}.grid figure{display:inline-block;width:48%;vertical-align:top}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-"""
+from importlib import resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +40,15 @@ def page(title: str, lead: str, sections: Sequence[Section], *, summary: str = "
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; img-src data:\">"
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<title>{escape(title)}</title><style>{_style()}</style></head><body>"
         f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>{summary}</header>'
         f'<nav aria-label="Contents"><ol>{contents}</ol></nav><main>{body}</main></body></html>\n'
     )
+
+
+@cache
+def _style() -> str:
+    return resources.files("common.release.report").joinpath("static", "report.css").read_text()
 
 
 def card(title: str, figure: str, *sentences: str) -> str:

@@ -2,7 +2,7 @@
 
 Rows that are drawn independently are never quite independent: two attributes of 20 and 12 values
 have a mutual information of 0.1 bits in 1,200 rows by chance. A picture of such numbers would show
-dependences that nobody measured. A pair stands out if its mutual information
+dependences that were not measured. A pair stands out if its mutual information
 is beyond a quantile of the law for independent attributes (the G-test), which holds for all pairs
 of a table together. Where many cells expect about a row, the law is a little further out than its
 limit, so some room is left.
@@ -18,9 +18,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.simplex import mutual_information
 from common.marginals import count
 from common.release.evaluation import cramers_v
-from common.release.report.released import mutual_information
 from common.schema import Codes
 
 _FALSE_ALARMS = 1e-3  # the probability of one among all pairs of independent attributes
@@ -45,7 +45,7 @@ class Relations:
     alone: tuple[str, ...]
 
     def caution(self) -> str | None:
-        """For whoever uses the rows: which attributes are related to no other."""
+        """Say which attributes the rows relate to no other."""
         width = len(self.strength)
         if width < _FEW or not self.alone:
             return None

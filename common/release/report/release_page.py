@@ -1,4 +1,4 @@
-"""report.html: a release explained to whoever receives it.
+"""report.html: a release explained to its readers.
 
 Everything on the page comes from what was released (noisy tables, synthetic rows, the privacy
 statement), so the page is as public as the release.
@@ -97,7 +97,7 @@ class ReleaseFacts:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What whoever uses the release must know first."""
+        """Return what a user of the release must know first."""
         found = (
             self.below_floor,
             caution(self.columns, self.schema.names),
@@ -210,7 +210,7 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
     parts = []
     if not privacy["private"]:
         reasons = "; ".join(privacy["not_private_because"])
-        parts.append(warning(f"NOT PRIVATE: {reasons}. The numbers below protect nobody."))
+        parts.append(warning(f"NOT PRIVATE: {reasons}. The numbers below protect no row."))
     epsilon = privacy["epsilon_delivered"]
     if epsilon > _LARGE_EPSILON:
         parts.append(
@@ -223,7 +223,7 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
         paragraph(
             f"The guarantee is differential privacy with epsilon = {epsilon:g} "
             f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
-            f"What is protected is {privacy['unit_of_privacy']}: whatever anybody concludes from "
+            f"What is protected is {privacy['unit_of_privacy']}: whatever a reader concludes from "
             f"this release would have been at most {_factor(epsilon)} times as likely, or as "
             f"unlikely, had any one row been another; {suspicion(epsilon, privacy['delta'])}."
         )
@@ -325,9 +325,9 @@ def _dependence(facts: ReleaseFacts) -> str:
     return figure(
         picture,
         "Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
-        f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs stand out of what "
-        "chance makes of independent columns; the others are shown as 0. Noise makes "
-        "dependence, too.",
+        f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs depend on each "
+        "other more than independent columns do by chance; the others are shown as 0. Noise "
+        "makes dependence, too.",
     ) + _strongest(facts)
 
 
@@ -351,7 +351,7 @@ def _errors(facts: ReleaseFacts) -> str:
         "This is what noise alone does to what was counted, by the table that tells most about a "
         "column or a pair. The distance is the share of rows that would have to move. The model "
         "is fitted to all tables together, which is a little better; what the model cannot hold "
-        f"comes on top. A count well above {least:,.0f} rows stands out of the noise."
+        f"comes on top. A count well above {least:,.0f} rows is more than noise."
     )
     parts = [paragraph(words), _error_table("column", facts.columns, facts.schema.names)]
     if facts.pairs:

@@ -14,6 +14,7 @@ from common.bayes.conditionals import Family, contains, sum_out
 from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.simplex import mutual_information
 from common.release.report.expected_error import ExpectedError, NoisyTable
 from common.release.report.network_picture import Edge
 from common.schema import Schema
@@ -78,17 +79,6 @@ def network_drawing(model: PrivBayesModel, schema: Schema) -> NetworkDrawing:
             notes[edge] = f"{strengths[edge]:.3f} bits{merged}"
     order = [names[pair.child] for pair in model.network.pairs]
     return NetworkDrawing(order, list(strengths), strengths, notes)
-
-
-def mutual_information(joint: NDArray[np.float64]) -> float:
-    """In bits, of a table of non-negative weights."""
-    weights = np.maximum(joint, 0.0)
-    if weights.sum() <= 0:
-        return 0.0
-    law = weights / weights.sum()
-    independent = law.sum(axis=1, keepdims=True) * law.sum(axis=0, keepdims=True)
-    used = law > 0
-    return max(0.0, float((law[used] * np.log2(law[used] / independent[used])).sum()))
 
 
 def _table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -12,14 +11,13 @@ from common.errors import InputError
 
 HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
-JSON = "application/json; charset=utf-8"
 EVENTS = "text/event-stream; charset=utf-8"
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Nothing but our own files, no frames, no forms to elsewhere, nothing kept by anybody.
+# Nothing but our own files, no frames, no forms to elsewhere, nothing cached.
 SECURITY_HEADERS = (
     ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),
@@ -92,11 +90,6 @@ class Response:
 def text(status: HTTPStatus, words: str, *headers: tuple[str, str]) -> Response:
     """A line for people."""
     return Response(status=status, kind=TEXT, body=f"{words}\n".encode(), headers=headers)
-
-
-def document(value: object) -> Response:
-    """Plain values as JSON."""
-    return Response(kind=JSON, body=json.dumps(value, ensure_ascii=False).encode())
 
 
 def see_other(path: str, *headers: tuple[str, str]) -> Response:

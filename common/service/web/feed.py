@@ -1,6 +1,6 @@
-"""Live news for browsers: one thread makes a document, everybody who listens gets it.
+"""Live news for browsers: one thread makes a document, every listener gets it.
 
-Server-sent events. The document is made while somebody listens, and sent when it has changed; so
+Server-sent events. The document is made while there is a listener, and sent when it has changed; so
 ten browsers cost the store no more than one.
 """
 
@@ -43,7 +43,7 @@ class Feed:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Look for news, for the length of a block; then everybody who listens is sent away."""
+        """Look for news, for the length of a block; then every listener is disconnected."""
         self._thread.start()
         try:
             yield

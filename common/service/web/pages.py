@@ -107,7 +107,7 @@ def badge(words: str, kind: str) -> Markup:
 
 
 def page(title: str, lead: str, *content: Markup, csrf: str, script: str = "") -> Response:
-    """A whole page of a site, for somebody who is logged in."""
+    """A whole page of a site, for a user who is logged in."""
     scripts = f'<script src="{escape(script, quote=True)}" defer></script>' if script else ""
     return Response(
         body=filled(

@@ -87,7 +87,7 @@ class WebServer:
         return self.port
 
     def stop(self) -> None:
-        """Stop listening; whoever still reads a response is left to it."""
+        """Stop listening; a response that is being read is finished."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -264,7 +264,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _refusal(headers: Message, path: str) -> Response | None:
-    """What is wrong with a request before anybody looks at what it asks."""
+    """What is wrong with a request before its content is looked at."""
     for name in _ONCE:
         if len(cast(list[str], headers.get_all(name, []))) > 1:
             return text(HTTPStatus.BAD_REQUEST, f"{name} is there more than once.")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import os
 import secrets
 import threading
 from collections import deque
@@ -20,17 +19,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.errors import InputError, PolicyError
+from common.files import read_private, write_new
 
 LIFE_S = 12 * 3600.0
 MOST_SESSIONS = 32
 MOST_FAILURES = 10
 FAILURES_WITHIN_S = 60.0
 MOST_ADDRESSES = 1000
+_TOKEN_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody who was let in.
+    """A user who has logged in.
 
     Attributes:
         key: the value of the cookie.
@@ -137,27 +138,12 @@ def token_in(path: Path) -> str:
     Raises:
         InputError: the file cannot be used, or others can read it.
     """
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        return _read(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        token = secrets.token_urlsafe(32)
-        file.write(f"{token}\n")
-    return token
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_mode & 0o077:
-            raise InputError(f"{path} is open to others: delete it, a new token is made at start")
-        token = path.read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    if len(token) < 32:
-        raise InputError(f"{path}: not a token; delete it, a new one is made at start")
+    if not path.exists():
+        write_new(path, f"{secrets.token_urlsafe(32)}\n".encode(), mode=0o600)
+    remedy = "delete it; a new token is made at start"
+    token = read_private(path, remedy=remedy).decode("ascii", errors="replace").strip()
+    if len(token) < _TOKEN_LENGTH or not token.isascii():
+        raise InputError(f"{path}: not a token; {remedy}")
     return token
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.crypto.identities.files import AskPassphrase, no_passphrase
 from common.errors import InputError
-from common.files import read, read_private
+from common.files import read, read_private_key
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject, expiry_warning
 
@@ -64,7 +64,7 @@ class CredentialFiles:
         Raises:
             InputError: one cannot be read, or the key is not the certificate's, or not private.
         """
-        key_pem = read_private(self.key)
+        key_pem = read_private_key(self.key)
         chain_pem, authority_pem = read(self.certificate), read(self.authority)
         chain = parse_certificates(chain_pem, where=self.certificate)
         key = parse_key(key_pem, where=self.key)
@@ -89,7 +89,7 @@ class CredentialFiles:
 class ExpiryWatch:
     """Warns in the log, once a day, from 30 days before a certificate ends.
 
-    A service runs for longer than that; whoever starts it has looked at the first day.
+    A service runs for longer than that; the operator who starts it has seen the first day.
 
     Args:
         clock: the time.

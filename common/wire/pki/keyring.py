@@ -38,7 +38,7 @@ from common.crypto.identities.files import (
 )
 from common.crypto.identities.identity import Identity, PublicIdentity
 from common.errors import InputError
-from common.files import flush, read, read_private, replace, write_new
+from common.files import flush, read, read_private_key, replace, write_new
 from common.privacy.randomness import OsRandomSource
 from common.wire.catalogue import WireError
 from common.wire.pki import certificates, peers
@@ -158,7 +158,7 @@ class Keyring:
 
     def _read_authority_key(self, passphrase: AskPassphrase) -> ec.EllipticCurvePrivateKey:
         path = self._authority_key
-        return parse_key(read_private(path), where=path, passphrase=passphrase)
+        return parse_key(read_private_key(path), where=path, passphrase=passphrase)
 
     def protect(self, *, old: AskPassphrase, new: str | None) -> list[Path]:
         """Put the identity and the authority's key under another passphrase, or under none.
@@ -184,7 +184,7 @@ class Keyring:
             raise InputError(f"{self.files.certificate}: there is no certificate to rotate yet")
         if not self._next_key.exists():  # else a rotation is under way: go on with its key
             write_new(self._next_key, key_pem(certificates.new_key()), mode=0o600)
-        key = parse_key(read_private(self._next_key), where=self._next_key)
+        key = parse_key(read_private_key(self._next_key), where=self._next_key)
         request = certificates.make_request(key, certificates.subject_of(current))
         replace(self.request, pem(request))
         if not self.is_authority:

@@ -55,7 +55,7 @@ class Peer:
 class Revocations:
     """The revocation list in a file, read again whenever it changes.
 
-    A list that cannot be read refuses everybody: a certificate that was revoked must not come back
+    A list that cannot be read refuses every peer: a certificate that was revoked must not come back
     because a file is damaged.
     """
 

@@ -30,7 +30,7 @@ def show(
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """Every setting, its value, and where it came from. Secrets are not settings."""
+    """Show every setting, its value, and where it came from. Secrets are not settings."""
     found = (
         curator_settings(config, os.environ)
         if role is Role.CURATOR

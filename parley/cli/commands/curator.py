@@ -32,7 +32,9 @@ def serve(
     *,
     config: Config = None,
     folder: Annotated[Path | None, typer.Option(help="Where the state is kept.")] = None,
-    keys: Annotated[Path | None, typer.Option(help="As `parley keys init` made it.")] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="The folder that `parley keys init` made.")
+    ] = None,
     releases: Annotated[Path | None, typer.Option(help="Where finished releases go.")] = None,
     listen: Annotated[
         str | None, typer.Option(help="Address and port; port 0 takes a free one.")
@@ -43,7 +45,9 @@ def serve(
     ] = None,
     dashboard_listen: Annotated[
         str | None,
-        typer.Option(help="Its address and port; TLS unless it is loopback. [127.0.0.1:7444]"),
+        typer.Option(
+            help="The dashboard's address and port; TLS unless it is loopback. [127.0.0.1:7444]"
+        ),
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
     format: OutputFormat = Format.CSV,  # noqa: A002

@@ -51,7 +51,7 @@ from parley.cli.options import (
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
-app = new_app("Studies: write one down, offer it, see how it is getting on, end it.")
+app = new_app("Write a study down, offer it, see how it is getting on, end it.")
 app.command()(reform)
 app.command()(renew)
 
@@ -129,7 +129,7 @@ def add(
 ) -> None:
     """Offer a study to its parties; a running curator takes it up by itself.
 
-    One that nobody signed is signed on the way, as in `study new`.
+    An unsigned study is signed on the way, as in `study new`.
     """
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)
@@ -145,7 +145,7 @@ def add(
 
 @app.command(name="list")
 def list_studies(*, config: Config = None, json: AsJson = False) -> None:
-    """Every study of this curator, oldest first, and where it stands."""
+    """List every study of this curator, oldest first, with its state."""
     known = records(curator_settings(config, os.environ).values)
     if json:
         console.result_json([_as_json(record) for record, _ in known])
@@ -161,7 +161,7 @@ def status(
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """How one study is getting on, and whom it waits for."""
+    """Show how a study is getting on, and whom it waits for."""
     settings = curator_settings(config, os.environ).values
     record, waiting = find_record(settings, study)
     phases = phases_of(settings, record.study)

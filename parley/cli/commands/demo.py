@@ -53,11 +53,11 @@ def demo(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Three hospitals publish ONE synthetic table of the made-up people they each have some of.
+    """Three hospitals publish ONE synthetic table of their simulated patients.
 
     A curator and three party nodes run as processes of their own on this machine, with real
     certificates; all four sign the release. The comparison with the population is written beside it
-    only because nobody real is in it.
+    only because no real person is in it.
     """
     if tables is not None:
         _write_tables(tables, rows, as_json=json)

@@ -11,11 +11,11 @@ import typer
 
 from common.errors import InputError
 from common.release import folder as release
+from common.release.loading import load
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, OutputRows, Overwrite
-from parley.loading import load
 
 app = new_app()
 

@@ -12,13 +12,13 @@ from common.errors import InputError
 from common.release import statistics as kinds
 from common.release.asking import SEED
 from common.release.estimates import Estimate
+from common.release.loading import Loaded, load
 from common.release.replicates import TABLES, check_tables
 from common.release.statistics import Statistic
 from common.schema import Schema
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
-from parley.loading import Loaded, load
 
 app = new_app()
 
@@ -29,8 +29,8 @@ Quantile = Annotated[
 ]
 By = Annotated[str | None, typer.Option("--by", help="An estimate for each value of this column.")]
 Tables = Annotated[int, typer.Option(help="How many replicates to look at.")]
-ReplicateSeed = Annotated[int, typer.Option(help="Of the replicates.")]
-Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+ReplicateSeed = Annotated[int, typer.Option(help="The seed of the replicates.")]
+Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
 
 
 @app.command(name="estimate")
@@ -126,7 +126,7 @@ def show(found: Sequence[Estimate], confidence: float) -> None:
         if each.estimate is None or each.low is None or each.high is None:
             console.result(f"{name}: too few rows for an estimate{mark}")
             continue
-        interval = f"{confidence:.4g} interval {number(each.low)} .. {number(each.high)}"
+        interval = f"{100 * confidence:.4g} % interval {number(each.low)} .. {number(each.high)}"
         error = number(each.standard_error or 0.0)
         console.result(
             f"{name}: {number(each.estimate)} (standard error {error}, {interval}){mark}"

@@ -13,6 +13,7 @@ from common.privacy.budget import parse_epsilon
 from common.release import folder as release
 from common.release.evaluation import LOSSES, MEANING, Evaluation
 from common.release.evaluation import evaluate as compare
+from common.release.loading import is_release_zip, synthetic_table
 from common.release.number_comparison import far_off
 from common.release.report.evaluation_page import evaluation_page
 from common.schema import Schema
@@ -21,7 +22,6 @@ from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Overwrite, SchemaFile, Sheet, delimiter_of
-from parley.loading import is_release_zip, synthetic_table
 
 app = new_app()
 
@@ -42,7 +42,7 @@ def evaluate(
         typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
     ] = None,
     loss: Annotated[
-        str, typer.Option(help="Of the classifier: squared-hinge, or hinge as in the papers.")
+        str, typer.Option(help="The classifier's loss: squared-hinge, or hinge as in the papers.")
     ] = LOSSES[0],
     majority_epsilon: Annotated[
         str | None,
@@ -54,7 +54,7 @@ def evaluate(
     delimiter: Annotated[
         str | None,
         typer.Option(
-            help="Of the real table, as elsewhere. The synthetic one's is what its header has.",
+            help="The character between the cells of the real CSV file, or `tab`.",
             show_default=False,
         ),
     ] = None,

@@ -118,7 +118,7 @@ def approve(
     folder: Folder = _FOLDER,
     fingerprint: Fingerprint = None,
     days: Annotated[
-        int, typer.Option(min=1, max=3650, help="For how long the certificate is valid.")
+        int, typer.Option(min=1, max=3650, help="How long the certificate is valid.")
     ] = CERTIFICATE_DAYS,
     passphrase_file: PassphraseFile = None,
     json: AsJson = False,  # noqa: FBT002
@@ -239,7 +239,7 @@ def passphrase(
         typer.Option(help="A file whose first line is the new one; else you are asked."),
     ] = None,
     remove: Annotated[  # noqa: FBT002
-        bool, typer.Option("--remove", help="Under none: their mode protects the keys.")
+        bool, typer.Option("--remove", help="Remove the passphrase: file modes protect the keys.")
     ] = False,
     json: AsJson = False,  # noqa: FBT002
 ) -> None:
@@ -287,7 +287,7 @@ def _now() -> datetime:
 
 
 def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None:
-    """Go on only if somebody has compared the fingerprint."""
+    """Go on only after the fingerprint was compared."""
     console.note(f"fingerprint of the {what}:")
     (console.note if as_json else console.result)(actual)
     if told is not None:

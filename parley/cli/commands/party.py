@@ -98,7 +98,7 @@ def join(
 def review(
     study: StudyFile, *, prior: PriorFile = None, config: Config = None, json: AsJson = False
 ) -> None:
-    """What a study costs, what it asks, and what would leave the building. Decides nothing.
+    """Show what a study costs, what it asks, and what would leave. Decides nothing.
 
     The release that a study builds on comes from the curator, with the study: `party join` and
     `party fetch` take it. Hand it over with --prior where they did not.
@@ -148,7 +148,7 @@ def status(
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Every study we know of: what we decided, how it went; and what the curator invites us to."""
+    """List every study we know of: our decision, how it went, and new invitations."""
     settings = _settings(config)
     with _house(config) as house:
         own = {record.study: record for record in house.journal.studies()}

@@ -43,7 +43,7 @@ def ledger(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """What was spent: on which study, for which release, when; and in total."""
+    """Show what was spent: on which study, for which release, when; and in total."""
     settings = party_settings(config, os.environ).values
     # An auditor may have a copy of the books alone.
     policy = Policy.load(settings.policy) if settings.policy.is_file() else None
@@ -101,7 +101,7 @@ def _price(charge: Charge) -> str:
 
 
 def transcript(*, config: Config = None, json: AsJson = False) -> None:
-    """Every message that left the building, or may have left: when, to whom, how large."""
+    """List every message that left the building, or may have: when, to whom, how large."""
     with open_file(party_settings(config, os.environ).values) as file:
         journal = Journal(file, OsRandomSource())
         departures = journal.transcript()

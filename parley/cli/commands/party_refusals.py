@@ -28,7 +28,7 @@ def decline(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
     config: Config = None,
-    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
     ] = False,
@@ -37,7 +37,7 @@ def decline(
     """Decline a study, or withdraw from one that was approved; for good.
 
     The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
-    charged and nothing more leaves, and the study ends for everybody. What was charged before stays
+    charged and nothing more leaves, and the study ends for every party. What was charged stays
     charged. A study that is over cannot be withdrawn from.
     """
     _say_no(
@@ -55,7 +55,7 @@ def withdraw(
     ],
     *,
     config: Config = None,
-    reason: Annotated[str, typer.Option(help="For our own records; nobody is told.")] = "",
+    reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -63,7 +63,7 @@ def withdraw(
 
     Before our first answer this costs nothing; later, what was charged stays charged. The node
     tells the curator, within seconds if it runs, and not why. A study under way that may miss an
-    owner goes on without us. Any other ends for everybody; its operator may offer one without us.
+    owner goes on without us. Any other ends for all; its operator may offer one without us.
     """
     settings = party_settings(config, os.environ).values
     with open_file(settings) as file:

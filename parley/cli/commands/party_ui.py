@@ -36,7 +36,7 @@ def ui(
 ) -> None:
     """Review and decide in a browser; see the ledger and what left. On this machine only.
 
-    Prints the address to open, which lets in whoever has it. Runs until Ctrl-C.
+    Prints the address to open, which is the key to the page. Runs until Ctrl-C.
     """
     settings = party_settings(config, os.environ)
     source = source_settings(settings, config, os.environ)

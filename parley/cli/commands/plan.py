@@ -31,23 +31,25 @@ def plan(
     *,
     epsilon: Annotated[
         list[str] | None,
-        typer.Option(help="To compare: 0.1,0.2,0.4. Repeatable. [default: the study's own]"),
+        typer.Option(
+            help="Epsilons to compare: 0.1,0.2,0.4. Repeatable. [default: the study's own]"
+        ),
     ] = None,
     delta: Annotated[
         str | None,
-        typer.Option(help="As if the study had this one: 1e-9, or 0. [default: the study's own]"),
+        typer.Option(help="Forecast with this delta: 1e-9, or 0. [default: the study's own]"),
     ] = None,
     stand_in: Annotated[
         Path | None,
         typer.Option(help="A PUBLIC table like the owners': CSV or Parquet. [default: made up]"),
     ] = None,
     dependence: Annotated[
-        float, typer.Option(help="Of made-up rows: 0 independent, 1 fully determined.")
+        float, typer.Option(help="How far made-up columns depend on each other, 0 to 1.")
     ] = DEPENDENCE,
     rows: Annotated[
-        int, typer.Option(min=10, help="At most so many stand-in rows; noise is scaled to them.")
+        int, typer.Option(min=10, help="The most stand-in rows; noise is scaled to them.")
     ] = _MOST_ROWS,
-    runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the stand-in and its noise.")] = 1,
     json: AsJson = False,
 ) -> None:

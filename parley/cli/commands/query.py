@@ -11,6 +11,7 @@ from common.errors import InputError
 from common.release.asking import SEED
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
+from common.release.loading import Loaded, load
 from common.release.model_count import ModelCount
 from common.release.released_rows import ReleasedRows
 from common.release.replicates import TABLES
@@ -21,7 +22,6 @@ from parley.cli import console
 from parley.cli.commands import estimate as estimates
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
-from parley.loading import Loaded, load
 
 app = new_app()
 
@@ -136,7 +136,7 @@ def _from_counts(
     }
     if found.low is None or found.high is None:
         return f"{found.value:,.1f} (the noise of this method is not known exactly)", answer
-    interval = f"{confidence:.4g} interval {found.low:,.1f} .. {found.high:,.1f}"
+    interval = f"{100 * confidence:.4g} % interval {found.low:,.1f} .. {found.high:,.1f}"
     return f"{found.value:,.1f} (noise sd {found.standard_deviation:,.1f}; {interval})", answer
 
 
@@ -167,7 +167,7 @@ def _error_words(found: ModelCount, confidence: float) -> str:
     if interval is None:
         return f"{sampling}; the noise in its attribute is not known"
     noise = f"noise sd about {found.noise_deviation:,.1f}, {sampling}"
-    return f"{noise}; {confidence:.4g} interval {interval[0]:,.1f} .. {interval[1]:,.1f}"
+    return f"{noise}; {100 * confidence:.4g} % interval {interval[0]:,.1f} .. {interval[1]:,.1f}"
 
 
 def _from_replicates(
@@ -187,6 +187,6 @@ def _from_replicates(
     estimates.explain(loaded, statistic, [found])
     if found.estimate is None or found.low is None or found.high is None:
         return "too few rows for an answer", answer
-    interval = f"{confidence:.4g} interval {found.low:,.1f} .. {found.high:,.1f}"
+    interval = f"{100 * confidence:.4g} % interval {found.low:,.1f} .. {found.high:,.1f}"
     words = f"standard error {found.standard_error:,.1f}; {interval}"
     return f"{found.estimate:,.1f} ({words}){' [flagged]' if found.flagged else ''}", answer

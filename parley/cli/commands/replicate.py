@@ -10,13 +10,13 @@ import typer
 from common.errors import InputError
 from common.files import whole_folder
 from common.release.asking import SEED
+from common.release.loading import Loaded, load
 from common.release.progress import Reporter
 from common.release.replicates import TABLES, check_tables
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Format, OutputFormat
-from parley.loading import Loaded, load
 
 app = new_app()
 

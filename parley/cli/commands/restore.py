@@ -35,7 +35,7 @@ _CURATOR = (
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="As `parley backup` wrote it.")],
+    file: Annotated[Path, typer.Argument(help="The file that `parley backup` wrote.")],
     *,
     config: Config = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,

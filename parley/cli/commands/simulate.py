@@ -288,7 +288,7 @@ def _report(
     if as_json:
         told = (
             "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",
-            "missing", "private",
+            "missing", "private", "criteria",
         )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(

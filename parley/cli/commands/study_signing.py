@@ -32,7 +32,7 @@ def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
 
 
 def _signing_identity(config: Path | None, signer: Path | None) -> Identity:
-    """Whoever proposes: the identity that was named, or else the curator's."""
+    """The proposer: the identity that was named, or else the curator's."""
     passphrase_file = None
     if signer is None:
         try:
@@ -56,4 +56,4 @@ def tell_offered(
         console.result_json(told | {"file": str(file)} | listed)
         return
     console.result(f"digest {study.digest.hex()}")
-    console.result(f"signer {study.signer or 'nobody'}")
+    console.result(f"signer {study.signer or 'none'}")

@@ -39,9 +39,9 @@ from parley.cli.options import (
     signer_of,
     warned_of_large_epsilon,
 )
-from parley.privbayes import PrivBayes
-from parley.privelet import Privelet
-from parley.subn import Subn
+from parley.models.privbayes import PrivBayes
+from parley.models.privelet import Privelet
+from parley.models.subn import Subn
 
 app = new_app()
 _BETA, _THETA = "0.3", "4"

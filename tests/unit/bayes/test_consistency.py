@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from common.bayes.conditionals import sum_out
-from common.bayes.consistency import consistent_tables, overlaps, project, reconcile
+from common.bayes.consistency import consistent_tables, overlaps, reconcile
 from common.bayes.domain import Domain, View
 from common.marginals import count
 from common.schema.codes import Codes
@@ -102,16 +102,3 @@ def test_two_tables_with_one_shared_attribute_take_the_least_squares_solution():
     )
     found = np.concatenate([t.ravel() for t in agreed.values()])
     assert found == pytest.approx(best.x, abs=1e-3)
-
-
-def test_projection_is_the_nearest_non_negative_table():
-    generator = np.random.default_rng(2)
-    for _ in range(20):
-        table = generator.normal(0, 5, (3, 4))
-        found = project(table, total=10)
-        assert found.sum() == pytest.approx(10)
-        assert (found >= 0).all()
-        for _ in range(50):  # no other feasible table is nearer
-            other = generator.dirichlet(np.ones(12)).reshape(3, 4) * 10
-            step = found + 0.1 * (other - found)
-            assert ((step - table) ** 2).sum() >= ((found - table) ** 2).sum() - 1e-9

@@ -12,6 +12,7 @@ from common.service.alerts import Hook
 from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
+from common.wording import moment
 from curator.alerting import Alerting
 from curator.metrics import CallCounter, curator_samples
 from curator.presence import ONLINE_FOR
@@ -59,7 +60,9 @@ def test_a_step_is_opened_for_everybody_when_the_last_of_its_owners_calls(stage,
     assert opened(stage, "north") == opened(stage, "east") == []
     waits = stage.store.awaited(stage.study.digest)
     since = stage.now.isoformat()
-    assert in_words(waits, step=0) == f"east to call before step 1 is opened, since {since}"
+    assert in_words(waits, step=0) == (
+        f"east to call before step 1 is opened, since {moment(since)}"
+    )
     studies.open()
     assert opened(stage, "north") == []
     studies.called("east")
@@ -183,7 +186,7 @@ def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, r
         for _ in range(3):
             upkeep.look()
     assert warnings(caplog) == [
-        f"study {label} is overdue: it waits for east, north since {NOW.isoformat()}"
+        f"study {label} is overdue: it waits for east, north since {moment(NOW.isoformat())}"
     ]
     assert samples(stage, ring.files)["parley_curator_overdue_studies", None] == 1
     assert node.record.state is StudyState.RUNNING
@@ -218,7 +221,7 @@ def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, 
         studies.known(stage.study.digest).abort("enough")
         while stage.store.alerts.pending():
             upkeep.look()
-    since = f"it waits for east, north since {NOW.isoformat()}"
+    since = f"it waits for east, north since {moment(NOW.isoformat())}"
     assert hook.taken == [("waiting", since), ("overdue", since), ("failed", "enough")]
     assert "the webhook did not take an event: refused" in caplog.text, "and is asked again"
 

@@ -14,12 +14,12 @@ from common.marginals.counting import Tally, count
 from common.schema.codes import Codes
 
 
-def dictionary_count(codes, attributes):
+def dictionary_count(codes, attributes, weights=None):
     """The oracle: one dictionary entry per combination of values seen."""
     seen = Counter()
     for row in range(codes.rows):
         key = tuple(int(codes.columns[a][row]) for a in attributes)
-        seen[key] += 1
+        seen[key] += 1 if weights is None else int(weights[row])
     table = np.zeros([codes.sizes[a] for a in attributes], dtype=np.int64)
     for key, total in seen.items():
         table[key] = total
@@ -70,6 +70,18 @@ def test_every_way_agrees_with_a_dictionary(way):
     check()
 
 
+def test_every_way_agrees_with_a_dictionary_of_weights(way):
+    @settings(max_examples=60, deadline=None)
+    @given(requests(), st.integers(1, 3), st.integers(0, 2**32))
+    def check(request, threads, seed):
+        codes, sets = request
+        weights = np.random.default_rng(seed).integers(0, 1000, codes.rows)
+        expected = [dictionary_count(codes, s, weights) for s in sets]
+        assert_same_tables(count(codes, sets, weights=weights, threads=threads), expected)
+
+    check()
+
+
 @settings(max_examples=60, deadline=None)
 @given(requests(), st.lists(st.integers(0, 60), max_size=4))
 def test_chunks_add_up_to_the_whole(request, cuts):
@@ -103,6 +115,7 @@ def test_the_empty_set_gives_the_row_total(way):
     assert total.shape == ()
     assert total.dtype == np.int64
     assert total == 50
+    assert count(codes, [()], weights=np.full(50, 3))[0] == 150
 
 
 def test_no_rows_give_tables_of_zeros(way):
@@ -134,6 +147,33 @@ def test_a_large_table_is_exact_over_several_threads():
         shape = [codes.sizes[a] for a in attributes]
         expected = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
         np.testing.assert_array_equal(table, expected)
+
+
+def test_weights_beyond_the_precision_of_doubles_stay_exact(way):
+    codes = Codes.from_columns([np.array([0, 0, 1])], [2])
+    weights = np.array([2**62, 1, 2**60 + 1])
+    np.testing.assert_array_equal(count(codes, [(0,)], weights=weights)[0], [2**62 + 1, 2**60 + 1])
+
+
+def test_weights_whose_total_would_overflow_are_refused():
+    codes = Codes.from_columns([np.array([0, 1])], [2])
+    with pytest.raises(LocalError, match=r"2\^63"):
+        count(codes, [(0,)], weights=np.array([2**62, 2**62]))
+    assert count(codes, [()], weights=np.array([2**62, 2**62 - 1]))[0] == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "reason"),
+    [
+        (np.array([1, -1]), "negative"),
+        (np.array([1]), "expected 2 integer weights"),
+        (np.array([0.5, 0.5]), "expected 2 integer weights"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(weights, reason):
+    codes = Codes.from_columns([np.array([0, 1])], [2])
+    with pytest.raises(LocalError, match=reason):
+        count(codes, [(0,)], weights=weights)
 
 
 @pytest.mark.parametrize("attributes", [(0, 0), (2,), (-1,)])

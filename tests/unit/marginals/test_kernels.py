@@ -49,6 +49,7 @@ def test_a_read_only_installation_compiles_without_a_cache(monkeypatch):
     one = np.array([0], dtype=np.int64)
     kernel(
         np.array([[0, 1, 1]], dtype=np.uint16),
+        np.zeros(0, dtype=np.int64),
         one,
         one,
         np.array([2]),
@@ -62,11 +63,17 @@ def test_a_read_only_installation_compiles_without_a_cache(monkeypatch):
 def test_the_kernels_mean_in_python_what_they_mean_compiled():
     generator = np.random.default_rng(5)
     block = generator.integers(0, 3, (2, 40)).astype(np.uint16)
+    weights = generator.integers(0, 9, 40)
     layout = (np.array([1, 0, 0]), np.array([3, 3, 3]), np.array([0, 2, 3]), np.array([0, 9, 12]))
-    plain = np.zeros(12, dtype=np.int64)
-    kernels.add_block(block, np.arange(2), *layout, plain)
-    assert plain[:9].sum() == plain[9:].sum() == 40
-    for way in (compiled(kernels.add_block), kernels.add_small, compiled(kernels.add_small)):
-        found = np.zeros(12, dtype=np.int64)
-        way(block, np.arange(2), *layout, found)
-        np.testing.assert_array_equal(found, plain)
+    for each in (weights, weights[:0]):
+        plain, fast = np.zeros(12, dtype=np.int64), np.zeros(12, dtype=np.int64)
+        kernels.add_block(block, each, np.arange(2), *layout, plain)
+        compiled(kernels.add_block)(block, each, np.arange(2), *layout, fast)
+        np.testing.assert_array_equal(fast, plain)
+        if not len(each):
+            small, small_fast = np.zeros(12, dtype=np.int64), np.zeros(12, dtype=np.int64)
+            kernels.add_small(block, np.arange(2), *layout, small)
+            compiled(kernels.add_small)(block, np.arange(2), *layout, small_fast)
+            np.testing.assert_array_equal(small, plain)
+            np.testing.assert_array_equal(small_fast, plain)
+        assert plain[:9].sum() == plain[9:].sum() == (each.sum() if len(each) else 40)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.bayes.simplex import onto_simplex
 from common.methods import tails
-from common.methods.dp_subn.correlation import onto_simplex
 from common.methods.tails import falling_tails, margin_of, ordered_values
 from common.schema import Schema
 
@@ -52,7 +52,7 @@ def test_a_margin_keeps_its_rows_and_leaves_unordered_values_alone(counts, devia
     made = margin_of(counts, 1000, deviation, min(ordered, len(counts)))
     assert made.sum() == pytest.approx(1000)
     assert (made >= 0).all()
-    assert margin_of(counts, 1000, deviation, 0) == pytest.approx(onto_simplex(counts, 1000))
+    assert margin_of(counts, 1000, deviation, 0) == pytest.approx(onto_simplex(counts, total=1000))
 
 
 def test_counts_that_are_more_than_noise_stay():

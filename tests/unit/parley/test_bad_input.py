@@ -21,7 +21,7 @@ BAD_TABLES = {
     "no rows": (HEADER, ["no rows"]),
     "empty file": ("", ["empty"]),
     "duplicate column": ("age,sex,age\n20,Male,20\n", ["duplicate column", "age"]),
-    "no delimiter": ("age/sex\n20/Male\n", ["missing column", "age/sex"]),
+    "no delimiter": ("age/sex\n20/Male\n", ["--delimiter", "age/sex"]),
     "ragged row": (f"{HEADER}{ROWS}20,Male,extra\n", ["row 5 has 3"]),
     "open quotation mark": (f'{HEADER}{ROWS}20,"Male\n', ["quotation mark"]),
     "not UTF-8": (f"{HEADER}{ROWS}".encode() + b"20,M\xe4nnlich\n", ["UTF-8", "row 5", "0xe4"]),
@@ -45,7 +45,7 @@ def test_a_table_that_is_not_there_is_named(parley, small):
     small()
     done = parley("synthesize", "dato.csv", "--schema", "schema.toml", "--epsilon", 1, "--out", "r")
     assert done.code == 3
-    assert done.err == "error: dato.csv: no such file\n"
+    assert done.err == "error: dato.csv: no such file (did you mean 'data.csv'?)\n"
 
 
 def test_a_parquet_file_that_is_none_is_named(parley, small):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import parley
+from common.bayes.simplex import mutual_information
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release.report.expected_error import ExpectedError, expected_errors
@@ -15,7 +16,6 @@ from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.report.released import (
     model_shares,
     model_tables,
-    mutual_information,
     network_drawing,
     range_errors,
     range_shares,
@@ -200,12 +200,12 @@ def test_a_table_drowned_in_noise_is_at_distance_one(table):
 
 def test_relations_are_counted_and_a_caution_where_there_are_none(codes):
     related = release_page(facts(codes))
-    assert "1 of 1 pairs stand out" in related
+    assert "1 of 1 pairs depend on each other" in related
     assert "No relations" not in related
     rng = np.random.default_rng(2)
     columns = [rng.integers(0, size, 1_000) for size in SCHEMA.sizes]
     alone = release_page(facts(Codes.from_columns(columns, SCHEMA.sizes)))
-    assert "0 of 1 pairs stand out" in alone
+    assert "0 of 1 pairs depend on each other" in alone
     assert "No relations" not in alone  # two attributes may well be independent
     letters = SCHEMA.attributes[0]
     three = Schema(tuple(replace(letters, name=name) for name in "abc"))

@@ -50,7 +50,7 @@ def test_a_study_that_is_there_is_not_overwritten(parley, place, written):
         ("north", "expected NAME:ROWS:FILE"),
         ("north:many:x.pub", "expected NAME:ROWS:FILE"),
         ("west:40:nowhere.pub", "nowhere.pub: cannot be read"),
-        ("west:40:schema.toml", "not the identity.pub"),
+        ("west:40:schema.toml", "not an identity.pub"),
         ("west:0:north/keys/identity.pub", "rows must be"),
         ("west:40:north/keys/identity.pub", "same identity"),
     ],
@@ -259,17 +259,17 @@ def test_a_study_signed_by_somebody_else_or_by_nobody_is_refused_with_the_reason
     other = load_identity(place.folder / "east" / "keys" / "identity.key").public.fingerprint
     assert parley(*place.words(out="e.toml"), "--signer", "east/keys/identity.key").code == 0
     assert parley(*place.words(out="n.toml"), "--unsigned").code == 0
-    for file, who in (("e.toml", other), ("n.toml", "nobody known")):
+    for file, who in (("e.toml", other), ("n.toml", "unknown")):
         done = parley("party", "approve", file, "--yes", *NORTH)
         assert done.code == 4
         assert f"who signed the study ({who}) is not among the signers" in done.err
-    assert "signed by nobody" in parley("party", "review", "n.toml", *NORTH).out
+    assert "not signed" in parley("party", "review", "n.toml", *NORTH).out
 
 
 def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
     assert parley(*place.words(), "--unsigned").code == 0
     offer = ("curator", "study", "add", "study.toml", *HUB)
-    assert "signer nobody" in parley(*offer, "--unsigned").out
+    assert "signer none" in parley(*offer, "--unsigned").out
     done = parley(*offer)
     signer = load_identity(place.ring.identity).public.fingerprint
     assert f"signer {signer}" in done.out

@@ -453,7 +453,7 @@ def test_signing_needs_a_key_before_any_budget_is_spent(parley, small):
     words = ["synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "r"]
     done = parley(*words, "--sign-with", "nowhere.key")
     assert done.code == 3
-    assert "cannot read the identity file" in done.err
+    assert "nowhere.key: cannot be read" in done.err
     made = parley("keys", "identity", "--folder", "mine")
     assert made.code == 0
     assert parley(*words, "--sign-with", "mine/identity.key", "--sign-as", "me").code == 0

@@ -111,7 +111,7 @@ def test_a_review_says_what_the_command_line_says(opened, house, study):
     shown = page_of(opened([study]), study).body.decode()
     seen = house.review(study, house.open_source(study))
     assert seen.cost == Fraction(7, 3)
-    for words in (seen.digest, "Signed by nobody", "7/3 (about 2.333)", "23/3", *seen.leaves):
+    for words in (seen.digest, "Not signed", "7/3 (about 2.333)", "23/3", *seen.leaves):
         assert words in shown
     assert shown.count("protected") >= len(seen.protections)
     assert NASTY not in shown

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import common.release.refit as refit
+import common.release.replicates as replicates_module
 import parley
 from common.errors import InputError
 from common.methods.subn_plus.contrasts import Contrasts
@@ -16,7 +17,7 @@ from common.release.diagnostics import Diagnostics, Measured, Verdict
 from common.release.estimates import estimate, pool, related, t_quantile
 from common.release.measured import _residuals
 from common.release.refit import RowsInMemory
-from common.release.replicates import Replicator
+from common.release.replicates import Replicates, Replicator
 from common.release.report.expected_error import expected_errors
 from common.release.report.study_figures import study_tables
 from common.release.statistics import CodedTable, OfTable
@@ -120,6 +121,13 @@ def test_a_function_rests_on_the_columns_whose_shuffling_changes_it(table):
     assert related(lambda t: t.groupby("letter")["age"].mean(), frame) == {"letter", "age"}
 
 
+def small_study(rows, seed):
+    return parley.simulate(
+        [rows.iloc[::2], rows.iloc[1::2]], SCHEMA,
+        epsilon="0.3", method="floor", aggregation="clear", seed=seed,
+    )  # fmt: skip
+
+
 def covered(studies, replicates=12):
     """How often intervals of shares and a mean hold the population's values."""
     truth = CodedTable(SCHEMA, SCHEMA.encode(people(200_000, seed=0)))
@@ -131,11 +139,7 @@ def covered(studies, replicates=12):
     ]
     held = []
     for seed in range(studies):
-        rows = people(900, seed=100 + seed)
-        made = parley.simulate(
-            [rows.iloc[::2], rows.iloc[1::2]], SCHEMA,
-            epsilon="0.3", method="floor", aggregation="clear", seed=seed,
-        )  # fmt: skip
+        made = small_study(people(900, seed=100 + seed), seed)
         repeated = Replicator(made, made.released, seed, processes=1).run(replicates)
         for statistic in asked:
             (found,) = estimate(statistic, repeated)
@@ -148,6 +152,55 @@ def test_intervals_hold_the_truth_and_would_not_without_noise_in_the_replicates(
     assert 0.9 <= covered(25) <= 1.0
     monkeypatch.setattr(refit, "draw_noise", lambda plan, _: np.zeros(plan.cells, dtype=np.int64))
     assert covered(10) < 0.85
+
+
+PAIR = parley.Schema.from_toml(
+    """
+[[attribute]]
+name = "smokes"
+kind = "boolean"
+
+[[attribute]]
+name = "ill"
+kind = "boolean"
+"""
+)
+
+
+def related_rows(excess, rows=40_000):
+    """Half of the rows smoke, half are ill; both are true in a quarter of them and the excess."""
+    both = round(rows * (0.25 + excess))
+    smokes = np.repeat([0, 1], rows // 2)
+    ill = np.concatenate([np.arange(rows // 2) < both, np.arange(rows // 2) >= both])
+    return Codes.from_columns([smokes, ill.astype(np.int64)], PAIR.sizes)
+
+
+@pytest.mark.parametrize(("kept", "expected"), [(0.5, 0.1), (1.0, 0.05), (0.1, 0.15)])
+def test_a_relation_that_replicates_weaken_is_taken_to_be_weakened_before(kept, expected):
+    """The release shows an excess of 0.05; a correction by more than three times is a guess."""
+    scatter = np.array([-2, -1, 0, 1, 2]) * 1e-3
+    repeated = Replicates(
+        PAIR, related_rows(-0.05), related_rows(-0.05),
+        tuple(related_rows(-0.05 * kept + each) for each in scatter), 40_000,
+    )  # fmt: skip
+    (found,) = estimate(kinds.share(PAIR, "smokes = true and ill = true"), repeated)
+    assert found.estimate == pytest.approx(0.25 + expected, abs=0.01)
+    assert found.standard_error >= abs(found.estimate - 0.3)
+    (alone,) = estimate(kinds.share(PAIR, "ill = true"), repeated)
+    assert alone.estimate == pytest.approx(0.5)
+
+
+def test_replicates_are_the_same_in_several_processes(monkeypatch):
+    made = small_study(people(300), 1)
+    told = []
+    alone = Replicator(made, made.released, 3, processes=1).run(7)
+    monkeypatch.setattr(replicates_module, "_WORTH_S", 1e-9)
+    shared = Replicator(made, made.released, 3, processes=3)
+    found = shared.run(7, tell=lambda fraction, doing: told.append(fraction))
+    for one, other in zip(alone.tables, found.tables, strict=True):
+        assert all(map(np.array_equal, one.columns, other.columns))
+    assert told == sorted(told)
+    assert told[-1] == 1
 
 
 def test_replicates_scatter_as_samples_of_people_do_where_a_model_draws_in_strata():

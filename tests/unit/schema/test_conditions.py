@@ -94,6 +94,11 @@ def test_not_binds_before_and_which_binds_before_or():
     assert mask != parse(other, SCHEMA).mask(EVERY_ROW).tolist()
 
 
+def test_two_equals_signs_mean_one():
+    twice, once = (parse(f"sex {sign} Male", SCHEMA).mask(EVERY_ROW) for sign in ("==", "="))
+    assert twice.tolist() == once.tolist()
+
+
 def test_a_condition_names_its_attributes_in_the_order_of_the_schema():
     assert parse("country = USA or not age < 18", SCHEMA).attributes == ("age", "country")
     assert parse("", SCHEMA).attributes == ()

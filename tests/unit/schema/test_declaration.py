@@ -132,7 +132,7 @@ def test_a_hierarchy_over_bins_names_their_numbers():
         (one(f"kind = 'categorical'\nvalues = {list(range(65_537))}"), "65,537: use fewer"),
         (
             one("kind = 'categorical'\nvalues = ['x', 'y']\nmissing = 1"),
-            "missing: must be true or false",
+            "missing: expected true or false",
         ),
         (one("kind = 'boolean'\nvalues = [true]"), "nothing to list"),
         (one("kind = 'integer'\nmin = 0"), "max: missing"),

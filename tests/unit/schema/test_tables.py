@@ -98,6 +98,14 @@ def test_a_column_whose_quoted_name_has_a_semicolon_is_one_column(write):
     assert read_table(write('"a;b"\n1\n')).data.column_names == ["a;b"]
 
 
+def test_a_mistyped_name_and_an_unusual_delimiter_get_a_hint(write):
+    path = write(GOOD.replace(",", ":"), "people.csv")
+    with pytest.raises(InputError, match=r"no such file \(did you mean 'people.csv'\?\)"):
+        read_table(path.with_name("peple.csv"))
+    with pytest.raises(InputError, match="Name the character between its cells with --delimiter"):
+        read_table(path, SCHEMA)
+
+
 def test_a_spreadsheet_and_a_folder_are_called_what_they_are(write, tmp_path):
     with pytest.raises(InputError, match=r"people\.xlsx: cannot be read"):
         read_table(write(b"PK\x03\x04", "people.xlsx"))

@@ -77,7 +77,7 @@ def test_texts_of_the_environment_are_read_as_what_the_setting_is(key, text, val
         ("folder = 3\n", "expected a path"),
         ('folder = ""\n', "expected a path"),
         ('name = "a"\n', "folder is not set"),
-        ("folder = \n", "not TOML"),
+        ("folder = \n", "not valid TOML"),
         ('folder = "a"\n[source]\nkind = "csv"\n', "unknown setting 'source'"),
     ],
 )

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from benchmarks.covering import covering_design
 from common.errors import LocalError
@@ -13,30 +12,9 @@ from common.methods.designs.nocd import optimal_design
 from common.methods.dp_subn.correlation import (
     correlations,
     mutual_information,
-    onto_simplex,
     pair_tables,
 )
 from common.methods.dp_subn.usefulness import frontier_degree, network_degree
-
-finite = st.floats(-1e6, 1e6, allow_nan=False)
-
-
-@given(arrays(np.float64, (3, 4), elements=finite), st.floats(0, 1e6))
-def test_the_projection_is_non_negative_sums_to_the_total_and_keeps_order(values, total):
-    projected = onto_simplex(values, total)
-    assert (projected >= 0).all()
-    assert projected.sum() == pytest.approx(total, abs=1e-6 * (1 + np.abs(values).sum()))
-    order = np.argsort(values, axis=None, kind="stable")
-    assert (np.diff(projected.ravel()[order]) >= -1e-9).all()
-
-
-def test_the_projection_is_the_closest_point():
-    rng = np.random.default_rng(5)
-    values = rng.normal(size=6) * 3
-    projected = onto_simplex(values, 2.0)
-    distance = np.sum((projected - values) ** 2)
-    for other in 2.0 * rng.dirichlet(np.ones(6), size=2000):
-        assert np.sum((other - values) ** 2) >= distance
 
 
 def test_exact_views_give_back_exact_pairs_and_their_information():

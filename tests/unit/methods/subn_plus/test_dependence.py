@@ -2,6 +2,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,3 +125,19 @@ def test_the_strongest_disjoint_pairs_that_the_budget_bears_are_chosen():
 def test_weights_are_never_all_zero():
     assert group_weights(np.array([5, -2, 7]), (0, 0, 1), 100) == (5, 7)
     assert group_weights(np.array([-5, -2, -7]), (0, 0, 1), 100) == (1, 1)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 3), (16, 16)])
+def test_what_sampling_alone_shows_is_not_clear_but_dependence_is(shape):
+    rng = np.random.default_rng(8)
+    rows, pairs = 20_000, 100
+    alike = [(1,) * size for size in shape]
+    independent = rng.multinomial(rows, np.full(shape, 1 / np.prod(shape)).ravel(), pairs)
+    found = [departure(t.reshape(shape), *alike, Fraction(1), rows) for t in independent]
+    assert not any(own.clear_among(pairs, rows) for own in found)
+    assert any(own.clear_among(pairs) for own in found)
+    tilted = np.full(shape, 1.0)
+    tilted[: shape[0] // 2, : shape[1] // 2] += 1.0
+    sample = rng.multinomial(rows, (tilted / tilted.sum()).ravel()).reshape(shape)
+    weights = [tuple(sample.sum(axis=axis).tolist()) for axis in (1, 0)]
+    assert departure(sample, *weights, Fraction(1), rows).clear_among(pairs, rows)

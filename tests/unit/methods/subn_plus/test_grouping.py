@@ -1,17 +1,14 @@
-import tracemalloc
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import LocalError
 from common.methods.designs.blocks import disjoint_blocks, margin_error
 from common.methods.subn_plus.grouping import (
     GroupedTables,
-    balanced_groups,
     even_groups,
+    halves,
     without_noise_floor,
 )
 from common.schema.codes import Codes
@@ -32,77 +29,20 @@ def test_the_noise_floor_leaves_at_most_the_rows_and_no_less_than_needed(values,
 
 
 @settings(deadline=None)
-@given(counts, st.integers(1, 5))
-def test_groups_are_the_best_runs_by_brute_force(values, groups):
-    chosen = balanced_groups(values, 500, groups)
+@given(counts)
+def test_halves_are_the_first_of_the_most_even_cuts(values):
+    chosen = halves(values, 500)
     size = len(values)
-    assert sorted(chosen) == list(chosen)
-    assert set(chosen) == set(range(min(groups, size)))
     weights = without_noise_floor(values, 500)
-
-    def cost(ends):
-        starts = (0, *ends)
-        return sum(int(weights[a:b].sum()) ** 2 for a, b in zip(starts, (*ends, size), strict=True))
-
-    best = min(cost(ends) for ends in combinations(range(1, size), min(groups, size) - 1))
-    mine = tuple(i for i in range(1, size) if chosen[i] != chosen[i - 1])
-    assert cost(mine) == best
-
-
-def by_all_pairs(values, rows, groups):
-    """The same runs from a table of every run's cost: quadratic in the values, and plain."""
-    size, most = len(values), np.iinfo(np.int64).max
-    weights = without_noise_floor(values, rows)
-    before = np.concatenate([[0], np.cumsum(weights)])
-    squares = (before[None, :] - before[:, None]) ** 2
-    cost, cuts = squares[0], []
-    for used in range(2, min(groups, size) + 1):
-        options = cost[:, None] + squares
-        options[np.tri(size + 1, dtype=np.bool_)] = most
-        options[: used - 1] = most
-        cuts.append(options.argmin(axis=0))
-        cost = options.min(axis=0)
-        cost[:used] = most // 2
-    ends = [size]
-    for cut in reversed(cuts):
-        ends.append(int(cut[ends[-1]]))
-    lengths = np.diff([0, *reversed(ends)])
-    return tuple(np.repeat(np.arange(len(lengths)), lengths).tolist())
-
-
-@settings(deadline=None, max_examples=200)
-@given(
-    st.one_of(
-        st.lists(st.integers(-3, 3), min_size=1, max_size=40),  # many ties
-        st.lists(st.integers(-50, 10**6), min_size=1, max_size=40),
-    ).map(np.array),
-    st.integers(1, 12),
-    st.sampled_from([0, 1, 20, 10**6]),
-)
-def test_ties_are_broken_as_a_search_of_all_pairs_breaks_them(values, groups, rows):
-    assert balanced_groups(values, rows, groups) == by_all_pairs(values, rows, groups)
-
-
-@pytest.mark.parametrize("counts", [np.zeros(1 << 16, np.int64), np.arange(1 << 16) % 251])
-def test_the_largest_domain_takes_little_memory(counts):
-    tracemalloc.start()
-    try:
-        groups = balanced_groups(counts, 10**7, 6)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert set(groups) == set(range(6))
-    assert peak < 64 << 20  # a table of all pairs would be 32 GiB
+    cost = {cut: abs(int(weights[:cut].sum() - weights[cut:].sum())) for cut in range(1, size)}
+    first = min((cut for cut in cost if cost[cut] == min(cost.values())), default=1)
+    assert chosen == (0,) * first + (1,) * (size - first)
 
 
 def test_billions_of_rows_do_not_overflow():
-    groups = balanced_groups(np.array([4 * 10**12, 10**12, 10**12, 4 * 10**12]), 10**13, 3)
-    assert groups == (0, 1, 1, 2)
-
-
-def test_no_groups_are_refused():
-    with pytest.raises(LocalError, match="0 groups"):
-        balanced_groups(np.array([1, 2]), 3, 0)
+    values = np.array([4 * 10**18, 10**18, 10**18, 3 * 10**18])
+    assert halves(values, 9 * 10**18) == (0, 1, 1, 1)
+    assert even_groups(values, 9 * 10**18, 3) == (0, 1, 1, 2)
 
 
 def test_grouped_tables_are_the_tables_summed_over_the_groups_and_add_up_over_parties():

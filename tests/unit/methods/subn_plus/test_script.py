@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.bayes.simplex import onto_simplex
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import LocalError
 from common.marginals import count
 from common.methods.designs.projective import best_design
-from common.methods.dp_subn.correlation import onto_simplex, pair_tables
+from common.methods.dp_subn.correlation import pair_tables
 from common.methods.registry import run_of
 from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
@@ -67,7 +68,7 @@ def independent_columns(table: Codes, epsilon: Fraction, source: SeededRandomSou
     columns = []
     for (histogram,) in ([h] for h in count(table, [(a,) for a in range(table.width)])):
         noisy = histogram + discrete_laplace(scale, len(histogram), source)
-        share = onto_simplex(noisy.astype(float), table.rows) / table.rows
+        share = onto_simplex(noisy.astype(float), total=table.rows) / table.rows
         columns.append(rng.choice(len(share), table.rows, p=share / share.sum()))
     return Codes.from_columns(columns, table.sizes)
 

@@ -67,7 +67,7 @@ def test_the_sample_allows_an_ordinary_study():
         ({}, {"method": "floor"}, {}, "'floor' is not among the methods"),
         ({}, {"profile": "paper"}, {}, "'paper' is not among the profiles"),
         ({}, {"aggregation": Aggregation.CLEAR}, {}, "'clear' is not among the aggregations"),
-        ({"signers": (FINGERPRINT,)}, {}, {}, "nobody known.*signers"),
+        ({"signers": (FINGERPRINT,)}, {}, {}, "unknown.*signers"),
         ({"signers": (FINGERPRINT,)}, {}, {"signer": PEOPLE["b"].fingerprint}, "signers"),
         ({"curators": (FINGERPRINT,)}, {}, {"curator": "AB:CD"}, "AB:CD.*curators"),
         ({}, {}, {"fewest_owners": 1}, "with those of 0 other parties in a sum.*min_parties"),
@@ -178,7 +178,7 @@ BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
         (BUDGET + "[study]\nmin_party = 3\n", "unknown key 'study.min_party'"),
         (BUDGET + "[study]\nmin_parties = 0\n", "study.min_parties: expected a whole number"),
         (BUDGET + "[study]\nmin_parties = true\n", "study.min_parties: expected a whole number"),
-        (BUDGET + "[study]\nmin_key_bits = 1024\n", "expected one of 2048"),
+        (BUDGET + "[study]\nmin_key_bits = 1024\n", "1024 is not one of 2048"),
         (BUDGET + '[study]\nmethods = ["magic"]\n', "'magic' is not one of"),
         (BUDGET + '[study]\nmethods = "subn+"\n', "list of texts"),
         (BUDGET + "[study]\nmethods = []\n", "the list is empty"),
@@ -186,7 +186,7 @@ BUDGET = '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "1"\n'
         (BUDGET + "[approval]\nautomatic = true\n", "approval.automatic: needs study.signers"),
         (BUDGET + '[data]\nnot_before = "2024-01-01"\n', "data.not_before: expected a date"),
         (BUDGET + "[data]\nnot_before = 2024-01-01T00:00:00\n", "expected a date"),
-        ("[budget", "not TOML"),
+        ("[budget", "not valid TOML"),
     ],
 )
 def test_a_policy_that_makes_no_sense_is_refused_by_name(text, named):

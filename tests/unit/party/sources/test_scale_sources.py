@@ -211,7 +211,7 @@ def test_grouping_is_left_to_the_database_only_where_it_pays(schema, sets, rows,
     [
         ({"kind": "spark"}, "one of path, table and query"),
         ({"kind": "spark", "path": "x", "query": "q"}, "one of path, table and query"),
-        ({"kind": "spark", "path": "x", "uri": "u"}, "uri is not a key"),
+        ({"kind": "spark", "path": "x", "uri": "u"}, "unknown key 'source.uri'"),
     ],
 )
 def test_spark_settings_that_make_no_sense_are_refused(tmp_path, table, named):

@@ -207,7 +207,7 @@ def test_an_error_names_the_row_of_the_file_and_not_of_the_rows_taken(tmp_path):
 
 BAD = [
     ({"columns": {"sex": "SEX"}}, "no column 'SEX'"),
-    ({"columns": {"sex": 3}}, "the name of a column"),
+    ({"columns": {"sex": 3}}, "source.columns.sex: expected a text"),
     ({"columns": {"sex": "age", "old": "age"}}, "stands for two"),
     ({"recode": {"sex": "x"}}, r"\[source.recode.sex\]"),
     ({"recode": {"sex": {"1": True}}}, "becomes a text or a number"),
@@ -233,7 +233,7 @@ def test_settings_that_cannot_be_meant_are_refused_whatever_the_study(tmp_path, 
 
 
 def test_a_database_has_a_query_and_no_condition(tmp_path):
-    with pytest.raises(InputError, match="where is not a key of a sqlite source"):
+    with pytest.raises(InputError, match=r"unknown key 'source\.where'"):
         SourceSettings.from_table(
             {**as_sqlite(frame(), tmp_path), "where": "age = 3"}, folder=tmp_path, environment={}
         )

@@ -111,7 +111,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path):
     path = tmp_path / "token"
     token_in(path)
     path.chmod(0o640)
-    with pytest.raises(InputError, match="open to others"):
+    with pytest.raises(InputError, match="open to other users"):
         token_in(path)
 
 
@@ -125,5 +125,5 @@ def test_a_file_that_is_no_token_is_refused(tmp_path, content):
 
 
 def test_a_folder_that_is_missing_is_said(tmp_path):
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot write"):
         token_in(tmp_path / "nowhere" / "token")

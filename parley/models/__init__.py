@@ -1,0 +1,1 @@
+"""Models of one owner's table, and their rows drawn on Spark."""
