@@ -73,7 +73,7 @@ clean: ## remove what make made
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
 	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls \
-	bench-coverage bench-descent bench-tails bench-rules bench-papers
+	bench-coverage bench-descent bench-tails bench-rules bench-papers bench-prior
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -110,6 +110,8 @@ bench-parties: .venv/.dev ## cost per party from 3 to 1,000, and the ring over s
 	$(BIN)/python -m benchmarks.parties
 bench-polls: .venv/.dev ## polls of parties in a second, with and without 10,000 ended studies
 	$(BIN)/python -m benchmarks.polls
+bench-prior: .venv/.dev ## what last year's release is worth as a prior
+	.venv/bin/python -m benchmarks.prior
 bench-coverage: .venv/.dev ## do 95 % intervals of estimates hold the truth in 95 % of studies
 	$(BIN)/python -m benchmarks.coverage
 bench-forecast: .venv/.dev ## what error at which epsilon: the tables of docs/choosing-epsilon.md

@@ -3,8 +3,10 @@
 Made-up codes of diagnoses (20 chapters, 10 blocks in each, 10 categories in each block and 7 codes
 in each category: 14,000 values, a few of them frequent) beside five small columns. How far the
 released distribution of the codes is from the true one, at every level of the hierarchy, when
-counts descend it; as a ratio to a schema that cuts at one level (and spreads evenly below) and to
-a histogram of all codes.
+counts descend it; as a ratio to a schema that cuts at one level (and spreads evenly below), to a
+histogram of all codes, and to a descent below which values are drawn by public frequencies: those
+of a table ten times as large, from a population in which every code is up to three times as
+frequent or as rare.
 """
 
 from __future__ import annotations
@@ -44,20 +46,25 @@ def _table(level: int, numbers: range) -> str:
     return f"{{ {', '.join(groups)} }}"
 
 
-def schema(level: int, *, tree: bool) -> Schema:
+def schema(level: int, *, tree: bool, frequencies: Column | None = None) -> Schema:
     """Of the codes at a level, with or without the hierarchy, and of five small columns."""
     values = [code(number, level) for number in range(LEVELS[level])]
     text = f'[[attribute]]\nname = "code"\nkind = "categorical"\nvalues = {json.dumps(values)}\n'
     if tree:
         text += f"hierarchy = {_table(0, range(FANS[0]))}\n"
+    if frequencies is not None:
+        text += f"frequencies = {frequencies.tolist()}\n"
     for column in range(5):
         text += f'[[attribute]]\nname = "x{column}"\nkind = "categorical"\n'
         text += 'values = ["a", "b", "c", "d"]\n'
     return Schema.from_toml(text)
 
 
-def rows_of(rows: int, seed: int) -> tuple[Column, pd.DataFrame]:
-    """Codes whose frequencies fall like Zipf's law at every level, and columns that follow them."""
+def rows_of(rows: int, seed: int) -> tuple[Column, pd.DataFrame, Column]:
+    """Codes whose frequencies fall like Zipf's law at every level, and columns that follow them.
+
+    Last come the frequencies of the codes in another, larger population.
+    """
     rng = np.random.default_rng(seed)
     weights = np.ones(1)
     for fan in FANS:
@@ -70,7 +77,8 @@ def rows_of(rows: int, seed: int) -> tuple[Column, pd.DataFrame]:
         linked = (chapter * (column + 3)) % 4
         drawn = np.where(rng.random(rows) < 0.6, linked, rng.integers(0, 4, rows))
         columns[f"x{column}"] = np.array(list("abcd"))[drawn]
-    return codes, pd.DataFrame(columns)
+    others = weights * 3 ** rng.uniform(-1, 1, len(weights))
+    return codes, pd.DataFrame(columns), rng.multinomial(10 * rows, others / others.sum())
 
 
 def released(method: str, own: Schema, table: pd.DataFrame, epsilon: str, seed: int) -> Column:
@@ -102,7 +110,7 @@ def compared(method: str, rows: int, epsilon: str, runs: int) -> list[dict[str, 
     """The mean distances of each way."""
     ways: dict[str, list[list[float]]] = {}
     for seed in range(runs):
-        codes, others = rows_of(rows, seed)
+        codes, others, public = rows_of(rows, seed)
         for level in range(len(LEVELS)):
             seen = codes // (LEVELS[-1] // LEVELS[level])
             table = others.assign(code=[code(each, level) for each in seen])
@@ -110,8 +118,10 @@ def compared(method: str, rows: int, epsilon: str, runs: int) -> list[dict[str, 
             name = f"cut at level {level + 1}" if level < len(LEVELS) - 1 else "histogram"
             spread = spread_below(made, level, seed)
             ways.setdefault(name, []).append(distances(codes, spread))
-        made = released(method, schema(len(LEVELS) - 1, tree=True), table, epsilon, seed)
-        ways.setdefault("descent", []).append(distances(codes, made))
+        for name, own in (("descent", None), ("descent, public frequencies", public)):
+            whole = schema(len(LEVELS) - 1, tree=True, frequencies=own)
+            made = released(method, whole, table, epsilon, seed)
+            ways.setdefault(name, []).append(distances(codes, made))
     means = {name: np.mean(each, axis=0) for name, each in ways.items()}
     return [
         {
@@ -138,7 +148,7 @@ def main() -> None:
     for method in given.methods:
         for epsilon in EPSILONS:
             lines += compared(method, given.rows, epsilon, given.runs)
-            for line in lines[-len(LEVELS) - 1 :]:
+            for line in lines[-len(LEVELS) - 2 :]:
                 print(line, flush=True)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({**vars(given), "measured": lines}, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Rules against none: `python -m benchmarks.rules [--rows 20000] [--runs 5]`.
+"""Rules against none: `python -m benchmarks.rules [--rows 20000] [--runs 3] [--methods subn+]`.
 
 Made-up people with skip patterns (children have no job, who has no job works no hours and earns no
 wage, a stay ends after it begins): how far the 2-way marginals of a release are from the true ones
@@ -100,11 +100,12 @@ def main() -> None:
     """Print the table, and write it as JSON."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=20_000)
-    options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--methods", nargs="+", default=METHODS)
     given = options.parse_args()
     ruled = schema()
     lines = []
-    for method in METHODS:
+    for method in given.methods:
         for epsilon in EPSILONS:
             with_rules, without, broken = [], [], []
             for seed in range(given.runs):

@@ -28,6 +28,7 @@ from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
+from common.study.prior import Prior
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from parley.simulation.in_process import RowsInMemory, run_study
@@ -82,7 +83,7 @@ def synthetic_rows(
         together = concatenate(list(tables.values()))
         return fit(dataset, together, epsilon, source).sample(rows, source)
     study = replace(study_of(setting, tables, epsilon, METHODS[label]), delta=delta)
-    return _run_plan(study, tables, source).sample(rows, source)
+    return run_plan(study, tables, source).sample(rows, source)
 
 
 def study_of(
@@ -130,8 +131,11 @@ def through_roles(
     return run.model.sample(study.rows, source)
 
 
-def _run_plan(study: Study, tables: Mapping[str, Codes], source: RandomSource) -> Model:
-    plan = run_of(study)
+def run_plan(
+    study: Study, tables: Mapping[str, Codes], source: RandomSource, prior: Prior | None = None
+) -> Model:
+    """Run the script of a study once, on exact sums and noise of the same law."""
+    plan = run_of(study, prior)
     owners = _Owners(study, tables, np.random.default_rng(list(source.random_bytes(16))), source)
     while (step := plan.step()) is not None:
         plan.advance(owners.result(step))

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from common.errors import ParleyError
 from common.files import make_private_folder
-from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
+from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
 from common.service.database import Database
 from common.service.metrics import serving_metrics
@@ -155,9 +155,14 @@ def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
 
 def propose(settings: CuratorSettings, study: Study, *, clock: Callable[[], dt.datetime]) -> None:
     """Offer a study to its parties; a running curator notices it within a second."""
-    run_of(study)  # refuses a study that could never be run
+    priors(settings).begin(study)  # refuses a study that could never be run
     with _opened(settings) as store:
         store.propose(study, at=clock().astimezone(dt.UTC).isoformat(timespec="seconds"))
+
+
+def priors(settings: CuratorSettings) -> Priors:
+    """The earlier releases that studies build on."""
+    return Priors(settings.folder / "priors")
 
 
 def serve(
@@ -168,7 +173,7 @@ def serve(
     clock: Callable[[], dt.datetime],
     software: str,
     started: Callable[[int], None] = lambda port: None,
-    begin: Callable[[Study], ScriptRun] = run_of,
+    begin: Callable[[Study], ScriptRun] | None = None,
 ) -> None:
     """Run a curator until it is told to stop.
 
@@ -179,7 +184,7 @@ def serve(
         clock: the time.
         software: what to tell the parties we are.
         started: called with the port when calls are taken.
-        begin: begins a fresh copy of a study's script.
+        begin: begins a fresh copy of a study's script; by default what the study names.
 
     Raises:
         InputError: the address, the keys or the state cannot be used, or another curator has it.
@@ -194,8 +199,9 @@ def serve(
         ThreadPoolExecutor(1, "release") as background,
         ThreadPoolExecutor(1, "alert") as alerts,
     ):
+        known = priors(settings)
         studies = Studies(
-            store, begin=begin, publish=publish, clock=clock,
+            store, begin=begin or known.begin, publish=publish, clock=clock, prior_of=known.path,
             later=lambda task: background.submit(task).add_done_callback(_log_failure),
         )  # fmt: skip
         store.check_at_start()

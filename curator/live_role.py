@@ -36,7 +36,7 @@ class LiveRole:
     def replay(self, sender: str, body: bytes, effects: tuple[str, ...]) -> None:
         """Give the role a stored message or declaration again, and compare what it makes of it."""
         if sender == DECLARED:
-            again = self.role.declare_missing(body.decode())
+            again = self.role.declare_missing(*declaration(body))
         else:
             again = self.role.receive(sender, codec.decode_to_curator(body))
         if tuple(effect_name(effect) for effect in again) != effects:
@@ -52,6 +52,12 @@ class LiveRole:
                 self._store.step_key(self._study.digest, step), private=self._store.private
             )
         return self._sources[step]
+
+
+def declaration(body: bytes) -> tuple[str, str]:
+    """The party that was declared missing, and why, from the curator's own word in the store."""
+    party, _, why = body.decode().partition("\n")
+    return party, why
 
 
 def effect_name(effect: Effect) -> str:

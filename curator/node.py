@@ -22,6 +22,7 @@ What fails for want of room or files is tried again, with growing pauses.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import logging
 import threading
@@ -132,6 +133,7 @@ class StudyNode:
         match record.state:
             case StudyState.WAITING:
                 self._start_when_all_approved()
+                self._end_if_expired()
             case StudyState.RUNNING:
                 self._current()
                 self.open_step()
@@ -199,7 +201,9 @@ class StudyNode:
             return self.record.state
 
     def decline(self, party: str, reason: str) -> StudyState:
-        """A party's owner does not approve, or does not any more: the study ends.
+        """A party's owner does not approve, or does not any more.
+
+        A study under way that may miss the party goes on without it; any other ends.
 
         Raises:
             WireError: STUDY_CLOSED: it has every result, or ended.
@@ -211,9 +215,13 @@ class StudyNode:
             if state not in (StudyState.WAITING, StudyState.RUNNING):
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
             approved = party in self._store.approvals(self.digest)
-            word = "withdrew" if approved else "declined"
-            self._end_early(StudyState.REFUSED, f"party {party!r} {word}: {reason}")
-            return StudyState.REFUSED
+            word = f"{'withdrew' if approved else 'declined'}: {reason}"
+            if state is StudyState.RUNNING and self.study.may_miss:
+                self._go_on_without(party, word)
+            else:
+                self._end_early(StudyState.REFUSED, f"party {party!r} {word}")
+        self._around.changed(self.digest, self.names)
+        return self.record.state
 
     def abort(self, cause: str) -> None:
         """The operator gives the study up; nothing happens if it is over.
@@ -263,25 +271,26 @@ class StudyNode:
         finally:
             self._lock.release()
 
-    def _go_on_without(self, party: str) -> None:
+    def _go_on_without(self, party: str, why: str = "") -> None:
         work = self._current()
         with self._rebuilt_on_failure():
-            effects = work.role.declare_missing(party)
+            effects = work.role.declare_missing(party, why)
             if not effects:
                 return
             with self._store.transaction():
                 sequence = self._store.newest_incoming(self.digest, DECLARED) + 1
                 self._store.add_incoming(
-                    self.digest, DECLARED, sequence, party.encode(),
+                    self.digest, DECLARED, sequence, f"{party}\n{why}".encode(),
                     effects=[effect_name(effect) for effect in effects], at=self._around.now(),
                 )  # fmt: skip
-                waiting = self._execute(work, effects, StudyState.FAILED)
+                ending = StudyState.REFUSED if why else StudyState.FAILED
+                waiting = self._execute(work, effects, ending)
         self._waiting = waiting
         if self.record.state is StudyState.PUBLISHING:
             self._publish_later()
         logger.warning(
-            "study %s: %s is declared missing; it is now %s",
-            self.digest.hex()[:16], party, self.record.state.value,
+            "study %s: %s %s; it is now %s", self.digest.hex()[:16], party,
+            why or "is declared missing", self.record.state.value,
         )  # fmt: skip
 
     def receive(self, party: str, sequence: int, body: bytes) -> None:
@@ -374,6 +383,16 @@ class StudyNode:
         self._work, self._waiting = work, waiting
         logger.info("study %s: every party approved, it begins", self.digest.hex()[:16])
         self._around.changed(self.digest, self.names)
+
+    def _end_if_expired(self) -> None:
+        """End a study that not all parties approved by the last day on which they might."""
+        today = self._around.clock().astimezone(dt.UTC).date()
+        if self.record.state is StudyState.WAITING and self.study.expired(today):
+            self._end_early(
+                StudyState.FAILED,
+                f"not approved by {', '.join(self.waiting_for)} by {self.study.expires}, its last "
+                "day (expires). Nothing was charged",
+            )
 
     def _make_key(self) -> None:
         if needs_key(self.study) and self._store.paillier_key(self.digest) is None:

@@ -10,6 +10,7 @@ from common.errors import InputError
 from common.study.document import Member, Study
 from common.study.transcript import Phases
 from curator.app import CuratorSettings, open_store
+from curator.live_role import DECLARED, declaration
 from curator.store.records import Awaited, Record, StudyState
 from curator.store.store import Store
 
@@ -63,6 +64,15 @@ def awaited(settings: CuratorSettings, study: bytes) -> list[Awaited]:
     database, store = open_store(settings)
     try:
         return store.awaited(study)
+    finally:
+        database.close()
+
+
+def declared(settings: CuratorSettings, study: bytes) -> dict[str, str]:
+    """The parties that a study under way goes on without, and what is known about why."""
+    database, store = open_store(settings)
+    try:
+        return dict(map(declaration, store.bodies(study, DECLARED)))
     finally:
         database.close()
 

@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity
+from common.methods.criteria import verdicts
 from common.methods.registry import method_of
 from common.release import folder as release
 from common.release.columns import Columns
 from common.release.fitted_study import FittedStudy
+from common.release.prior import PriorRelease, Priors
 from common.release.signatures import Signer, SignerRole
 from common.release.writing import write_release
 from common.study.accounting import account, statement_of
@@ -26,7 +28,12 @@ _MOST_NAME = 40
 
 
 def publish(
-    outcome: Outcome, releases: Path, *, file_format: str = "csv", signer: Signer | None = None
+    outcome: Outcome,
+    releases: Path,
+    *,
+    file_format: str = "csv",
+    signer: Signer | None = None,
+    priors: Priors | None = None,
 ) -> Path:
     """Make the release of a study in a folder of its own; one that is there already is kept.
 
@@ -35,6 +42,7 @@ def publish(
         releases: where releases go.
         file_format: of the synthetic rows, see `release.FORMATS`.
         signer: the curator, if it has an identity to sign with.
+        priors: the releases that studies build on.
 
     Raises:
         InputError: the folder cannot be written.
@@ -43,7 +51,7 @@ def publish(
     target = releases / folder_name(outcome.study)
     if (target / release.STATEMENT).exists():  # the curator stopped just before it noted this
         return target
-    fitted = fitted_study(outcome)
+    fitted = fitted_study(outcome, None if priors is None else priors.of(outcome.study))
     with release.new_folder(target, overwrite=False) as folder:
         write_release(folder, fitted, file_format=file_format, signer=signer)
     return target
@@ -74,11 +82,17 @@ def folder_name(study: Study) -> str:
     return f"{words or 'study'}-{study.digest.hex()[:16]}"
 
 
-def fitted_study(outcome: Outcome) -> FittedStudy:
+def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedStudy:
     """What a study released, with its privacy statement."""
     study = outcome.study
     accountant = account(study, outcome.steps)
-    statement = statement_of(study, method_of(study), accountant, source_private=outcome.private)
+    statement = statement_of(
+        study,
+        method_of(study),
+        accountant,
+        source_private=outcome.private,
+        criteria=verdicts(study, outcome.steps, outcome.results, outcome.model),
+    )
     return FittedStudy(
         study=study,
         schema=study.schema,
@@ -88,4 +102,5 @@ def fitted_study(outcome: Outcome) -> FittedStudy:
         privacy=statement.as_dict(),
         columns=Columns.by_schema(study.schema),
         transcript=transcript_of(study, outcome.traffic, statement.missing),
+        prior=prior,
     )

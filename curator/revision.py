@@ -27,6 +27,7 @@ def revised(
     joining: Sequence[Member] = (),
     schema: Schema | None = None,
     epsilon: Fraction | None = None,
+    prior: str = "",
 ) -> Study:
     """An unsigned study that differs from an earlier one in what is given.
 
@@ -38,6 +39,7 @@ def revised(
         joining: owners that are new.
         schema: if that is another.
         epsilon: if that is another.
+        prior: the digest of the release to build on, if there is one.
 
     Raises:
         InputError: an owner is not in the earlier study, or what is left is no study.
@@ -61,6 +63,7 @@ def revised(
         members=(*staying, *joining),
         schema=schema or earlier.schema,
         epsilon=epsilon or earlier.epsilon,
+        prior=prior,
         signature=None,
     )
 

@@ -239,16 +239,21 @@ class CuratorRole:
         told = self._to_all(StudyAborted(study=self._study.digest, reason=reason))
         return [*told, Fail(reason=reason)]
 
-    def declare_missing(self, party: str) -> list[Effect]:
+    def declare_missing(self, party: str, why: str = "") -> list[Effect]:
         """Go on without a party, for the rest of the study; end the study if it cannot.
 
         A party that was declared missing before changes nothing.
+
+        Args:
+            party: its name.
+            why: what is known about it besides: that it withdrew.
         """
         if party not in self._names or self._state not in _IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._gone:
             return []
-        return self._do_without(party, f"party {party!r} is missing in step {self._number}")
+        word = why or f"is missing in step {self._number}"
+        return self._do_without(party, f"party {party!r} {word}")
 
     def _do_without(self, party: str, reason: str) -> list[Effect]:
         allowed = self._study.may_miss

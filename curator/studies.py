@@ -32,6 +32,7 @@ class Studies:
         publish: makes the release of a study that has every result, and says where it is.
         clock: the time.
         later: runs something after the call that asked for it was answered.
+        prior_of: where the prior of a study is, if it names one.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class Studies:
         publish: Callable[[Outcome], Path],
         clock: Callable[[], dt.datetime],
         later: Callable[[Callable[[], None]], None],
+        prior_of: Callable[[Study], Path | None] = lambda study: None,
     ) -> None:
-        self.store = store
+        self.store, self._prior_of = store, prior_of
         self.presence = Presence()
         self.around = StudyContext(
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
@@ -139,6 +141,17 @@ class Studies:
         if node is None or party not in node.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
+
+    def prior(self, study: Study) -> Path:
+        """Where the release is that a study builds on.
+
+        Raises:
+            WireError: OUT_OF_TURN: the study names none, or it is not here any more.
+        """
+        path = self._prior_of(study)
+        if path is None or not path.is_file():
+            raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
+        return path
 
     def _find(self, study: bytes) -> StudyNode | None:
         """A study under way, or one that is over, which is not kept in memory."""

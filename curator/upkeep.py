@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.errors import ParleyError
+from common.wording import moment
 from curator.alerting import Alerting
 from curator.context import written
 from curator.store.store import KEEP_QUEUES
@@ -104,7 +105,7 @@ class Upkeep:
         """In the log, and to the operator's hook; once a step."""
         store = self._studies.store
         names = ", ".join(each.party for each in store.awaited(study))
-        words = f"it waits for {names} since {since}"
+        words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", study.hex()[:16], late, words)
         store.alerts.add(study, event, words, at=self._studies.around.now())
@@ -129,10 +130,8 @@ class Upkeep:
         node = self._studies.known(study)
         if node is None:
             return
-        names = ", ".join(node.waiting_for)
+        waits = f"it waits for {', '.join(node.waiting_for)} since {moment(since)}"
         try:
-            node.abort(
-                f"ended by the curator's step_deadline_s: it waits for {names} since {since}"
-            )
+            node.abort(f"ended by the curator's step_deadline_s: {waits}")
         except ParleyError as error:  # tried again at the next look
             logger.error("study %s cannot be ended now: %s", study.hex()[:16], error)

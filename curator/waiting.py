@@ -88,6 +88,14 @@ def how_long(wait: dt.timedelta) -> str:
     return f"{seconds} s"
 
 
+def approvals_in_words(names: Sequence[str], *, since: str, until: dt.date | None) -> str:
+    """Whose approval a study waits for, since when, and what ends the wait; empty if no one's."""
+    if not names:
+        return ""
+    last = f"until {until} (UTC), its last day" if until else "without a last day (expires)"
+    return f"the approval of {', '.join(names)}, since {moment(since)}, {last}"
+
+
 def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
     """Whom a running study waits for, for people; empty if for no party.
 

@@ -21,8 +21,8 @@ from typing import Any
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
 from common.files import make_private_folder
-from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
+from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
 from common.service.database import Database
 from common.service.metrics import serving_metrics
@@ -153,7 +153,7 @@ def party_context(
     *,
     clock: Callable[[], dt.datetime],
     passphrase: AskPassphrase | None = None,
-    begin: Callable[[Study], ScriptRun] = run_of,
+    begin: Callable[[Study], ScriptRun] | None = None,
 ) -> Iterator[PartyContext]:
     """What this party is and has, from its files; enough to review studies without a network.
 
@@ -162,8 +162,10 @@ def party_context(
         source: where the rows are.
         clock: the time.
         passphrase: of the identity, if it is under one; by default what the settings name.
-        begin: begins a fresh copy of a study's script.
+        begin: begins a fresh copy of a study's script; by default what the study names.
     """
+    priors = Priors(settings.folder / "priors")
+    begin = begin or priors.begin
     credentials = CredentialFiles.in_folder(settings.keys, Role.PARTY).load()
     certificate = credentials.certificate
     warning = expiry_warning(certificate, at=clock())
@@ -194,6 +196,7 @@ def party_context(
             forecast=partial(rehearse, begin=begin),
             clock=clock,
             hook=Hook(webhook=settings.webhook, command=settings.on_event),
+            priors=priors,
             authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
         )
     finally:

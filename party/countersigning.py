@@ -8,8 +8,11 @@ from pathlib import Path
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.crypto.identities.identity import Identity
 from common.errors import InputError, PolicyError
+from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.release.bundling import add_signature
+from common.release.contents import open_release
+from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
 from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
@@ -84,7 +87,7 @@ def _sign(
     release: Path, found: Verified, study: Study, identity: Identity, books: _Books
 ) -> Signature:
     name = _our_name(study, identity)
-    _require_ours(found, study, name, books)
+    _require_ours(release, found, study, name, books)
     signer = Signer(role=SignerRole.PARTY, name=name, identity=identity)
     signature = signer.sign(found.checked.manifest_bytes)
     add_signature(release, signature)
@@ -100,8 +103,10 @@ def _our_name(study: Study, identity: Identity) -> str:
     )
 
 
-def _require_ours(found: Verified, study: Study, name: str, books: _Books) -> None:
+def _require_ours(release: Path, found: Verified, study: Study, name: str, books: _Books) -> None:
     assert found.agreement is not None  # noqa: S101  # it has a study
+    with open_release(release) as contents:
+        prior = bundled_prior(contents, study)
     reasons = reasons_against(
         study,
         party=name,
@@ -110,6 +115,7 @@ def _require_ours(found: Verified, study: Study, name: str, books: _Books) -> No
         approvals=books.approvals,
         journal=books.journal,
         ledger=books.ledger,
+        begin=run_of if prior is None else prior.begin,
     )
     if reasons:
         raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")

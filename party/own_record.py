@@ -34,6 +34,7 @@ def reasons_against(
     approvals: Approvals,
     journal: Journal,
     ledger: Ledger,
+    begin: Callable[[Study], ScriptRun] = run_of,
 ) -> list[str]:
     """Why this party does not vouch for a release; empty if it does.
 
@@ -45,6 +46,7 @@ def reasons_against(
         approvals: the owner's decisions.
         journal: what this party received.
         ledger: what it paid.
+        begin: begins a copy of the study's script.
 
     Raises:
         LocalError: the ledger was tampered with.
@@ -61,7 +63,7 @@ def reasons_against(
     received = journal.received_digests(study.digest)
     if not _saw(received, study, results):
         reasons.append("the results in it are not those that were published to us")
-    elif not told_missing(received, study, results, privacy.get("missing", {})):
+    elif not told_missing(received, study, results, privacy.get("missing", {}), begin=begin):
         reasons.append("the parties it calls missing are not those that we were told of")
     paid = ledger.spending(study.digest.hex()).paid
     stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)

@@ -33,7 +33,7 @@ from common.errors import InputError, LocalError
 from common.methods.distdiffgen import LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
-from common.methods.subn_plus.descent import SpreadModel
+from common.methods.subn_plus.descent import Frequencies, SpreadModel, within_cells
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.privacy.randomness import RandomSource, uniforms
@@ -138,7 +138,8 @@ def network_form(model: object) -> NetworkForm:
         case SpreadModel():
             form = network_form(model.model)
             for a, cells in model.parts.items():
-                form = _of_values(form, a, np.array(cells, dtype=np.intp))
+                own = np.array(cells, dtype=np.intp)
+                form = _of_values(form, a, own, model.public.get(a))
             return form
         case LeafModel():
             form = _of_combinations(model)
@@ -200,22 +201,23 @@ def _of_combinations(model: LeafModel) -> NetworkForm:
     return NetworkForm(net, sizes, ((0,),) * len(sizes), tuple(readings))
 
 
-def _of_values(form: NetworkForm, attribute: int, cells: NDArray[np.intp]) -> NetworkForm:
-    """The form with an attribute's own values, equally likely in each of its cells.
+def _of_values(
+    form: NetworkForm, attribute: int, cells: NDArray[np.intp], public: Frequencies = None
+) -> NetworkForm:
+    """The form with an attribute's own values, drawn in each cell by public frequencies or evenly.
 
     Two variables come in: the cell, which follows from what the form reads it from, and the value.
     """
     net, sources, reading = form.net, form.variables[attribute], form.readings[attribute]
     sizes, number = list(net.domain.sizes), form.sizes[attribute]
     cell, value = len(sizes), len(sizes) + 1
-    widths = np.bincount(cells, minlength=number)
-    even = (np.arange(number)[:, None] == cells) / widths[:, None]
+    inside = (np.arange(number)[:, None] == cells) * within_cells(cells, public)
     pairs = (
         *net.network.pairs,
         Pair(cell, tuple(map(View, sources))),
         Pair(value, (View(cell),)),
     )
-    conditionals = (*net.conditionals, np.eye(number)[reading], even)
+    conditionals = (*net.conditionals, np.eye(number)[reading], inside)
     domain = Domain.flat([*sizes, number, len(cells)])
 
     def put(old: tuple[_T, ...], new: _T) -> tuple[_T, ...]:

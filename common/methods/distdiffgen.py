@@ -357,7 +357,8 @@ class LeafModel:
 def distdiffgen(study: Study) -> Script[Fit]:
     """Divisions in turn, then one noisy count of every combination."""
     settings, sizes = Settings.of(study), tuple(study.schema.sizes)
-    choice_epsilon, _ = split(study.epsilon, settings.budget)
+    epsilon = study.method_promise.budget
+    choice_epsilon, _ = split(epsilon, settings.budget)
     cuts = Cuts.start(study.schema, settings.target)
     spent = dict.fromkeys((member.name for member in study.members), Fraction(0))
     for number in range(settings.divisions):
@@ -390,7 +391,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
             parties=tuple(spent),
             request=LeafRequest(cuts, sizes),
             sensitivity=moved,
-            law=DiscreteLaplace.costing(study.epsilon - max(spent.values()), sensitivity=moved),
+            law=DiscreteLaplace.costing(epsilon - max(spent.values()), sensitivity=moved),
         )
     )
     return partial(LeafModel, cuts, sizes, counts)

@@ -74,7 +74,7 @@ class Settings:
 
 def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLimit]:
     """The largest family that is useful, and the largest that the cap leaves."""
-    settings, promise = Settings.of(study), study.promise
+    settings, promise = Settings.of(study), study.method_promise
     _, table_cost = split(promise.budget, settings.budget)
     moved = sensitivity.histograms(len(sizes))
     pure = pure_equivalent(promise.law(table_cost, moved), moved)
@@ -88,7 +88,7 @@ def decisions(study: Study) -> list[Decision]:
     useful, limit = _limits(study, sizes)
     cap = lowered("k", useful.parents, limit.parents, "parents", "dp-ccbn", "most_cells")
     settings = Settings.of(study)
-    promise = study.promise
+    promise = study.method_promise
     parts = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
     return [
         Decision(f"{promise.currency} for structure and parameters", parts),
@@ -99,7 +99,7 @@ def decisions(study: Study) -> list[Decision]:
 def dp_ccbn(study: Study) -> Script[Fit]:
     """Structure, then parameters."""
     variables = Variables.of(study)
-    promise = study.promise
+    promise = study.method_promise
     structure_cost, table_cost = split(promise.budget, Settings.of(study).budget)
     _, limit = _limits(study, variables.sizes)
     structure: Structure = ((),) * len(variables.sizes)
@@ -123,7 +123,7 @@ def _learn_structure(
             name=f"candidates, iteration {number} of {iterations}",
             phase="structure",
             parties=tuple(member.name for member in study.members),
-            promise=study.promise,
+            promise=study.method_promise,
             cost=cost / iterations,
         )
         child, *chosen = _best(families, tables, study.rows)

@@ -70,7 +70,7 @@ class ModelChoice:
             hierarchies=[attribute.hierarchy for attribute in self.schema.attributes],
             options=self.options,
         )
-        return _encode(model)
+        return _encode(model.within(self.schema.possible))
 
     def without_rows(self, source: RandomSource) -> bytes:
         """A model of empty tables, with the plan's network or no parents at all."""

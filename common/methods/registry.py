@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from importlib import import_module
 
 import common.methods
 from common.errors import InputError
+from common.methods.criteria import with_criteria
 from common.study.document import Study
 from common.study.method import Method
+from common.study.prior import Prior
 from common.study.script import ScriptRun
 
 _HERE = "registry"
@@ -53,8 +56,12 @@ def cautions_of(study: Study) -> list[str]:
     return [decision.caution for decision in decisions if decision.caution]
 
 
-def run_of(study: Study) -> ScriptRun:
+def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
     """Begin a fresh copy of the script that the study implies.
+
+    Args:
+        study: what was agreed.
+        prior: the rows of the release that the study names as its prior, if it names one.
 
     Raises:
         InputError: the method cannot do what the study asks of it.
@@ -72,4 +79,11 @@ def run_of(study: Study) -> ScriptRun:
             f"rows_per_person: {method.name} also chooses by mechanisms that protect a single row. "
             f"Use one of the methods {able}"
         )
-    return method.run(study)
+    if not study.criteria:
+        return method.run(study, prior)
+    if not method.sums:
+        raise InputError(
+            f"criterion: {method.name} adds nothing up. Leave the criteria out, or use another "
+            "method"
+        )
+    return replace(method, script=partial(with_criteria, method.script)).run(study, prior)

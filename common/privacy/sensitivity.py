@@ -79,6 +79,20 @@ def histograms(count: int) -> Sensitivity:
     return Sensitivity.moving(2 * count)
 
 
+def bounded(count: int, most: int) -> Sensitivity:
+    """Return that of `count` numbers, each of which a replaced row moves by at most `most`.
+
+    A sum over the rows of numbers from 0 to `most` is one: the replaced row takes one of them out
+    and puts another in. So is `most` / 2 times the sum of |c - t| over the cells of a table c of
+    counts, t being any integers: two counts move by one each, so the sum moves by at most 2. What
+    is at most 2 away in every one of several such sums is at most 2 away in the k-th largest of
+    them, for every k, and in the integer part of their mean.
+    """
+    if count < 0 or most < 0:
+        raise LocalError(f"there are no {count} numbers that move by {most}")
+    return Sensitivity(Fraction(count * most), Fraction(count * most * most))
+
+
 def agreements(attributes: int) -> Sensitivity:
     """Return that of the counts of agreeing rows of all pairs of attributes in two halves.
 

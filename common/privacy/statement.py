@@ -186,6 +186,8 @@ class PrivacyStatement:
             the sum of such payments is no bound. None where it does not.
         may_miss: up to how many parties may be missing before the noise is too small.
         missing: for each party that is not in all sums, the first step (from 0) without it.
+        criteria: the study's acceptance criteria, and whether each is met.
+        prior: the SHA-256 of the manifest of the release that was built on; empty if none was.
     """
 
     promise: Promise
@@ -196,6 +198,8 @@ class PrivacyStatement:
     bounds: Mapping[str, Fraction] | None = None
     may_miss: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
+    criteria: Sequence[Mapping[str, object]] = ()
+    prior: str = ""
 
     def __post_init__(self) -> None:
         if not self.protections:
@@ -261,6 +265,7 @@ class PrivacyStatement:
             },
             "may_miss": self.may_miss,
             "missing": dict(self.missing),
+            "prior": self.prior or None,
             "currency": promise.currency,
             "steps": [_step(charge, promise.currency) for charge in accountant.charges],
             "unit_of_privacy": unit_of_privacy(promise),
@@ -278,6 +283,7 @@ class PrivacyStatement:
             "mechanisms": sorted({charge.mechanism for charge in accountant.charges}),
             "sampler": SAMPLER_WITH_DELTA if promise.delta else SAMPLER,
             "notes": list(self.notes),
+            "criteria": [dict(each) for each in self.criteria],
             "versions": versions(),
         }
 

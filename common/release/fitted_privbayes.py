@@ -70,7 +70,7 @@ class FittedPrivBayes(FittedModel):
             accountant=Accountant({OWNER: None}),
             party=OWNER,
         )
-        return replace(self, model=model)
+        return replace(self, model=model.within(self.schema.possible))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every released table, compared with these rows."""

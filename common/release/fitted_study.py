@@ -22,6 +22,7 @@ from common.release.fitted import FORMAT, Draw, FittedModel
 from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
 from common.release.model_count import ModelCount, model_count
+from common.release.prior import PriorRelease
 from common.release.refit import refit_study
 from common.release.report.network_picture import Edge, draw_network
 from common.release.report.relations import stands_out
@@ -58,6 +59,7 @@ class FittedStudy(FittedModel):
         steps: every step that was made.
         results: what was published in each of them.
         transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
+        prior: the release that the study builds on, if it does.
     """
 
     study: Study
@@ -65,6 +67,7 @@ class FittedStudy(FittedModel):
     steps: tuple[Step, ...]
     results: tuple[bytes, ...]
     transcript: Mapping[str, object]
+    prior: PriorRelease | None = None
 
     @property
     def rows(self) -> int:
@@ -101,7 +104,8 @@ class FittedStudy(FittedModel):
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
-        return replace(self, model=refit_study(self.study, rows, source, self.missing))
+        prior = None if self.prior is None else self.prior.rows
+        return replace(self, model=refit_study(self.study, rows, source, self.missing, prior))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""

@@ -31,6 +31,7 @@ USAGE = "usage.json"  # what its users must know first
 SCHEMA = "schema.toml"
 TRANSCRIPT = "transcript.json"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
+PRIOR = "prior.zip"  # of a study that builds on an earlier release: what it needs of that
 FORMATS = ("csv", "parquet")
 _ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT, USAGE})
 _OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
@@ -169,11 +170,12 @@ def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozense
     """The files that a release has besides its table: neither more nor fewer.
 
     Args:
-        listed: what the manifest lists; a single owner's release with range counts has no network.
+        listed: what the manifest lists; a single owner's release with range counts has no network,
+            and the study in it says whether a release has a prior.
         study: whether it is the release of a study.
     """
     if study:
-        return _ALWAYS | _OF_A_STUDY
+        return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed))
     return _ALWAYS | {RANGES if RANGES in listed else NETWORK}
 
 

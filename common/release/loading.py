@@ -34,6 +34,7 @@ from common.release.folder import (
 )
 from common.release.late_model import LateModel
 from common.release.manifest import MANIFEST
+from common.release.prior import bundled_prior
 from common.release.released_rows import ReleasedRows
 from common.release.results import RESULTS, read_results
 from common.schema import Schema
@@ -132,7 +133,8 @@ def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedS
         with contents.open(RESULTS) as stream:
             results = read_results(stream, size=contents.sizes()[RESULTS])
         privacy, transcript = _json(contents, STATEMENT), _json(contents, TRANSCRIPT)
-    steps, script = replay(study, results, privacy["missing"])
+        prior = bundled_prior(contents, study)
+    steps, script = replay(study, results, privacy["missing"], prior)
     return FittedStudy(
         study=study,
         schema=study.schema,
@@ -142,6 +144,7 @@ def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedS
         privacy=privacy,
         columns=Columns({str(k): str(v) for k, v in document["columns"].items()}),
         transcript=transcript,
+        prior=prior,
         origin=origin,
     )
 

@@ -172,11 +172,8 @@ def range_diagnostics(release: RangeRelease) -> Diagnostics:
 
 def _cell_deviation(release: RangeRelease) -> float:
     """Of one cell: exact where the method knows it, else that of noise on every cell."""
-    first = np.array([[[0, 1]] * len(release.schema.sizes)], dtype=np.intp)
-    deviations = release.box_counts(first).standard_deviations
-    if deviations is None:
-        return 2 * math.sqrt(2) / float(release.plan.epsilon)
-    return float(deviations[0])
+    known = release.cell_deviation()
+    return 2 * math.sqrt(2) / float(release.plan.epsilon) if known is None else known
 
 
 def _related(codes: Codes) -> frozenset[tuple[int, int]]:

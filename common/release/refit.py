@@ -20,11 +20,13 @@ from common.crypto.sums.plan import Aggregation, Noise, draw_noise
 from common.crypto.sums.replacement import ShareKeeper
 from common.errors import LocalError
 from common.marginals import count
+from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.schema.codes import concatenate
 from common.study.document import Study
+from common.study.prior import Prior
 from common.study.script import Result
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from common.study.sums import sum_plan_of
@@ -55,6 +57,7 @@ def refit_study(
     rows: Codes,
     source: RandomSource,
     missing: Mapping[str, int] = MappingProxyType({}),
+    prior: Prior | None = None,
 ) -> Model:
     """Take the study's script to its model on these rows.
 
@@ -63,10 +66,11 @@ def refit_study(
         rows: as many as the parties have together, in an order that means nothing.
         source: of the noise and of the parties' choices.
         missing: for each party that went missing, the first step without it.
+        prior: the rows that the study builds on, if it does.
     """
     if rows.rows != study.rows:
         raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")
-    run, answer = run_of(study), _Answers(study, rows, source)
+    run, answer = run_of(study, prior), _Answers(study, rows, source)
     for number in count_from(0):
         run.leave_out([name for name, first in missing.items() if first <= number])
         if (step := run.step()) is None:
@@ -97,6 +101,8 @@ class _Answers:
     def __call__(self, step: Step) -> Result:
         number, self._number = self._number, self._number + 1
         match step:
+            case SumStep(request=CriteriaRequest()):  # nothing of the model follows from it
+                return np.zeros(step.cells, np.int64)
             case SumStep():
                 return self._sum(step, number)
             case ReplaceStep():

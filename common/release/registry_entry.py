@@ -93,6 +93,7 @@ def entry_of(
         "adversaries": statement["adversaries"],
         "not_promised": statement["not_promised"],
         "sampler": statement["sampler"],
+        "acceptance_criteria": statement["criteria"],
     }
 
 

@@ -42,19 +42,35 @@ def read_released_table(contents: Contents, name: str, schema: Schema) -> Releas
         InputError: it is not a table of the schema; the message begins with its name.
     """
     kept, rows = list[Codes](), 0
-    as_they_are = schema.without_rules()
+    for codes in _encoded(contents, name, schema):
+        if rows < KEPT_ROWS:
+            kept.append(codes.take(slice(KEPT_ROWS - rows)))
+        rows += codes.rows
+    return ReleasedTable(concatenate(kept), rows)
+
+
+def read_codes(contents: Contents, name: str, schema: Schema) -> Codes:
+    """Encode the table of a release, all of it.
+
+    Raises:
+        InputError: it is not a table of the schema; the message begins with its name.
+    """
+    return concatenate(list(_encoded(contents, name, schema)))
+
+
+def _encoded(contents: Contents, name: str, schema: Schema) -> Iterator[Codes]:
+    """The rows block by block, at least one."""
+    as_they_are, empty = schema.without_rules(), True
     try:
         for block in _blocks(contents, name, schema):
             codes = as_they_are.encode(block, where=name)
             _check_rules(codes, schema, name)
-            if rows < KEPT_ROWS:
-                kept.append(codes.take(slice(KEPT_ROWS - rows)))
-            rows += codes.rows
+            empty = False
+            yield codes
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{name}: not a table that can be read: {error}") from None
-    if not rows:
+    if empty:
         raise InputError(f"{name}: the table has no rows")
-    return ReleasedTable(concatenate(kept), rows)
 
 
 def _check_rules(codes: Codes, schema: Schema, name: str) -> None:

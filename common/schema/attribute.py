@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
 from common.schema.binning import Binning
@@ -102,6 +103,8 @@ class Attribute:
         tree: the declared hierarchy over the codes of the values, None if there is none.
         forgiving: no cell is refused; see `forgiven`. Never declared, and in no digest.
         missing_codes: texts that stand for an empty cell, however their number is written.
+        frequencies: how frequent each listed value is elsewhere, in public; none if not declared.
+            Values that are too rare for a count of their own are drawn by them.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Attribute:
     tree: Node | None = None
     forgiving: bool = False
     missing_codes: tuple[str, ...] = ()
+    frequencies: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse contradictions, domains that say nothing and domains too large to code."""
@@ -122,6 +126,11 @@ class Attribute:
         if self.clip and not isinstance(self.domain, Binning):
             raise InputError(f"clip: only numbers and dates have a range to clip to ({self.kind})")
         self._check_missing_codes()
+        if len(self.frequencies) not in (0, self.domain.count):
+            raise InputError(
+                f"frequencies: expected {self.domain.count}, one of each value, not "
+                f"{len(self.frequencies)}"
+            )
         if self.clip and self.other:
             raise InputError("clip and other: choose one, both say what happens outside the range")
         if not 2 <= self.size <= MAX_SIZE:
@@ -293,3 +302,14 @@ def _real_labels(domain: Binning) -> list[str]:
             number = domain.first_step[place] / domain.per_unit
             labels[place] = np.format_float_positional(number, trim="-")
     return labels
+
+
+def numbers_of(attribute: Attribute) -> NDArray[np.float64] | None:
+    """The number of every value, that of a bin its centre; None if the values are no numbers."""
+    domain = attribute.domain
+    if isinstance(domain, Listed):
+        plain = not domain.textual and attribute.kind != "boolean"
+        return np.array(domain.values, dtype=np.float64) if plain else None
+    if attribute.kind not in ("integer", "real"):
+        return None
+    return np.asarray(domain.centre(np.arange(domain.count)), dtype=np.float64)

@@ -18,6 +18,7 @@
     # missing = ["N", -9]       # the same, and cells that hold one of these codes count as empty
     other = true                # an explicit category for values outside; default: refuse
     hierarchy = { Private = ["Private", "Self-employed"], State = ["Federal", "State", "Local"] }
+    # frequencies = [70, 11, 3, 4, 6]  # of the values in public; whole numbers, any total
 
 A hierarchy is made of tables (named groups) and arrays (their members), nested to any depth; its
 leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
@@ -81,6 +82,7 @@ from common.schema.toml import (
     yes_or_no,
 )
 
+MOST_FREQUENCY = 10**12
 MAX_DEPTH = 100  # nesting of a hierarchy
 
 
@@ -147,6 +149,7 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
             other=found.get("other", False),
             clip=found.get("clip", False),
             tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
+            frequencies=found.get("frequencies", ()),
         )
     except InputError as error:
         raise InputError(f"attribute {name!r}: {error}") from None
@@ -168,12 +171,20 @@ def _missing(declared: object) -> bool | tuple[str, ...]:
     return codes
 
 
+def _frequencies(declared: object) -> tuple[int, ...]:
+    known = isinstance(declared, list) and all(type(each) is int for each in declared)
+    if not isinstance(declared, list) or not known or min(declared, default=0) < 0:
+        raise InputError("expected whole numbers from 0 on, in the order of the values")
+    check_most("the largest", max(declared, default=0), MOST_FREQUENCY)
+    return tuple(declared)
+
+
 _COMMON: Mapping[str, Parser] = {
     **dict.fromkeys(("name", "kind", "hierarchy"), as_it_is),
     "missing": _missing,
     "other": yes_or_no,
 }
-_LISTED = {**_COMMON, "values": as_it_is}
+_LISTED = {**_COMMON, "values": as_it_is, "frequencies": _frequencies}
 _BINNED = {
     **_COMMON,
     **dict.fromkeys(("min", "max", "bins", "edges", "decimals"), as_it_is),
@@ -324,6 +335,8 @@ def _block(attribute: Attribute) -> str:
         entries["missing"] = list(attribute.missing_codes)
     if attribute.tree is not None:
         entries["hierarchy"] = _declared(attribute.tree, domain)
+    if attribute.frequencies:
+        entries["frequencies"] = list(attribute.frequencies)
     return "\n".join([*toml_lines(entries, header="[[attribute]]"), ""])
 
 

@@ -80,14 +80,21 @@ def is_draft(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A draft and what its owner should look at, a sentence each."""
+    """A draft and what its owner should look at, a sentence each.
+
+    Attributes:
+        schema: as far as it could be proposed.
+        notes: what to look at.
+        public: whether no row had a part in it.
+    """
 
     schema: Schema
     notes: tuple[str, ...]
+    public: bool = False
 
     def to_toml(self) -> str:
         """The draft as a file, with the warning and the notes as comments at its head."""
-        head = [f"# {line}" for line in WARNING.splitlines()]
+        head = [] if self.public else [f"# {line}" for line in WARNING.splitlines()]
         for note in self.notes:  # names come from the table, and may hold line breaks
             printable = "".join(c if c.isprintable() else " " for c in note)
             head.append(f"# * {printable}")

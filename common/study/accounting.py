@@ -61,6 +61,7 @@ def statement_of(
     *,
     source_private: bool,
     rows_agreed: bool = True,
+    criteria: Sequence[Mapping[str, object]] = (),
 ) -> PrivacyStatement:
     """Who is protected from whom in this study, and what it cost.
 
@@ -70,6 +71,7 @@ def statement_of(
         accountant: as `account` makes it.
         source_private: whether every random bit came from a private source.
         rows_agreed: whether the parties' row counts were agreed without a look at people's rows.
+        criteria: the verdicts on the study's criteria.
     """
     bounds = method.bound(study)
     paid = accountant.most_spent if bounds is None else max(bounds.values())
@@ -84,9 +86,15 @@ def statement_of(
             rows_agreed=rows_agreed,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
         ),
-        notes=[*_notes(study, accountant, bounds), *_missing_notes(study, missing)],
+        notes=[
+            *_notes(study, accountant, bounds),
+            *_missing_notes(study, missing),
+            *_prior_notes(study),
+        ],
         may_miss=study.may_miss,
         missing=missing,
+        criteria=criteria,
+        prior=study.prior,
     )
 
 
@@ -123,6 +131,18 @@ def _missing_notes(study: Study, missing: Mapping[str, int]) -> list[str]:
             "were scaled up by the public row counts."
         )
     return lines
+
+
+def _prior_notes(study: Study) -> list[str]:
+    if not study.prior:
+        return []
+    words = (
+        "Prior: noisy sums were drawn towards the table of an earlier release (SHA-256 of its "
+        f"manifest: {study.prior}), the more the less they differ from it. That release is public, "
+        "so this costs no privacy. Its own epsilon is not in this statement: rows that are in both "
+        "have paid both."
+    )
+    return [words]
 
 
 def _notes(

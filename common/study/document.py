@@ -10,6 +10,7 @@ the study by itself, so nothing that matters can be asked for in any other way.
     delta = "1e-9"         # 0, pure epsilon, if it is left out
     purpose = "Where to build the next dialysis ward"
     expires = 2027-06-30
+    prior = "<SHA-256>"    # of last year's release, if sums are to be drawn towards it
 
     [[party]]
     name = "north"
@@ -28,6 +29,7 @@ import binascii
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -41,7 +43,7 @@ from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
-from common.privacy.promise import PerPerson, Promise, promise_of
+from common.privacy.promise import PartOf, PerPerson, Promise, promise_of
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -64,6 +66,7 @@ from common.schema.toml import (
     whole,
     word_of,
 )
+from common.study.criteria import Criterion, read_criteria
 from common.study.signature import StudySignature
 from common.wording import many
 
@@ -124,11 +127,16 @@ class Study:
         recipient: who gets the table.
         contact: whom to ask about the study.
         ethics: the reference of an ethics vote, a contract or a law that it rests on.
-        expires: the last day (UTC) on which a party may join; a node refuses it afterwards. A study
-            that runs by then goes on.
+        expires: the last day (UTC) on which a party may approve; a node refuses it afterwards, and
+            the curator ends it if approvals are missing. A study that runs by then goes on.
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
+        criteria: the [[criterion]] tables, what the model must be good for; their form is in
+            `common.study.criteria`.
+        criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
+        prior: the SHA-256 of the manifest of an earlier release, in hexadecimal, that the noisy
+            sums are drawn towards (`common.study.prior`); empty for none.
         signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
@@ -155,6 +163,9 @@ class Study:
     expires: dt.date | None = None
     rows_per_person: int = 0
     owners_per_person: int = 1
+    criteria: tuple[Criterion, ...] = ()
+    criteria_epsilon: Fraction = Fraction(0)
+    prior: str = ""
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -189,7 +200,12 @@ class Study:
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
+        if not re.fullmatch(r"([0-9a-f]{64})?", self.prior):
+            raise InputError(
+                "prior: expected the SHA-256 of a release's manifest.json, 64 hexadecimal digits"
+            )
         self._check_people()
+        self._check_criteria()
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -217,6 +233,30 @@ class Study:
                 "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
                 'profile = "sound"'
             )
+
+    def _check_criteria(self) -> None:
+        if bool(self.criteria) != (self.criteria_epsilon > 0):
+            raise InputError(
+                "criteria_epsilon: say what the criteria may cost, such as 0.05, and name a "
+                "[[criterion]]; or leave both out"
+            )
+        if not self.criteria:
+            return
+        if self.profile == "paper":
+            raise InputError(
+                "criteria_epsilon: the paper spends its epsilon as printed. Leave the criteria "
+                'out, or use profile = "sound"'
+            )
+        if self.criteria_epsilon >= self.epsilon:
+            raise InputError(
+                f"criteria_epsilon: {shown(self.criteria_epsilon):g} leaves nothing of epsilon "
+                f"{shown(self.epsilon):g} for the model. Choose about a tenth of it"
+            )
+        for number, criterion in enumerate(self.criteria, start=1):
+            try:
+                criterion.check(self.schema)
+            except InputError as error:
+                raise InputError(f"criterion {number}: {error}") from None
 
     def _check_delta(self) -> None:
         check_delta(self.delta)
@@ -294,6 +334,19 @@ class Study:
         return PerPerson(to_one, self.rows_per_person, self.owners_per_person)
 
     @property
+    def criteria_cost(self) -> Fraction:
+        """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
+        if not self.criteria:
+            return Fraction(0)
+        return promise_of(self.criteria_epsilon, self.delta).budget
+
+    @property
+    def method_promise(self) -> Promise:
+        """The promise with what the criteria leave of its budget: all that the method may spend."""
+        whole = self.promise
+        return PartOf(whole, whole.budget - self.criteria_cost) if self.criteria else whole
+
+    @property
     def protected_rows(self) -> int:
         """How many rows the promise covers at once: those of one person, at all owners."""
         return max(1, self.rows_per_person) * self.owners_per_person
@@ -323,6 +376,7 @@ class Study:
                 for m in self.members
             ],
             "settings": dict(self.settings),
+            "criteria": [criterion.plain for criterion in self.criteria],
             "expires": "" if self.expires is None else self.expires.isoformat(),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
@@ -337,6 +391,8 @@ class Study:
         said = {key: getattr(self, key) for key in _TERMS}
         if not self.rows_per_person:
             del said["rows_per_person"], said["owners_per_person"]
+        if not self.criteria:
+            del said["criteria_epsilon"]
         lines = toml_lines({key: it for key, it in said.items() if it is not None and it != ""})
         if self.settings:  # a table: every key of the study itself comes before it
             lines += ["", *toml_lines(dict(self.settings), header=f"[{toml(self.method)}]")]
@@ -345,6 +401,7 @@ class Study:
             encoded = base64.b64encode(member.identity.encoded).decode()
             lines += ["", *toml_lines(entries, header="[[party]]")]
             lines += [f'identity = "{encoded}"  # {member.identity.fingerprint}']
+        lines += [line for criterion in self.criteria for line in criterion.to_toml()]
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
@@ -377,8 +434,9 @@ class Study:
         """The study of these terms, in plain values.
 
         Args:
-            terms: the keys of study.toml, and `settings`, those of the method. None stands for a
-                key that is left out; noise that is left out is what the profile calls for.
+            terms: the keys of study.toml, `settings`, those of the method, and `criterion`, the
+                tables of criteria. None stands for a key that is left out; noise that is left out
+                is what the profile calls for.
             schema: the public domains.
             members: the parties.
             signature: the proposer's.
@@ -387,7 +445,7 @@ class Study:
             InputError: naming the key and what would do.
         """
         given = {key: value for key, value in terms.items() if value is not None}
-        settings = given.pop("settings", {})
+        settings, criteria = given.pop("settings", {}), given.pop("criterion", [])
         found = read_table(given, _TERMS, required=("name", "epsilon"))
         paper = found.get("profile") == "paper"
         found.setdefault("noise", Noise.ONE_SHARE if paper else Noise.DISTRIBUTED)
@@ -397,6 +455,7 @@ class Study:
             schema=schema,
             members=tuple(members),
             settings=settings_of(settings, where=where),
+            criteria=read_criteria(criteria),
             signature=signature,
         )
 
@@ -408,14 +467,15 @@ _TERMS: Mapping[str, Parser] = {
     "colluders": _COUNT, "may_miss": _COUNT, "cohorts": _COUNT, "key_bits": _COUNT,
     "encoding": text, "output_rows": _COUNT,
     "rows_per_person": _COUNT, "owners_per_person": _COUNT,
-    **dict.fromkeys(TEXTS, text), "expires": date,
+    "criteria_epsilon": parse_epsilon,
+    **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
 }  # fmt: skip
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:
     method = document.get("method", DEFAULT_METHOD)
     tables = ("party", "attribute", "rule", "signature", method)
-    refuse_unknown(document, [*_TERMS, *map(str, tables)])
+    refuse_unknown(document, [*_TERMS, "criterion", *map(str, tables)])
     for key in ("party", "attribute"):
         if key not in document:
             raise InputError(f"{key} is missing")

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from common.errors import InputError
 from common.study.document import ENCODINGS, Study
+from common.study.prior import Prior
 from common.study.script import Fit, Script, ScriptRun
 from common.study.settings import SettingsReader
 
@@ -70,8 +71,12 @@ class Method:
     only_sums: bool = False
     place: int = 100
 
-    def run(self, study: Study) -> ScriptRun:
+    def run(self, study: Study, prior: Prior | None = None) -> ScriptRun:
         """Begin a fresh copy of the script that the study implies.
+
+        Args:
+            study: what was agreed.
+            prior: the rows of the release that the study names as its prior, if it names one.
 
         Raises:
             InputError: the method cannot do what the study asks of it.
@@ -92,10 +97,26 @@ class Method:
                 f"may_miss: {self.name} asks single parties for a turn of their own, so it cannot "
                 "do without one. Use may_miss = 0, or another method"
             )
+        self._check_prior(study, prior)
         rows = {member.name: member.rows for member in study.members}
         return ScriptRun(
             self.script(study),
             rows,
             possible=study.schema.possible,
             protected_rows=study.protected_rows,
+            prior=prior,
+            noise_shares=study.noise_shares,
         )
+
+    def _check_prior(self, study: Study, prior: Prior | None) -> None:
+        if study.prior and not self.only_sums:
+            raise InputError(
+                f"prior: {self.name} does not only add up, so it cannot build on an earlier "
+                "release. Leave the prior out, or use method subn+"
+            )
+        if bool(study.prior) != (prior is not None):
+            raise InputError(
+                f"prior: release {study.prior[:16]} is not here. Hand it over with --prior"
+                if study.prior
+                else "prior: the study names none"
+            )

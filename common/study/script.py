@@ -21,17 +21,17 @@ from math import isqrt
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from common.errors import LocalError
 from common.privacy.noise_law import NoiseLaw
 from common.schema.rules import Possible
+from common.study.prior import Prior, drawn_towards, scaled
 from common.study.requests import Counts, split_tables
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, check_size
 
 _T = TypeVar("_T")
 _ROOT_BITS = 20
-_LARGEST_PRODUCT = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,8 @@ class ScriptRun:
         rows: the public row count of every party; only studies that may miss one need it.
         possible: the rules of the study's schema.
         protected_rows: how many rows the promise covers at once: those of one person.
+        prior: the rows of an earlier release that sums are drawn towards.
+        noise_shares: how many times the variance of its law a sum of so many parties carries.
     """
 
     def __init__(
@@ -86,9 +88,12 @@ class ScriptRun:
         *,
         possible: Possible | None = None,
         protected_rows: int = 1,
+        prior: Prior | None = None,
+        noise_shares: Callable[[int], Fraction] = lambda parties: Fraction(1),
     ) -> None:
         self._script, self._rows, self._possible = script, rows or {}, possible
         self._protected_rows = protected_rows
+        self._prior, self._noise_shares = prior, noise_shares
         self._fit: Fit | None = None
         self._model: Model | None = None
         self._missing: frozenset[str] = frozenset()
@@ -130,7 +135,9 @@ class ScriptRun:
                     raise LocalError(
                         f"step {step.name!r} has {step.cells} cells, its result {result.shape}"
                     )
-                answer = self._total(step, self._without_impossible(step, result))
+                noisy = self._noisy_cells(step)
+                counts = result if noisy is None else result * noisy
+                answer = self._near_prior(self._total(step, counts), noisy)
             case _:
                 raise LocalError("this is not a result of the script's current step")
         self._made.append(step)
@@ -145,17 +152,29 @@ class ScriptRun:
         shares = Fraction(len(step.parties), len(asked.parties))
         return Total(scaled(counts, every, there), shares * Fraction(every, there) ** 2)
 
-    def _without_impossible(self, step: SumStep | ReplaceStep, result: Counts) -> Counts:
-        """The result with 0 in every cell that a rule makes impossible: all there was is noise."""
+    def _noisy_cells(self, step: SumStep | ReplaceStep) -> NDArray[np.bool_] | None:
+        """The cells that no rule makes impossible: all there was in those is noise."""
         possible = self._possible
         if possible is None or not possible.rules or not isinstance(step, SumStep):
-            return result
-        cells = np.array(result)
+            return None
+        cells = np.ones(step.cells, dtype=np.int64)
         for shape, part in zip(step.tables, split_tables(step.tables, cells), strict=True):
             mask = None if shape.in_bits else possible.mask(shape.variables, shape.grouped)
             if mask is not None:
                 np.multiply(part, mask, out=part)
-        return cells
+        return cells.astype(np.bool_)
+
+    def _near_prior(self, total: Total, noisy: NDArray[np.bool_] | None) -> Total:
+        """The total drawn towards the prior's answer, with the variance that is left."""
+        asked = self._asked
+        if self._prior is None or not isinstance(asked, SumStep):
+            return total
+        expected = self._prior.answer(asked.request, sum(self._rows[p] for p in asked.parties))
+        shares = self._noise_shares(len(asked.parties)) * total.variance_ratio
+        variance = asked.law.nominal_variance * shares
+        tables = [table.cells for table in asked.request.shown]
+        counts, kept = drawn_towards(expected, total.counts, variance, tables, noisy)
+        return Total(counts, total.variance_ratio * kept)
 
     def model(self) -> Model:
         """The model, once there is no step left."""
@@ -188,13 +207,6 @@ def _without(step: Step | None, missing: Collection[str]) -> Step | None:
         left = tuple(name for name in step.parties if name not in missing)
         return replace(step, parties=left)
     return step
-
-
-def scaled(counts: Counts, top: int, bottom: int) -> Counts:
-    """Return counts * top / bottom, rounded to the nearest integers, exactly."""
-    largest = int(np.abs(counts).max(initial=0))
-    wide = counts if 2 * (largest + 1) * top < _LARGEST_PRODUCT else counts.astype(object)
-    return np.asarray((2 * wide * top + bottom) // (2 * bottom), dtype=np.int64)
 
 
 def drive(run: ScriptRun, answer: Callable[[Step], Result]) -> Model:

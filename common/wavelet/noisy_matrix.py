@@ -5,7 +5,9 @@
 
 Answers are unbiased and may be negative or broken; rounding them up to zero would bias every sum.
 Along a padded Haar axis, a range that reaches the last value is answered in the more accurate of
-two ways, so adjoining ranges there need not add up exactly.
+two ways, so adjoining ranges there need not add up exactly. Where the schema has rules, a range is
+answered with or without the impossible cells at its ends, whichever has less noise, and a range of
+impossible cells is 0.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +24,12 @@ from common.errors import LocalError
 from common.schema import Schema
 from common.schema.vocabulary import Vocabulary
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.axis import Reach
 from common.wavelet.decisions import Plan
 from common.wavelet.intervals import half_widths
+from common.wavelet.possible_boxes import PossibleBoxes
+
+Answers: TypeAlias = NDArray[np.float64] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +118,59 @@ class RangeRelease:
                 below one node make a range.
             confidence: of the intervals.
         """
-        exact = self.plan.method != "privelet*"
-        reaches = [
-            axis.reach(boxes[:, number, 0], boxes[:, number, 1])
-            for number, axis in zip(self.plan.order, self.plan.stored_axes, strict=True)
-        ]
+        if self._possible is None:
+            return self._counted(boxes, confidence)
+        return self._without_impossible(boxes, confidence, self._possible)
+
+    def _without_impossible(
+        self, boxes: NDArray[np.intp], confidence: float, possible: PossibleBoxes
+    ) -> RangeCounts:
+        """The better of two answers: of each box, and of the box without impossible cells."""
+        shrunk = possible.shrink(boxes)
+        empty = (shrunk[..., 0] == shrunk[..., 1]).any(axis=1)
+        shrunk[empty] = boxes[empty]
+        one, other = self._counted(boxes, confidence), self._counted(shrunk, confidence)
+        better = ~empty
+        if one.standard_deviations is not None and other.standard_deviations is not None:
+            better &= other.standard_deviations < one.standard_deviations
+
+        def chosen(before: Answers, after: Answers) -> Answers:
+            if before is None or after is None:
+                return None
+            return np.where(empty, 0.0, np.where(better, after, before))
+
+        return RangeCounts(
+            np.where(empty, 0.0, np.where(better, other.values, one.values)),
+            chosen(one.standard_deviations, other.standard_deviations),
+            chosen(one.low, other.low),
+            chosen(one.high, other.high),
+            confidence,
+        )
+
+    def _counted(self, boxes: NDArray[np.intp], confidence: float) -> RangeCounts:
+        reaches = self._reaches(boxes)
         values = range_sums(self._sums, reaches)
-        if not exact:
+        if not self._exact:
             return RangeCounts(values, None, None, None, confidence)
         variances = self._noise.variances(reaches)
         margin = half_widths(variances, self._noise.fourth_cumulants(reaches), confidence)
         return RangeCounts(values, np.sqrt(variances), values - margin, values + margin, confidence)
+
+    @property
+    def _exact(self) -> bool:
+        return self.plan.method != "privelet*"
+
+    def _reaches(self, boxes: NDArray[np.intp]) -> list[Reach]:
+        return [
+            axis.reach(boxes[:, number, 0], boxes[:, number, 1])
+            for number, axis in zip(self.plan.order, self.plan.stored_axes, strict=True)
+        ]
+
+    def cell_deviation(self) -> float | None:
+        """Of the noise in one cell, possible or not; None if it is not known exactly."""
+        first = np.array([[[0, 1]] * len(self.schema.sizes)], dtype=np.intp)
+        variances = self._noise.variances(self._reaches(first)) if self._exact else None
+        return None if variances is None else float(np.sqrt(variances[0]))
 
     def matrix(self) -> NDArray[np.float64]:
         """The noisy counts indexed by the codes of the attributes, in the schema's order."""
@@ -134,6 +183,11 @@ class RangeRelease:
     @cached_property
     def _sums(self) -> NDArray[np.float64]:
         return prefix_sums(self.cells)
+
+    @cached_property
+    def _possible(self) -> PossibleBoxes | None:
+        possible = self.schema.possible
+        return PossibleBoxes.of(possible, self.plan.axes) if possible.rules else None
 
     @cached_property
     def _noise(self) -> NoiseLaw:

@@ -18,7 +18,7 @@ from curator.dashboard.advice import UNREADABLE_ADVICE, advice
 from curator.progress import StepRecord
 from curator.store.reader import StudyView, UnreadableStudy
 from curator.store.records import StudyState
-from curator.waiting import how_long, in_words, waited
+from curator.waiting import approvals_in_words, how_long, in_words, waited
 
 Document = dict[str, object]
 
@@ -55,7 +55,7 @@ def study_document(
         "over": view.state.over,
         "cause": view.cause,
         "advice": advice(view.state, view.cause, overdue=overdue),
-        "waits_for": in_words(view.awaited, step=view.step),
+        "waits_for": _waits_for(view),
         "method": study.method,
         "profile": study.profile,
         "aggregation": study.aggregation.value,
@@ -137,6 +137,13 @@ def _awaited(view: StudyView) -> Mapping[str, str]:
     if view.state is StudyState.WAITING:
         return {name: view.proposed_at for name in _names(view) if name not in view.approvals}
     return {} if view.state.over else {each.party: each.since for each in view.awaited}
+
+
+def _waits_for(view: StudyView) -> str:
+    if view.state is not StudyState.WAITING:
+        return in_words(view.awaited, step=view.step)
+    names = list(_awaited(view))
+    return approvals_in_words(names, since=view.proposed_at, until=view.study.expires)
 
 
 def _names(view: StudyView) -> list[str]:

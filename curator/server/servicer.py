@@ -10,6 +10,7 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import cast
 
 import grpc
@@ -195,21 +196,29 @@ class CuratorServicer:
     def FetchRelease(
         self, request: pb.FetchReleaseRequest, call: AdmittedCall
     ) -> Iterator[pb.FetchReleaseResponse]:
-        """The release of a study that is done, piece by piece."""
+        """The release of a study that is done, or the prior of any, piece by piece."""
         node, peer = self._node(request, call)
+        if request.prior:
+            yield from self._pieces(_file_pieces(self._studies.prior(node.study)), call)
+            return
         record = node.record
         if record.state is not StudyState.DONE:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release yet: {record.state.value}")
         folder = release_folder(record.state, record.place)
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
-        for piece in zip_pieces(FolderContents(folder)):
+        yield from self._pieces(zip_pieces(FolderContents(folder)), call)
+        logger.info("party %s has the release of %s", peer.name, request.study.hex()[:16])
+
+    def _pieces(
+        self, pieces: Iterator[bytes], call: AdmittedCall
+    ) -> Iterator[pb.FetchReleaseResponse]:
+        for piece in pieces:
             self.identify(call.context)  # may have been revoked since
             for start in range(0, len(piece), strict.MOST_FRAME_BYTES):
                 part = piece[start : start + strict.MOST_FRAME_BYTES]
                 with call.in_time():
                     yield pb.FetchReleaseResponse(piece=part)
-        logger.info("party %s has the release of %s", peer.name, request.study.hex()[:16])
 
     def Countersign(
         self, request: pb.CountersignRequest, call: AdmittedCall
@@ -250,6 +259,12 @@ class CuratorServicer:
         call: AdmittedCall,
     ) -> tuple[StudyNode, Peer]:
         return self._studies.node(request.study, call.peer.name), call.peer
+
+
+def _file_pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(strict.MOST_FRAME_BYTES):
+            yield piece
 
 
 def _summary(study: Summary) -> pb.StudySummary:

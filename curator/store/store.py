@@ -327,6 +327,15 @@ class Store:
             )
             yield Incoming(sender=sender, body=bytes(body), effects=tuple(json.loads(effects)))
 
+    def bodies(self, study: bytes, sender: str) -> list[bytes]:
+        """The messages of one sender in a study under way."""
+        rows = self._file.rows(
+            "SELECT body FROM incoming WHERE study = ? AND sender = ? AND body IS NOT NULL "
+            "ORDER BY number",
+            (study, sender),
+        )
+        return [bytes(body) for (body,) in rows]
+
     def newest_incoming(self, study: bytes, sender: str) -> int:
         """The number of the newest message of a party; 0 before the first."""
         ((newest,),) = self._file.rows(

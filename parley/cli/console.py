@@ -19,6 +19,7 @@ from rich.console import Console
 
 from common.release.folder import cautions_of
 from common.release.progress import Reporter
+from common.study.criteria import verdict_lines
 from common.wording import harmless
 
 # No emoji codes: `:CD:` in a fingerprint is one.
@@ -52,6 +53,8 @@ def tell_of_release(folder: Path, privacy: Mapping[str, Any]) -> None:
         warn(f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this.")
     for caution in cautions_of(folder):
         warn(caution)
+    for line in verdict_lines(privacy):
+        note(f"criterion: {line}")
 
 
 def fail(words: str) -> None:

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -20,6 +21,7 @@ from common.privacy.statement import suspicion
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
+from common.schema.toml import parse_toml
 from common.study.document import DEFAULT_METHOD, Study
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
@@ -149,12 +151,25 @@ class Terms:
             help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
         ),
     ] = None
+    criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the model must be good for, in the keys of [[criterion]]: 'mean = "
+            '"income", within = "3 %"\', \'share = "age > 60", within = 0.01\', '
+            "'distance = 0.08, pairs = \"most\"'. Repeatable.",
+        ),
+    ] = None
+    criteria_epsilon: Annotated[
+        str | None,
+        typer.Option(help="The part of epsilon that measuring the criteria costs, like 0.05."),
+    ] = None
     rows: OutputRows = None
 
     def chosen(self) -> dict[str, object]:
         """In the words of `Study.of`."""
         terms = {field.name: getattr(self, field.name) for field in fields(self)}
-        return terms | {"output_rows": terms.pop("rows"), "settings": settings_of(self.settings)}
+        read = {"settings": settings_of(self.settings), "criterion": criteria_of(self.criterion)}
+        return terms | read | {"output_rows": terms.pop("rows")}
 
 
 def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
@@ -184,6 +199,13 @@ def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+PriorFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--prior",
+        help="An earlier release of the same schema to build on: a folder or a .zip.",
+    ),
+]
 Drops = Annotated[
     list[str] | None,
     typer.Option(
@@ -233,6 +255,20 @@ def settings_of(written: list[str] | None) -> dict[str, str | int]:
         if not (key and equals and value) or key in found:
             raise InputError(f"--set {words!r}: write each setting once, like budget=1:1:2:4")
         found[key] = int(value) if value.isascii() and value.isdigit() else value
+    return found
+
+
+def criteria_of(written: list[str] | None) -> list[dict[str, object]]:
+    """The criteria that were written as the keys of a table."""
+    found = []
+    for words in written or ():
+        try:
+            found.append(parse_toml(f"criterion = {{ {words} }}", parse_float=Decimal)["criterion"])
+        except InputError:
+            raise InputError(
+                f'--criterion {words!r}: write keys and values, like mean = "income", within = '
+                '"3 %"'
+            ) from None
     return found
 
 

@@ -159,7 +159,7 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
             f"{float(phase.sensitivity):g}", f"{float(phase.scale):,.4g}", f"{phase.noise:,.3g}",
             f"{phase.noise / rows:.2%}",
         ]  # fmt: skip
-    tables = f"{phase.tables:,}" if phase.tables else many(phase.choices, "choice")
+    tables = f"{phase.tables:,}" if not phase.choices else many(phase.choices, "choice")
     return [
         phase.phase, str(phase.steps), tables, f"{phase.cells:,}", size, *noise,
         f"{shown(phase.cost):.4g}",

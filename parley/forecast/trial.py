@@ -81,9 +81,11 @@ class Trial:
         scaled = self.scaled(epsilon)
         return scaled**2 if self.study.delta else scaled
 
-    def _epsilon(self, epsilon: Fraction) -> Fraction:
-        """An epsilon whose budget buys that much less noise."""
-        budget = promise_of(epsilon, self.study.delta).budget * self.dearer(epsilon)
+    def _epsilon(self, epsilon: Fraction, dearer: Fraction) -> Fraction:
+        """An epsilon whose budget is so many times that of another."""
+        if not epsilon:
+            return epsilon
+        budget = promise_of(epsilon, self.study.delta).budget * dearer
         return epsilon_of(budget, self.study.delta) if self.study.delta else budget
 
     def run(self, method: str, epsilon: Fraction, number: int = 0) -> Run:
@@ -97,7 +99,8 @@ class Trial:
             members=members,
             method=method,
             settings=self.study.settings if method == self.study.method else (),
-            epsilon=self._epsilon(epsilon),
+            epsilon=self._epsilon(epsilon, self.dearer(epsilon)),
+            criteria_epsilon=self._epsilon(self.study.criteria_epsilon, self.dearer(epsilon)),
             aggregation=Aggregation.CLEAR,
             signature=None,  # of the study as proposed, not of this one
         )

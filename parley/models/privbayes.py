@@ -109,7 +109,11 @@ class PrivBayes:
         )
         privacy = statement_of(epsilon, accountant, source)
         return FittedPrivBayes(
-            model=model, schema=domains, privacy=privacy, columns=columns, seed=self.seed
+            model=model.within(domains.possible),
+            schema=domains,
+            privacy=privacy,
+            columns=columns,
+            seed=self.seed,
         )
 
     def _options(self, schema: Schema) -> PrivBayesOptions:

@@ -31,14 +31,13 @@ import pyarrow.parquet
 from common.crypto.identities.files import load_identity, no_passphrase
 from common.errors import LocalError
 from common.files import read
-from common.methods.registry import run_of
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
 from common.schema import Schema
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
-from curator.app import CuratorSettings, open_store, propose
+from curator.app import CuratorSettings, open_store, priors, propose
 from curator.configuration import curator_settings
 from curator.operations import phases_of
 from curator.store.records import Record, StudyState
@@ -71,6 +70,7 @@ class Consortium:
         schema: the public domains.
         options: of the study.
         file_format: of the synthetic rows.
+        prior: an earlier release to build on.
 
     Raises:
         InputError: the study contradicts itself, or a table is not of the schema.
@@ -84,6 +84,7 @@ class Consortium:
         terms: Mapping[str, object],
         *,
         file_format: str = "csv",
+        prior: Path | None = None,
     ) -> None:
         self._folder = folder.absolute()
         self._file_format = file_format
@@ -95,9 +96,11 @@ class Consortium:
         self._parties: dict[str, Path] = {}
         members = [self._add_party(name, table, ring) for name, table in tables.items()]
         signer = load_identity(ring.identity)
-        named = {"name": "simulation", **terms}
+        known = priors(self._curator)
+        digest = None if prior is None else known.add(prior).digest
+        named = {"name": "simulation", "prior": digest, **terms}
         self.study = Study.of(named, schema=schema, members=members).signed_by(signer)
-        run_of(self.study)  # refuses a study that could never be run
+        known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
         propose(self._curator, self.study, clock=_now)

@@ -16,9 +16,11 @@ from pathlib import Path
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
+from common.methods.criteria import verdicts
 from common.methods.registry import method_of, run_of
 from common.privacy.randomness import source_of
 from common.release.fitted_study import FittedStudy
+from common.release.prior import PriorRelease, read_prior
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Codes, Schema
@@ -45,6 +47,9 @@ def simulate(
     key_bits: int = 2048,
     encoding: str = "own",
     settings: Mapping[str, str | int] | None = None,
+    criteria: Sequence[Mapping[str, object]] = (),
+    criteria_epsilon: str | Fraction | int | float | None = None,
+    prior: Path | str | None = None,
     seed: int | None = None,
     tell: Reporter = silent,
 ) -> FittedStudy:
@@ -67,6 +72,9 @@ def simulate(
         key_bits: of the curator's Paillier key.
         encoding: "own" domains, or "binary" as in the paper.
         settings: of the method, as in its table of study.toml: {"budget": "1:1:2:4"}.
+        criteria: what the model must be good for: [{"mean": "income", "within": "3 %"}].
+        criteria_epsilon: the part of epsilon that measuring them costs.
+        prior: an earlier release of the same schema, a folder or a .zip, to build on.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
     """
@@ -74,8 +82,10 @@ def simulate(
         "epsilon": epsilon, "delta": delta, "method": method, "profile": profile, "noise": noise,
         "aggregation": aggregation, "colluders": colluders, "may_miss": may_miss,
         "cohorts": cohorts, "key_bits": key_bits, "encoding": encoding, "settings": settings,
+        "criterion": criteria, "criteria_epsilon": criteria_epsilon,
     }  # fmt: skip
-    return run_in_process(tables, schema, terms, seed=seed, drop=drop, tell=tell)
+    earlier = None if prior is None else read_prior(Path(prior))
+    return run_in_process(tables, schema, terms, seed=seed, prior=earlier, drop=drop, tell=tell)
 
 
 def run_in_process(
@@ -84,6 +94,7 @@ def run_in_process(
     terms: Mapping[str, object],
     *,
     seed: int | None,
+    prior: PriorRelease | None = None,
     drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
     announce: Callable[[Study], None] = lambda study: None,
@@ -100,16 +111,18 @@ def run_in_process(
     codes = {name: pair[0] for name, pair in encoded.items()}
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
-    terms = {"name": "simulation", **terms}
+    terms = {"name": "simulation", "prior": prior and prior.digest, **terms}
     study = Study.of(terms, schema=domains, members=_members(codes, identities))
     announce(study)
-    run = run_study(study, run_of, codes, identities, source=source, drop=drop, report=tell)
+    begin = run_of if prior is None else prior.begin
+    run = run_study(study, begin, codes, identities, source=source, drop=drop, report=tell)
     statement = statement_of(
         study,
         method_of(study),
         account(study, run.steps),
         source_private=source.private,
         rows_agreed=not study.rows_per_person,  # here they are counted
+        criteria=verdicts(study, run.steps, run.results, run.model),
     )
     columns = next(iter(encoded.values()))[1]
     return FittedStudy(
@@ -122,6 +135,7 @@ def run_in_process(
         columns=columns,
         transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
+        prior=prior,
     )
 
 

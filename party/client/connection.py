@@ -237,10 +237,10 @@ class Connection:
         strict.check(response)
         return int(response.submitted)
 
-    def fetch_release(self, study: bytes) -> Iterator[bytes]:
-        """The .zip of a study's release, piece by piece; not looked into here."""
+    def fetch_release(self, study: bytes, *, prior: bool = False) -> Iterator[bytes]:
+        """The .zip of a study's release, or of its prior, in pieces; not looked into here."""
         with self._explained():
-            stream = self._stub.FetchRelease(pb.FetchReleaseRequest(study=study))
+            stream = self._stub.FetchRelease(pb.FetchReleaseRequest(study=study, prior=prior))
             try:
                 for response in stream:
                     strict.check(response)

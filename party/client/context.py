@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,10 +12,12 @@ from typing import Protocol
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.privacy.spending import Spending
+from common.release.prior import Priors
 from common.service.alerts import Hook
 from common.study.document import Study
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
+from party.client.connection import Connection
 from party.collection import Collection
 from party.journal import Journal
 from party.ledger import Ledger
@@ -24,6 +27,10 @@ from party.owner.policy import Circumstances, Policy
 from party.owner.review import PlannedStep, Review, fewest_owners, review
 from party.role import BlinderOfKey
 from party.sources.source import Snapshot
+
+logger = logging.getLogger(__name__)
+
+MOST_PRIOR_BYTES = 1 << 32
 
 
 class PinnedRows(PartyRows, Protocol):
@@ -55,6 +62,7 @@ class PartyContext:
         authority: fingerprint of the authority that certified the curator; TLS checks that it did.
         blinder_of: makes the source of Paillier blinding factors, once per key.
         hook: where the owner is told of events.
+        priors: the earlier releases that studies build on, if there is a place for them.
     """
 
     name: str
@@ -73,6 +81,21 @@ class PartyContext:
     authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
     hook: Hook = field(default_factory=Hook)
+    priors: Priors | None = None
+
+    def take_prior(self, study: Study, connection: Connection) -> None:
+        """Fetch the release that a study builds on, if it does and we do not have it.
+
+        Raises:
+            InputError: what the curator sends is not what the study names, or has another schema.
+        """
+        if self.priors is not None and not self.priors.has(study):
+            pieces = connection.fetch_release(study.digest, prior=True)
+            found = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
+            logger.info(
+                "study %s builds on release %s, signed by %s", study.digest.hex()[:16],
+                found.digest[:16], ", ".join(found.signers) or "nobody",
+            )  # fmt: skip
 
     def review(self, study: Study, source: PinnedRows) -> Review:
         """A study through this owner's eyes."""

@@ -40,6 +40,7 @@ _OPENINGS = (
 # All that the curator is told: why is the owner's own business, and may say something about rows.
 _DECLINED = "the owner does not take part in this study"
 _EXPIRED = "the study has expired"
+_OTHER_PRIOR = "the prior is not the release that the study names"
 _OUTSIDE_POLICY = "the owner's policy does not allow this study"
 
 
@@ -193,6 +194,7 @@ class StudySession:
         if decision is None or (not summary.approved and summary.state in OPEN):
             self._node = self._approve(connection, study)
         elif self._node is None:
+            self._context.take_prior(study, connection)
             self._node = self._make_node(study, self._opened(study), decision)
         if self._node is None:
             return None
@@ -290,6 +292,10 @@ class StudySession:
             curator=context.authority,
         )
         self._refuse_for(connection, study, at_sight)
+        try:
+            context.take_prior(study, connection)
+        except InputError as error:
+            self._refuse(connection, str(error), told=_OTHER_PRIOR, cause=error)
         source = self._opened_or_refused(connection, study)
         try:
             seen = context.review(study, source)

@@ -92,8 +92,9 @@ def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
         else "Nothing was charged: no answer of ours has left."
     )
     return (
-        f"{cost} The study ends for every party when our node tells the curator; they learn that "
-        "we withdrew, and not why."
+        f"{cost} When our node has told the curator, the study goes on without us if it can do "
+        "without an owner (may_miss), and ends for every party otherwise; they learn that we "
+        "withdrew, and not why."
     )
 
 

@@ -194,7 +194,7 @@ def review(
         currency=promise.currency,
         spent=circumstances.spent_in_total.epsilon,
         left=policy.epsilon_in_total - after.epsilon,
-        about=(*_about(study), *_people(study, circumstances)),
+        about=(*_about(study), *_people(study, circumstances), *_criteria(study)),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
@@ -261,9 +261,20 @@ def _about(study: Study) -> list[str]:
         f"it publishes {many(rows, 'synthetic row')} and the model they are drawn from: {method}",
         *(f"{each.name}: {each.value}" for each in decisions),
         *(each.caution for each in decisions if each.caution),
+        *_prior(study),
         *([] if formulas is None else [formulas]),
         f"it reads {many(len(columns), 'column')} of ours, and no other:",
     ]
+
+
+def _prior(study: Study) -> list[str]:
+    if not study.prior:
+        return []
+    words = (
+        f"it builds on an earlier release ({study.prior[:16]}): noisy sums are drawn towards its "
+        "table. That is public, so it costs our rows nothing; what leaves has the same noise"
+    )
+    return [words]
 
 
 def _members(study: Study, us: str) -> list[str]:
@@ -314,6 +325,16 @@ def _people(study: Study, circumstances: Circumstances) -> list[str]:
         return []
     note = f"; for our eyes only: {circumstances.note}" if circumstances.note else ""
     return [f"protects {unit_of_privacy(study.promise)}{note}"]
+
+
+def _criteria(study: Study) -> list[str]:
+    """What is measured in our rows to tell how good the model is, and its part of the cost."""
+    if not study.criteria:
+        return []
+    return [
+        f"epsilon {shown(study.criteria_epsilon)} of the cost tells how good the model is:",
+        *(f"criterion: {each.words}" for each in study.criteria),
+    ]
 
 
 def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[str]:

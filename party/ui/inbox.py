@@ -86,6 +86,7 @@ class OwnerInbox:
                 continue
             try:
                 study = Study.from_toml(connection.fetch_study(summary.study), where="a study")
+                self.house.take_prior(study, connection)
             except InputError as error:  # one that cannot be read hides no other
                 logger.warning("the curator sent what is not a study: %s", error)
                 continue

@@ -76,6 +76,7 @@ class Curator:
         self.keys = SeededRandomSource("curator")  # outlives, so that two runs draw the same keys
         self.outcomes = []
         self.begin = EveryKindOfStep
+        self.prior_of = lambda study: None
         self.clock = clock
         self.port = 0
         self.frame_timeout_s = 60.0
@@ -99,6 +100,7 @@ class Curator:
             publish=self.publish,
             clock=self.clock,
             later=self.background.submit,
+            prior_of=self.prior_of,
         )
         self.studies.open()
         self.server = CuratorServer(
@@ -136,6 +138,7 @@ class Party:
         self.keys = SeededRandomSource(name)
         self.policy = POLICY
         self.begin = EveryKindOfStep
+        self.priors = None
         self.clock = clock
         self.forecast = forecast
         self.rows = Rows
@@ -165,6 +168,7 @@ class Party:
                 forecast=self.forecast,
                 clock=self.clock,
                 blinder_of=PowerBlinder,
+                priors=self.priors,
             )
         finally:
             database.close()

@@ -1,12 +1,13 @@
 """Kills everybody of a study, one after the other, at every point where something is written.
 
-`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta]` runs a study of a curator
-and two parties, real processes over real gRPC, again and again: once for every STRIDEth write to a
-disk and every call that hands in answers, of everybody. With `without`, a third party vanishes for
-good in the second step, and the others finish. With `delta`, the steps are sums under (epsilon,
-delta). The victim dies by kill -9 right there, comes back, and the study must end in the release of
-the in-process run, with every step charged once and every
-answer as it was drawn first. Prints how many points there were for everybody.
+`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta | criteria]` runs a study of
+a curator and two parties, real processes over real gRPC, again and again: once for every STRIDEth
+write to a disk and every call that hands in answers, of everybody. With `without`, a third party
+vanishes for good in the second step, and the others finish. With `delta`, the steps are sums under
+(epsilon, delta); with `criteria`, the last one compares rows with the fitted model. The victim dies
+by kill -9 right there, comes back, and the study must end in the release of the in-process run,
+with every step charged once and every answer as it was drawn first. Prints how many points there
+were for everybody.
 
 It is a process of its own because it forks, and gRPC bears that only before it was used.
 """
@@ -20,14 +21,18 @@ import sys
 import time
 import traceback
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
+from common.methods.registry import run_of
 from common.privacy.randomness import KEY_BYTES, SeededRandomSource
 from common.service.database import Database
+from common.study.criteria import read_criteria
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
+from party.owner.dry_run import rehearse
 from party.owner.review import PlannedStep
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
@@ -76,9 +81,9 @@ class Fate:
         return made
 
 
-def plain(model):
+def plain(run):
     """The results of every step, as JSON has them."""
-    return [each.hex() if isinstance(each, bytes) else each.tolist() for each in model.results]
+    return [each.hex() for each in run.results]
 
 
 def costs_of_sums(study, party):
@@ -100,6 +105,15 @@ class Everybody(stage.Consortium):
             self.curator.begin = Sums
             for party in self.parties.values():
                 party.begin, party.forecast = Sums, costs_of_sums
+        elif kind == "criteria":  # a real method: every party fits its model for the last sum
+            wanted = read_criteria([{"distance": "0.2"}])
+            part = Fraction(1, 4)
+            super().__init__(
+                folder, PARTIES, method="floor", criteria=wanted, criteria_epsilon=part
+            )
+            self.curator.begin = run_of
+            for party in self.parties.values():
+                party.begin, party.forecast = run_of, partial(rehearse, begin=run_of)
         else:
             super().__init__(folder, PARTIES)
         self.folder, self.without = folder, without
@@ -118,7 +132,7 @@ class Everybody(stage.Consortium):
 
         def publish(outcome):
             fate.point()
-            results = plain(outcome.model)
+            results = plain(outcome)
             self.release.with_suffix(".new").write_text(json.dumps(results))
             self.release.with_suffix(".new").replace(self.release)
             fate.point()
@@ -213,7 +227,7 @@ class Everybody(stage.Consortium):
     def check(self, expected):
         """One release, that of the in-process run; one charge for every step; no second answer."""
         digest = self.study.digest
-        assert json.loads(self.release.read_text()) == plain(expected.model)
+        assert json.loads(self.release.read_text()) == plain(expected)
         database = Database(self.folder / "curator.db")
         store = Store(database, SeededRandomSource(0))
         assert store.record(digest).state is CuratorState.DONE

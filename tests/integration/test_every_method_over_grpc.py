@@ -11,6 +11,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.methods.registry import methods, run_of
 from common.privacy.randomness import SeededRandomSource
+from common.study.criteria import read_criteria
 from common.study.document import PROFILES
 from common.study.sums import needs_key
 from curator.context import Outcome
@@ -20,6 +21,7 @@ from party.journal import StudyState
 from party.owner.dry_run import rehearse
 from tests.harness.consortium import NAMES, Consortium, in_process
 from tests.harness.run_script import chain_tables, schema_of, study_of
+from tests.unit.methods.subn_plus.test_descent import two_tables, two_trees
 
 ATTRIBUTES = 4
 ROWS = 360  # of all parties together: enough that structure is learnt
@@ -77,10 +79,10 @@ def gather(folder, key, method, profile, parties, mode, **changes):
     noise, aggregation = mode
     rows = [ROWS // parties + i for i in range(parties)]
     tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
+    usual = {"tables": tables, "schema": schema_of([2] * ATTRIBUTES), "epsilon": EPSILON}
     consortium = Consortium(
-        folder, NAMES[:parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
-        epsilon=EPSILON, method=method, profile=profile, noise=noise, aggregation=aggregation,
-        **changes,
+        folder, NAMES[:parties], method=method, profile=profile, noise=noise,
+        aggregation=aggregation, **(usual | changes),
     )  # fmt: skip
     consortium.curator.begin = run_of
     for party in consortium.parties.values():
@@ -95,9 +97,12 @@ def gather(folder, key, method, profile, parties, mode, **changes):
     return consortium
 
 
-def release_of(study, model, steps):
+def release_of(study, run):
     """All that anybody is shown: the model, the statement, and rows that are drawn from it."""
-    outcome = Outcome(study=study, model=model, steps=steps, results=(), private=False, traffic={})
+    outcome = Outcome(
+        study=study, model=run.model, steps=run.steps, results=run.results, private=False,
+        traffic={},
+    )  # fmt: skip
     fitted = fitted_study(outcome)
     rows = fitted.draw(50, SeededRandomSource("rows"))
     return fitted.to_json(), [column.tolist() for column in rows.columns]
@@ -109,9 +114,7 @@ def check_same_release(consortium, key):
     assert (record.state, record.cause) == (CuratorState.DONE, "")
     (outcome,) = consortium.curator.outcomes
     assert [step.canonical for step in outcome.steps] == [s.canonical for s in expected.steps]
-    assert release_of(study, outcome.model, outcome.steps) == release_of(
-        study, expected.model, expected.steps
-    )
+    assert release_of(study, outcome) == release_of(study, expected)
     for name, party in consortium.parties.items():
         with party.house() as house:
             house.ledger.verify()
@@ -146,6 +149,26 @@ def test_a_method_with_a_delta_over_grpc_releases_what_it_does_in_process(
     tmp_path, paillier_key, method, profile, parties, mode
 ):  # fmt: skip
     run_and_compare(tmp_path, paillier_key, method, profile, parties, mode, delta=DELTA)
+
+
+@pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])
+def test_criteria_over_grpc_are_judged_as_they_are_in_process(tmp_path, paillier_key, method):
+    wanted = [{"share": "a0 = 1", "within": 0.1}, {"distance": 0.2, "pairs": "most"}]
+    run_and_compare(
+        tmp_path, paillier_key, method, "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED),
+        criteria=read_criteria(wanted), criteria_epsilon=Fraction(1, 2),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])
+def test_counts_that_descend_two_hierarchies_over_grpc(tmp_path, paillier_key, method):
+    """With an owner that may go missing, so that every sum is one that can be recovered."""
+    schema = two_trees()
+    own = dict(zip(NAMES, two_tables(schema).values(), strict=False))
+    run_and_compare(
+        tmp_path, paillier_key, method, "sound", 4, (Noise.DISTRIBUTED, Aggregation.MASKED),
+        tables=own, schema=schema, epsilon=Fraction(3, 2), may_miss=1,
+    )  # fmt: skip
 
 
 @pytest.mark.slow

@@ -43,6 +43,13 @@ def test_every_point_of_everybody(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stride", [40, 1])
+def test_points_of_everybody_in_a_study_with_criteria(tmp_path, stride):
+    points = kill_everybody(tmp_path, stride, "criteria")
+    assert set(points) == {"curator", "north", "east"}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [60, 1])
 def test_points_of_everybody_in_a_study_with_a_delta(tmp_path, stride):
     points = kill_everybody(tmp_path, stride, "delta")

@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 
 from common.crypto.sums.plan import Aggregation
+from common.errors import PolicyError
+from common.study import approval
 from curator.app import open_store, propose
+from curator.live_role import DECLARED, declaration
+from curator.publisher import fitted_study
 from curator.store.records import StudyState as CuratorState
 from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.journal import StudyState
+from party.owner import decisions
 from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
 from tests.harness.process_consortium import Processes, clock
 from tests.study.conftest import Sums
@@ -149,6 +154,61 @@ def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
         assert not node.can_miss(1)
         assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
     assert consortium.curator.outcomes[-1].steps[2].parties == LEFT
+
+
+def withdraw(party, study):
+    """As `parley party withdraw` does; the node tells the curator when it runs next."""
+    with party.house() as house:
+        decisions.decline(
+            study.digest, approvals=house.approvals, journal=house.journal, ledger=house.ledger,
+            reason="our own", at=house.now(),
+        )  # fmt: skip
+    with pytest.raises(PolicyError, match="was withdrawn by its owner"):
+        party.attend(study)
+
+
+def test_an_owner_that_withdraws_is_missing_and_the_others_finish(consortium, caplog):
+    parties, gone = consortium.parties, threading.Event()
+    south, store = parties["south"], consortium.curator.store
+    with ThreadPoolExecutor(4) as threads:
+        lost = threads.submit(south.attend, consortium.study, dial=vanishing(south, 2, gone))
+        others = {name: threads.submit(parties[name].attend, consortium.study) for name in LEFT}
+        assert gone.wait(30)
+        lost.result(timeout=30)
+        paid = spent(south)
+        withdraw(south, consortium.study)
+        told = [declaration(body) for body in store.bodies(consortium.study.digest, DECLARED)]
+        assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
+    assert told in ([], [("south", "withdrew: the owner does not take part in this study")])
+    assert "south withdrew: the owner does not take part" in caplog.text
+    assert store.record(consortium.study.digest).state is CuratorState.DONE
+    steps = consortium.curator.outcomes[-1].steps
+    assert ["south" in step.parties for step in steps] == [True, False, False]
+    assert spent(south) == paid == ["tables 0"]  # nothing more was charged, or left
+    for name in LEFT:
+        assert spent(parties[name]) == ["tables 0", "tables 1", "tables 2"]
+    statement = fitted_study(consortium.curator.outcomes[-1]).privacy
+    assert statement["missing"] == {"south": 1}
+    assert any("Party south went missing" in note for note in statement["notes"])
+
+
+def test_one_owner_too_many_that_withdraws_ends_the_study_by_name(consortium):
+    node = consortium.curator.studies.known(consortium.study.digest)
+    parties = consortium.parties
+    for name, party in parties.items():
+        signature = party.identity.sign(
+            approval.statement(study=consortium.study.digest, party=name)
+        )
+        node.approve(name, signature)
+    assert node.decline("south", "no") is CuratorState.RUNNING
+    assert node.decline("south", "no") is CuratorState.RUNNING  # said again
+    consortium.curator.restart()  # it is in the store, with why
+    node = consortium.curator.studies.known(consortium.study.digest)
+    assert node.decline("west", "no") is CuratorState.REFUSED
+    assert node.record.cause == (
+        "party 'west' withdrew: no; south went missing before. The study can do without 1 "
+        "(may_miss)"
+    )
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ differential privacy, so it may be published, stored, and sampled as often as on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -29,6 +29,7 @@ from common.privacy import sensitivity
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes, concatenate
+from common.schema.rules import Possible
 
 _FORMAT = "parley privbayes model 1"
 
@@ -40,7 +41,8 @@ class PrivBayesModel:
     Args:
         plan: the public decisions.
         network: learnt or given.
-        tables: noisy counts by family, axes in the family's order, exactly as released.
+        tables: noisy counts by family, axes in the family's order, exactly as released; 0 in cells
+            that rules make impossible.
         consistency: whether the tables are made to agree before they are used.
         private: false if any random bit came from a seeded source.
     """
@@ -50,6 +52,20 @@ class PrivBayesModel:
     tables: Mapping[Family, NDArray[np.int64]]
     consistency: bool
     private: bool
+
+    def within(self, possible: Possible) -> PrivBayesModel:
+        """Return the model with 0 in every cell that a rule makes impossible: it held only noise.
+
+        Tables of bits are left as they are, and so are attributes in groups of their values.
+        """
+        if self.plan.encoding.in_bits or not possible.rules:
+            return self
+        tables = dict(self.tables)
+        for family, table in tables.items():
+            variables, levels = zip(*family, strict=True)
+            mask = possible.mask(variables, [level > 0 for level in levels])
+            tables[family] = table if mask is None else table * mask
+        return replace(self, tables=tables)
 
     @property
     def law(self) -> DiscreteLaplace:

@@ -217,9 +217,14 @@ class SumPlan:
 
     def place_of(self, name: str) -> int:
         """A party's place in the ring."""
-        if name not in self.parties:
+        if name not in self._places:
             raise LocalError(f"{name!r} takes no part in this sum of {', '.join(self.parties)}")
-        return self.parties.index(name)
+        return self._places[name]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Of all parties: looked up for every partner of a party, so not searched for."""
+        return {name: place for place, name in enumerate(self.parties)}
 
     def successor(self, name: str) -> str | None:
         """To whom a party's contribution goes: the next in the ring, or None for the curator."""

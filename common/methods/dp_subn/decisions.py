@@ -49,9 +49,10 @@ class Plan:
     def of(cls, study: Study) -> Plan:
         """Decide, from the study alone."""
         settings, variables = Settings.of(study), Variables.of(study)
-        epsilons = tuple(split(study.epsilon, settings.budget))
+        epsilon = study.method_promise.budget
+        epsilons = tuple(split(epsilon, settings.budget))
         total = settings.usefulness == "total"
-        for_frontier, for_tables = (study.epsilon,) * 2 if total else epsilons[2:]
+        for_frontier, for_tables = (epsilon,) * 2 if total else epsilons[2:]
         sizes, rows = variables.sizes, study.rows
         network = network_limit(sizes, rows, for_tables, settings)
         return cls(

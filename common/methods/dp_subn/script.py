@@ -51,7 +51,8 @@ def dp_subn(study: Study) -> Script[Fit]:
     variables, parties = plan.variables, plan.parties
     structure: Structure = ((),) * len(variables.sizes)
     if plan.network.parents == 0:
-        return (yield from learn_parameters(study, variables, structure, study.epsilon))
+        budget = study.method_promise.budget
+        return (yield from learn_parameters(study, variables, structure, budget))
     views_epsilon, choice_epsilon, update_epsilon, table_epsilon = plan.epsilons
     paper = study.profile == "paper"
     views = views_of(variables.sizes, plan.settings.views)
@@ -64,7 +65,7 @@ def dp_subn(study: Study) -> Script[Fit]:
         information=information,
         network_limit=plan.network,
         frontier_limit=plan.frontier,
-        promise=study.promise,
+        promise=study.method_promise,
         epsilon=update_epsilon,
     )
     if paper:
@@ -98,7 +99,7 @@ def learn_parameters(
         name="parameters",
         phase="parameters",
         parties=tuple(member.name for member in study.members),
-        promise=study.promise,
+        promise=study.method_promise,
         cost=cost,
     )
     return partial(NetworkModel, variables, network, dict(zip(families, tables, strict=True)))
@@ -113,7 +114,7 @@ def _quantify_correlations(
         name="correlations",
         phase="correlations",
         parties=tuple(member.name for member in study.members),
-        promise=study.promise,
+        promise=study.method_promise,
         cost=epsilon,
     )
     pairs = pair_tables(views, [table.astype(np.float64) for table in tables])

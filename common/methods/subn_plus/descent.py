@@ -4,8 +4,8 @@ A histogram of 20,000 codes of diagnoses is a histogram of noise. Where an attri
 and the schema declares a hierarchy of them, a few sums come before those of the method: each counts
 the children of the nodes that the last one found heavy (more rows than noise). What they find is a
 partition of the values into cells: single values that are heavy, and what is left below each heavy
-node. The method then sees the attribute in these cells, and rows are spread evenly over the values
-of a cell.
+node. The method then sees the attribute in these cells, and rows are spread over the values of a
+cell: by the public frequencies of the schema where it has them, else evenly.
 
     found = yield from descend(facts, trees)             # rounds of sums
     fit = yield from in_cells(script(coarse), cells)     # the method's own steps, of cells
@@ -66,7 +66,7 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
         sizes=study.schema.sizes,
         parties=tuple(member.name for member in study.members),
         rows=study.rows,
-        promise=study.promise,
+        promise=study.method_promise,
         noise_shares=study.noise_shares(len(study.members)),
         ordered=tuple(map(ordered_values, study.schema.attributes)),
     )
@@ -82,7 +82,8 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
     ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
     coarse = replace(facts, sizes=sizes, promise=PartOf(facts.promise, left), ordered=ordered)
     fit = yield from in_cells(script(coarse), found)
-    return partial(_spread, fit, facts.sizes, found)
+    public = {a: frequencies_of(study.schema.attributes[a]) for a in found}
+    return partial(_spread, fit, facts.sizes, found, public)
 
 
 def has_many_values(attribute: Attribute, facts: PublicFacts) -> bool:
@@ -384,19 +385,42 @@ def in_cells(script: Script[Fit], parts: Mapping[int, Cells]) -> Script[Fit]:
         return fit
 
 
+Frequencies: TypeAlias = NDArray[np.float64] | None
+"""Of each value of an attribute, in public; None if the schema has none."""
+
+
+def frequencies_of(attribute: Attribute) -> Frequencies:
+    """Of each code; `other` and `missing` are as frequent as an average value."""
+    if not attribute.frequencies:
+        return None
+    known = np.array(attribute.frequencies, dtype=np.float64)
+    return np.append(known, np.full(attribute.size - len(known), known.mean()))
+
+
+def within_cells(cell_of: NDArray[np.intp], frequencies: Frequencies) -> NDArray[np.float64]:
+    """The probability of each value in its cell; even where nothing in the cell is frequent."""
+    weights = np.ones(len(cell_of)) if frequencies is None else frequencies
+    totals = np.bincount(cell_of, weights)
+    weights = np.where(totals[cell_of] > 0, weights, 1.0)
+    return np.asarray(weights / np.bincount(cell_of, weights)[cell_of], dtype=np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class SpreadModel:
-    """A model of attributes of which some are in cells; a cell's values are equally likely.
+    """A model of attributes of which some are in cells.
 
     Attributes:
         model: of the cells.
         sizes: of the attributes.
         parts: the cells, by attribute.
+        public: the public frequencies of the values, by attribute; a cell's values are drawn by
+            them, else equally likely.
     """
 
     model: Model
     sizes: tuple[int, ...]
     parts: Mapping[int, Cells]
+    public: Mapping[int, Frequencies] = field(default_factory=dict)
 
     @property
     def arrows(self) -> Sequence[tuple[int, int]] | None:
@@ -404,32 +428,49 @@ class SpreadModel:
         return self.model.arrows
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Rows of the model, each cell's spread evenly over its values."""
+        """Rows of the model, each cell's spread over its values."""
         drawn = self.model.sample(rows, source)
         columns = list[NDArray[np.integer]](drawn.columns)
         for a, own in self.parts.items():
-            columns[a] = spread(np.array(own), columns[a], source)
+            columns[a] = spread(np.array(own), columns[a], source, self.public.get(a))
         return Codes.from_columns(columns, self.sizes)
 
     def as_json(self) -> dict[str, object]:
         """The model of the cells, and the cell of every value."""
         return {
             "format": _FORMAT,
-            "cells": [{"attribute": a, "of values": list(own)} for a, own in self.parts.items()],
+            "cells": [
+                {
+                    "attribute": a,
+                    "of values": list(own),
+                    "by public frequencies": self.public.get(a) is not None,
+                }
+                for a, own in self.parts.items()
+            ],
             "model": self.model.as_json(),
         }
 
 
-def _spread(fit: Fit, sizes: tuple[int, ...], parts: Mapping[int, Cells]) -> SpreadModel:
-    return SpreadModel(fit(), sizes, parts)
+def _spread(
+    fit: Fit,
+    sizes: tuple[int, ...],
+    parts: Mapping[int, Cells],
+    public: Mapping[int, Frequencies],
+) -> SpreadModel:
+    return SpreadModel(fit(), sizes, parts, public)
 
 
 def spread(
-    cell_of: NDArray[np.intp], cells: NDArray[np.integer], source: RandomSource
+    cell_of: NDArray[np.intp],
+    cells: NDArray[np.integer],
+    source: RandomSource,
+    frequencies: Frequencies = None,
 ) -> NDArray[np.intp]:
-    """A value of each cell, all of its values equally likely."""
+    """A value of each cell, by its public frequency or all of its values equally likely."""
     values = np.argsort(cell_of, kind="stable")
-    widths = np.bincount(cell_of)
-    starts = np.cumsum(widths) - widths
-    steps = (uniforms(len(cells), source) * widths[cells]).astype(np.intp)
-    return np.asarray(values[starts[cells] + np.minimum(steps, widths[cells] - 1)], dtype=np.intp)
+    ladder = np.cumsum(within_cells(cell_of, frequencies)[values])  # cell c is from c to c + 1
+    ends = np.cumsum(np.bincount(cell_of))
+    places = np.searchsorted(ladder, cells + uniforms(len(cells), source), side="right")
+    return np.asarray(
+        values[np.clip(places, (ends - np.bincount(cell_of))[cells], ends[cells] - 1)]
+    )

@@ -19,7 +19,7 @@ from common.release.report.expected_error import ExpectedError
 from common.release.report.page import Section, figure, paragraph, readable, table
 from common.release.report.released import Shares
 from common.schema import Attribute, Schema
-from common.schema.attribute import Listed
+from common.schema.attribute import numbers_of
 
 _TWO_SIDED_95 = 1.96
 _LEAST_KNOWN = 3.0  # deviations of the number of rows that have a value, to divide by it
@@ -75,7 +75,7 @@ def means(
 
 def _mean(attribute: Attribute, counts: NDArray[np.float64], deviation: float) -> Iterator[Mean]:
     """None if the column has no numbers, or fewer of them than noise makes."""
-    values = _values(attribute)
+    values = numbers_of(attribute)
     if values is None or values.min() == values.max():
         return
     known = counts[: len(values)]
@@ -90,17 +90,6 @@ def _mean(attribute: Attribute, counts: NDArray[np.float64], deviation: float) -
     reach = _TWO_SIDED_95 * math.sqrt(noise + sampling)
     low, high = max(mean - reach, least), min(mean + reach, greatest)
     yield Mean(attribute.name, mean, low, high, (least, greatest))
-
-
-def _values(attribute: Attribute) -> NDArray[np.float64] | None:
-    """The number of every value, that of a bin its centre; None if the values are no numbers."""
-    domain = attribute.domain
-    if isinstance(domain, Listed):
-        plain = not domain.textual and attribute.kind != "boolean"
-        return np.array(domain.values, dtype=np.float64) if plain else None
-    if attribute.kind not in ("integer", "real"):
-        return None
-    return np.asarray(domain.centre(np.arange(domain.count)), dtype=np.float64)
 
 
 def means_section(found: Sequence[Mean]) -> list[Section]:

@@ -179,10 +179,12 @@ class StatusResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[StudyState, str]] = ..., step: _Optional[int] = ..., cause: _Optional[str] = ..., waiting_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FetchReleaseRequest(_message.Message):
-    __slots__ = ("study",)
+    __slots__ = ("study", "prior")
     STUDY_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_FIELD_NUMBER: _ClassVar[int]
     study: bytes
-    def __init__(self, study: _Optional[bytes] = ...) -> None: ...
+    prior: bool
+    def __init__(self, study: _Optional[bytes] = ..., prior: _Optional[bool] = ...) -> None: ...
 
 class FetchReleaseResponse(_message.Message):
     __slots__ = ("piece",)

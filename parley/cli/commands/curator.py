@@ -81,7 +81,11 @@ def serve(
         curator_app.serve(
             settings,
             publish=lambda outcome: publish(
-                outcome, place, file_format=format.value, signer=signer
+                outcome,
+                place,
+                file_format=format.value,
+                signer=signer,
+                priors=curator_app.priors(settings),
             ),
             stopping=stopping,
             clock=_now,

@@ -13,7 +13,9 @@ from common.errors import InputError
 from common.files import write_new
 from common.methods.registry import run_of
 from common.privacy.budget import parse_epsilon
+from common.release.prior import PriorRelease
 from common.study.document import Study
+from curator.app import priors
 from curator.configuration import curator_settings
 from curator.operations import find_record, member_of, study_of
 from curator.revision import changes, next_name, revised
@@ -69,6 +71,9 @@ def renew(
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="Another schema.toml.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Another budget: 0.8 or 4/5.")] = None,
+    prior: Annotated[
+        bool, typer.Option("--prior", help="Build on the earlier study's release.")
+    ] = False,
     config: Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
@@ -77,9 +82,11 @@ def renew(
     """Write next year's study from last year's: same schema, owners and terms, changes shown.
 
     The year in its name becomes the next one. Every owner reviews and approves the new study; it is
-    charged beside the earlier one.
+    charged beside the earlier one. With --prior its noisy sums are drawn towards the earlier
+    release, which makes them better and costs nothing; the schema must be the same.
     """
     earlier = _earlier(study, config, over=False)
+    built_on = _prior(study, config) if prior else None
     made = revised(
         earlier,
         name=name or next_name(earlier.name, _now().year),
@@ -88,6 +95,7 @@ def renew(
         joining=[member_of(written) for written in party or ()],
         schema=None if schema is None else load_schema(schema),
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        prior="" if built_on is None else built_on.digest,
     )
     _write(earlier, made, out, config=config, signer=signer, unsigned=unsigned, as_json=json)
 
@@ -103,6 +111,17 @@ def _earlier(written: str, config: Path | None, *, over: bool) -> Study:
             f"curator study abort {record.study.hex()[:16]} --reason ...`"
         )
     return study_of(settings, record)
+
+
+def _prior(written: str, config: Path | None) -> PriorRelease:
+    """The release of a study of this curator, put where its nodes find it."""
+    settings = curator_settings(config, os.environ).values
+    if Path(written).is_file():
+        written = Study.load(Path(written)).digest.hex()
+    record, _ = find_record(settings, written)
+    if not record.place:
+        raise InputError(f"--prior: study {record.name!r} has no release ({record.state.value})")
+    return priors(settings).add(Path(record.place))
 
 
 def _count(written: str) -> tuple[str, int]:
@@ -122,7 +141,10 @@ def _write(
     unsigned: bool,
     as_json: bool,
 ) -> None:
-    run_of(made)  # refuses a study that could never be run
+    if made.prior:
+        priors(curator_settings(config, os.environ).values).begin(made)
+    else:
+        run_of(made)  # refuses a study that could never be run
     if not unsigned:
         made = signed(made, config, signer)
     write_new(out, made.to_toml().encode())

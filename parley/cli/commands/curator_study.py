@@ -15,6 +15,7 @@ from common.errors import InputError
 from common.files import write_new
 from common.methods.registry import run_of
 from common.release.folder import cautions_of
+from common.release.prior import read_prior
 from common.study.document import Study
 from common.wording import moment
 from curator import app as curator_app
@@ -23,14 +24,16 @@ from curator.operations import abort as ask_to_abort
 from curator.operations import (
     awaited,
     declare_missing,
+    declared,
     find_record,
     last_calls,
     member_of,
     phases_of,
     records,
+    study_of,
 )
 from curator.store.records import Record
-from curator.waiting import how_long, in_words, waited
+from curator.waiting import approvals_in_words, how_long, in_words, waited
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.curator_revision import reform, renew
@@ -38,6 +41,7 @@ from parley.cli.commands.study_signing import SignerFile, Unsigned, signed, tell
 from parley.cli.options import (
     AsJson,
     Config,
+    PriorFile,
     SchemaFile,
     Terms,
     load_schema,
@@ -64,6 +68,7 @@ def new(
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
     terms: Terms,
+    prior: PriorFile = None,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
     contact: Annotated[str, typer.Option(help="Whom owners can ask.")] = "",
@@ -72,7 +77,12 @@ def new(
     ] = "",
     expires: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="The last day (UTC) on which a party may join."),
+        typer.Option(
+            "--expires",
+            "--approve-by",
+            formats=["%Y-%m-%d"],
+            help="The last day (UTC) to approve it: without all approvals it ends then, free.",
+        ),
     ] = None,
     config: Config = None,
     signer: SignerFile = None,
@@ -90,9 +100,13 @@ def new(
         "ethics": ethics, "expires": None if expires is None else expires.date(),
     }  # fmt: skip
     members = [member_of(written) for written in party]
+    earlier = None if prior is None else read_prior(prior)
+    about["prior"] = None if earlier is None else earlier.digest
     study = Study.of(terms.chosen() | about, schema=load_schema(schema), members=members)
     _require_time_left(study)
-    run_of(study)  # refuses a study that could never be run
+    (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
+    if earlier is not None:
+        console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
     tell_decisions(study)
     if not purpose:
         console.warn("the study says no --purpose: owners are asked to pay for a name")
@@ -107,6 +121,7 @@ def new(
 def add(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
+    prior: PriorFile = None,
     config: Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
@@ -119,6 +134,8 @@ def add(
     settings = curator_settings(config, os.environ).values
     proposed = Study.load(study)
     _require_time_left(proposed)
+    if prior is not None:
+        curator_app.priors(settings).add(prior)
     if proposed.signature is None and not unsigned:
         proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
@@ -150,12 +167,15 @@ def status(
     phases = phases_of(settings, record.study)
     calls = last_calls(settings, record)
     waits = awaited(settings, record.study)
+    gone = declared(settings, record.study)
+    until = study_of(settings, record).expires if waiting else None
     late = any(waited(each.since, _now()) > settings.step_deadline for each in waits)
     if json:
         took = {phase: traffic.as_json() for phase, traffic in phases.items()}
         told = {
             "not_approved_by": list(waiting), "last_calls": calls, "phases": took,
-            "waiting_for": [asdict(each) for each in waits], "overdue": late,
+            "waiting_for": [asdict(each) for each in waits], "overdue": late, "missing": gone,
+            "approve_by": None if until is None else until.isoformat(),
         }  # fmt: skip
         console.result_json(_as_json(record) | told)
         return
@@ -163,9 +183,11 @@ def status(
     console.result(f"digest   {record.study.hex()}")
     console.result(f"state    {_standing(record)}")
     if waiting:
+        words = approvals_in_words(waiting, since=record.proposed_at, until=until)
+        console.result(f"waits for {words} ({how_long(waited(record.proposed_at, _now()))})")
+    for party, why in gone.items():
         console.result(
-            f"waits for the approval of {', '.join(waiting)}, since {moment(record.proposed_at)} "
-            f"({how_long(waited(record.proposed_at, _now()))})"
+            f"missing  {party}: {why or 'declared missing'}; the study goes on without it"
         )
     if waits:
         longest = max(waited(each.since, _now()) for each in waits)

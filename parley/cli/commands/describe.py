@@ -10,6 +10,7 @@ import typer
 from common.release.diagnostics import Diagnostics, Verdict
 from common.release.loading import load
 from common.release.registry_entry import registry_entry
+from common.study.criteria import verdict_lines
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -50,6 +51,7 @@ def describe(
                 "attributes": list(loaded.schema.names),
                 "epsilon": privacy["epsilon_delivered"],
                 "private": privacy["private"],
+                "criteria": privacy["criteria"],
                 **found.as_json(),
             }
         )
@@ -58,6 +60,8 @@ def describe(
         f"{many(loaded.released.rows, 'synthetic row')}, {many(len(found.names), 'attribute')}, "
         f"learnt from {many(loaded.rows, 'real row')} with epsilon {privacy['epsilon_delivered']:g}"
     )
+    for line in verdict_lines(privacy):
+        console.result(f"criterion: {line}")
     _print(found)
     if not privacy["private"]:
         console.warn("this release is NOT PRIVATE")

@@ -25,7 +25,7 @@ from parley.cli.commands.countersign import countersign
 from parley.cli.commands.party_records import ledger, transcript
 from parley.cli.commands.party_refusals import decline, withdraw
 from parley.cli.commands.party_ui import ui
-from parley.cli.options import AllowOtherVersion, AsJson, Config, StopWithStdin
+from parley.cli.options import AllowOtherVersion, AsJson, Config, PriorFile, StopWithStdin
 from parley.cli.passphrases import passphrase_in
 from party import app as party_app
 from party.app import PartySettings
@@ -95,10 +95,16 @@ def join(
 
 
 @app.command()
-def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> None:
-    """Show what a study costs, what it asks, and what would leave. Decides nothing."""
+def review(
+    study: StudyFile, *, prior: PriorFile = None, config: Config = None, json: AsJson = False
+) -> None:
+    """Show what a study costs, what it asks, and what would leave. Decides nothing.
+
+    The release that a study builds on comes from the curator, with the study: `party join` and
+    `party fetch` take it. Hand it over with --prior where they did not.
+    """
     with _house(config) as house:
-        seen, _ = _seen(house, study)
+        seen, _ = _seen(house, study, prior)
     if json:
         console.result_json(seen.as_json())
     else:
@@ -109,13 +115,14 @@ def review(study: StudyFile, *, config: Config = None, json: AsJson = False) -> 
 def approve(
     study: StudyFile,
     *,
+    prior: PriorFile = None,
     config: Config = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: AsJson = False,
 ) -> None:
     """Approve a study, after a review; the node then signs it and takes part."""
     with _house(config) as house:
-        seen, rows = _seen(house, study)
+        seen, rows = _seen(house, study, prior)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
             price = f"epsilon {seen.cost}{seen.at_delta}"
@@ -232,9 +239,10 @@ def fetch(
             )  # fmt: skip
             return
         document = connection.fetch_study(found[0].study)
-    fetched = Study.from_toml(document, where="the study")
-    if fetched.digest != found[0].study:
-        raise InputError("the curator sent another study than the one asked for")
+        fetched = Study.from_toml(document, where="the study")
+        if fetched.digest != found[0].study:
+            raise InputError("the curator sent another study than the one asked for")
+        house.take_prior(fetched, connection)
     write_new(out, document.encode())
     if json:
         told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
@@ -282,9 +290,11 @@ def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summar
     return {each.study: each for each in summaries}
 
 
-def _seen(house: PartyContext, study: Path) -> tuple[Review, str]:
+def _seen(house: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:
     """The review, and the digest of the rows that it is about."""
     proposed = Study.load(study)
+    if prior is not None and house.priors is not None:
+        house.priors.add(prior)
     source = house.open_source(proposed)
     return house.review(proposed, source), source.snapshot.digest
 

@@ -62,8 +62,8 @@ def withdraw(
     """Withdraw from a study that was approved; for good.
 
     Before our first answer this costs nothing; later, what was charged stays charged. The node
-    tells the curator, within seconds if it runs, and not why. The study ends for every party; its
-    operator may offer a new one without us.
+    tells the curator, within seconds if it runs, and not why. A study under way that may miss an
+    owner goes on without us. Any other ends for all; its operator may offer one without us.
     """
     settings = party_settings(config, os.environ).values
     with open_file(settings) as file:

@@ -63,6 +63,9 @@ def plan(
     proposed = Study.load(study)
     if delta is not None:  # no one signed that one
         proposed = replace(proposed, delta=parse_delta(delta), signature=None)
+    if proposed.prior:
+        console.note("the forecast leaves the prior out: with it, errors are the same or smaller")
+        proposed = replace(proposed, prior="", signature=None)
     run_of(proposed)  # refuses a study that could never be run
     epsilons = _epsilons(proposed, epsilon or [])
     wanted = min(rows, proposed.rows)

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from common.errors import InputError
 from common.release import folder as release
 from common.schema import Schema
+from common.schema.dictionary import read_dictionary, with_frequencies
 from common.schema.infer import infer as propose
 from common.schema.refusals import describe
 from common.schema.tables import read_table
@@ -32,9 +34,13 @@ app = new_app("Propose a schema from a table, or check one.")
 @app.command()
 def infer(
     data: Annotated[
-        Path, typer.Argument(help="The table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
-    ],
+        Path | None, typer.Argument(help="The table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
+    ] = None,
     *,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(help="A public data dictionary, CSV; instead of a table, which is not read."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the schema here instead of to standard output.")
     ] = None,
@@ -52,19 +58,25 @@ def infer(
 ) -> None:
     """Propose a schema for a table, for its owner to review.
 
-    The proposal is NOT private: its values and ranges were read off the data.
+    The proposal is NOT private: its values and ranges were read off the data. From a data
+    dictionary it takes values, ranges and rules, and reads no row.
     """
     if out is not None:
         release.check_file(out, overwrite=overwrite)
-    table = read_table(data, delimiter=delimiter_of(delimiter), sheet=sheet)
-    proposal = propose(table.data, missing=missing or (), labels=table.labels)
+    if (data is None) == (dictionary is None):
+        raise InputError("schema infer: name a table, or a --dictionary, and not both")
+    if dictionary is not None:
+        proposal = read_dictionary(dictionary)
+    elif data is not None:
+        table = read_table(data, delimiter=delimiter_of(delimiter), sheet=sheet)
+        proposal = propose(table.data, missing=missing or (), labels=table.labels)
     text = proposal.to_toml()
     if out is not None:
         release.write_file(out, text)
     if json:
         console.result_json(
             {
-                "private": False,
+                "private": proposal.public,
                 "notes": list(proposal.notes),
                 "schema": text,
                 "out": None if out is None else str(out),
@@ -72,11 +84,35 @@ def infer(
         )
     elif out is None:
         console.result(text.rstrip("\n"))
-    console.warn(LOUD)
+    if not proposal.public:
+        console.warn(LOUD)
     for note in proposal.notes:
         console.note(f"* {note}")
     if out is not None:
-        console.note(f"written: {out}; review it, then run `parley schema check {out} {data}`")
+        console.note(
+            f"written: {out}; review it, then run `parley schema check {out} {data or 'TABLE'}`"
+        )
+
+
+@app.command()
+def frequencies(
+    schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
+    attribute: Annotated[str, typer.Argument(help="An attribute that lists its values.")],
+    public: Annotated[
+        Path, typer.Argument(help="A PUBLIC file of values and whole numbers: CSV with a header.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Write the schema here.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Add public frequencies of an attribute's values, for values too rare to be counted.
+
+    They come from a catalogue or from published statistics, never from rows.
+    """
+    release.check_file(out, overwrite=overwrite)
+    weighed = with_frequencies(Schema.load(schema), attribute, public)
+    release.write_file(out, weighed.to_toml())
+    console.note(f"written: {out}; comments of {schema} are not in it")
 
 
 @app.command()

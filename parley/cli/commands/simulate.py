@@ -17,6 +17,7 @@ import typer
 from common.errors import InputError
 from common.privacy.randomness import source_of
 from common.release import folder as release
+from common.release.prior import PriorRelease, read_prior
 from common.release.signatures import Signer, SignerRole
 from common.release.single_owner import Table
 from common.release.writing import write_release
@@ -32,6 +33,7 @@ from parley.cli.options import (
     Format,
     OutputFormat,
     Overwrite,
+    PriorFile,
     ReleaseFolder,
     SchemaFile,
     Seed,
@@ -83,6 +85,7 @@ def simulate_study(
         ),
     ] = None,
     terms: Terms,
+    prior: PriorFile = None,
     drop: Drops = None,
     person: Annotated[
         str | None,
@@ -121,6 +124,7 @@ def simulate_study(
     if person is not None and (transport is Transport.GRPC or partition_by is not None):
         raise InputError("--person: leave out --transport grpc and --partition-by")
     gone = _drops(drop or [])
+    earlier = None if prior is None else read_prior(prior)
     signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
     domains = load_schema(schema)
     with console.progress("reading") as tell:
@@ -137,9 +141,11 @@ def simulate_study(
     chosen = terms.chosen()
     with release.new_folder(out, overwrite=overwrite) as folder:
         if transport is Transport.GRPC:
-            traffic = _over_grpc(tables, domains, chosen, folder, format)
+            traffic = _over_grpc(tables, domains, chosen, folder, format, prior)
         else:
-            traffic = _in_process(tables, domains, chosen, folder, format, seed, signer, gone)
+            traffic = _in_process(
+                tables, domains, chosen, folder, format, seed, signer, gone, earlier
+            )
         files = sorted(file.name for file in folder.iterdir())
     times = out.parent / TIMES.format(out.name)
     release.write_file(times, dumps(traffic, indent=2) + "\n")
@@ -156,11 +162,13 @@ def _in_process(
     seed: int | None,
     signer: Signer | None,
     gone: Mapping[str, int],
+    prior: PriorRelease | None,
 ) -> Mapping[str, object]:
     with console.progress("study") as tell:
         fitted = run_in_process(
-            tables, schema, terms, seed=seed, drop=gone, tell=tell, announce=tell_decisions
-        )
+            tables, schema, terms,
+            seed=seed, prior=prior, drop=gone, tell=tell, announce=tell_decisions,
+        )  # fmt: skip
     for name in gone.keys() - fitted.missing.keys():
         console.warn(
             f"--drop {name}@{gone[name]}: the study has {many(len(fitted.steps), 'step')}, from 0, "
@@ -190,12 +198,13 @@ def _over_grpc(
     terms: Mapping[str, object],
     folder: Path,
     file_format: Format,
+    prior: Path | None,
 ) -> Mapping[str, object]:
     with (
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
         Consortium(
-            Path(scratch), tables, schema, terms, file_format=file_format.value
+            Path(scratch), tables, schema, terms, file_format=file_format.value, prior=prior
         ) as consortium,
     ):
         tell_decisions(consortium.study)
@@ -279,7 +288,7 @@ def _report(
     if as_json:
         told = (
             "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",
-            "missing", "private",
+            "missing", "private", "criteria",
         )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(

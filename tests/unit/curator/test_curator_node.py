@@ -1,9 +1,11 @@
 """The curator's shell stores before it acts, and comes back from every crash to the same."""
 
+import datetime as dt
 import os
 import signal
 import stat
 import threading
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -225,6 +227,39 @@ def test_a_party_that_withdraws_ends_the_study_by_name(stage):
     node.approve("north", stage.signature("north"))
     assert node.decline("north", "no more") is StudyState.REFUSED
     assert node.record.cause == "party 'north' withdrew: no more"
+
+
+def test_a_study_that_is_not_approved_by_its_last_day_ends_and_costs_nothing(stage):
+    stage.study = replace(stage.study, expires=stage.now.date())
+    studies = stage.studies()
+    node = studies.propose(stage.study)
+    node.approve("north", stage.signature("north"))
+    studies.open()  # as every second
+    assert node.record.state is StudyState.WAITING, "its last day is not over"
+    stage.now += dt.timedelta(days=1)
+    studies.open()
+    assert node.record.state is StudyState.FAILED
+    assert node.record.cause == (
+        "not approved by east by 2026-01-01, its last day (expires). Nothing was charged"
+    )
+    told = {name: codec.decode_to_party(each.body).reason for name, each in last_words(stage)}
+    assert told == dict.fromkeys(("north", "east"), node.record.cause)
+    assert stage.database.rows("SELECT * FROM step") == []
+
+
+def test_a_study_that_has_begun_outlives_its_last_day(stage):
+    stage.study = replace(stage.study, expires=stage.now.date())
+    studies = stage.studies()
+    node = start(stage, studies)
+    stage.now += dt.timedelta(days=30)
+    studies.open()
+    assert node.record.state is StudyState.RUNNING
+
+
+def last_words(stage):
+    """The first message in each party's queue."""
+    for name in ("north", "east"):
+        yield name, stage.store.next_queued(stage.study.digest, name, after=0)
 
 
 def test_a_party_may_withdraw_until_every_result_is_there(stage, tables):

@@ -137,6 +137,8 @@ def test_a_study_that_cannot_be_read_is_shown_as_such_beside_the_others(stage, t
     page.studies.propose(make_study(stage.identities, {"north": 40, "east": 50}, name="next"))
     fresh, old = document(page)["studies"]
     assert (fresh["name"], fresh["state"]) == ("next", "waiting for parties")
+    assert fresh["waits_for"].startswith("the approval of north, east, since 2026-01-01")
+    assert fresh["waits_for"].endswith("without a last day (expires)")
     assert (old["name"], old["state"]) == ("test", "done, unreadable")
     assert "this version of parley cannot read its text" in old["cause"]
     assert old.keys() == fresh.keys(), "the page draws both"

@@ -6,8 +6,8 @@ import pytest
 
 import parley
 from common.schema import Schema
-from parley import privbayes
 from parley.cli.main import main
+from parley.models import privbayes
 
 ROWS = 300
 SCHEMA = """

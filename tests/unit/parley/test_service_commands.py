@@ -78,6 +78,11 @@ def test_an_offered_study_is_listed_and_says_whom_it_waits_for(parley, place, wr
     for wanted in ("regional", written.digest.hex()[:6].upper()):
         told = parley("curator", "study", "status", wanted, "--json", *HUB).json
         assert told["not_approved_by"] == ["north", "east"]
+        assert told["approve_by"] == (written.expires and written.expires.isoformat())
+    shown = parley("curator", "study", "status", "regional", *HUB).out
+    assert "waits for the approval of north, east, since " in shown
+    last = f"until {written.expires} (UTC), its last day" if written.expires else "without a last"
+    assert last in shown
     assert "no study here" in parley("curator", "study", "status", "x", *HUB).err
 
 
@@ -101,7 +106,7 @@ def test_an_approval_is_remembered_and_withdrawn_when_the_owner_is_sure(
     assert unsure.code == 3
     assert "the approval stands" in unsure.err
     assert (
-        "Nothing was charged: no answer of ours has left. The study ends for every party"
+        "Nothing was charged: no answer of ours has left. When our node has told the curator"
         in unsure.err
     )
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0, "it stands"

@@ -134,11 +134,11 @@ def test_a_study_release_answers_queries_from_its_rows(files, capsys):
     assert answer["low"] < answer["count"] < answer["high"]
     assert answer["flagged"] is False
     assert main(["query", str(files / "out"), "sex = Female"]) == 0
-    assert "0.95 interval" in capsys.readouterr().out
+    assert "95 % interval" in capsys.readouterr().out
     words = ["query", str(files / "out"), "sex = Female and smoker = true", "--tables", "5"]
     assert main(words) == 0
     said = capsys.readouterr()
-    assert "0.95 interval" in said.out
+    assert "95 % interval" in said.out
     assert "[flagged]" in said.out
     assert "sex and smoker: not in this release" in said.err
 

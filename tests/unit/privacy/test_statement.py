@@ -74,6 +74,7 @@ def test_scripts_find_their_keys():
         "mechanisms",
         "sampler",
         "notes",
+        "criteria",
         "versions",
     }
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
+from common.study.prior import scaled
 from common.study.requests import TableRequest
-from common.study.script import ScriptRun, Total, measured, scaled
+from common.study.script import ScriptRun, Total, measured
 from common.study.steps import SumStep
 
 ROWS = {"a": 10, "b": 20, "c": 30}

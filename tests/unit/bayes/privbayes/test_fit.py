@@ -3,9 +3,11 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chisquare
 
+import parley
 from common.bayes.domain import View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes import mechanism as privbayes
@@ -16,6 +18,7 @@ from common.bayes.privbayes.scores import Score
 from common.errors import InputError, PolicyError
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.schema import Schema
 from common.schema.codes import Codes
 from common.schema.hierarchy import Hierarchy, binary_tree
 
@@ -185,3 +188,20 @@ def test_draws_follow_the_exponential_mechanism(epsilon, shift):
         assert drawn.tolist() == [0, 0, 0, draws]
     else:
         assert chisquare(drawn, law * draws).pvalue > 1e-6
+
+
+def test_impossible_cells_of_tables_hold_no_noise():
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "a"\nkind = "boolean"\n'
+        '[[attribute]]\nname = "b"\nkind = "categorical"\nvalues = ["x", "y", "z"]\n'
+        '[[rule]]\nimpossible = "a = true and b = x"\n'
+    )
+    table = pd.DataFrame({"a": [False, True] * 20, "b": ["x", "y"] * 20})
+    fitted = parley.PrivBayes(
+        epsilon=0.1, seed=1, encoding="vanilla", network={"a": [], "b": ["a"]}
+    ).fit(table, schema)
+    (counts,) = (own for own in fitted.model.tables.values() if own.ndim == 2)
+    assert counts[0, 1] == 0
+    assert (counts != 0).sum() >= 4
+    again = fitted.refit(fitted.sample_codes(40), SeededRandomSource(2)).model
+    assert next(own for own in again.tables.values() if own.ndim == 2)[0, 1] == 0

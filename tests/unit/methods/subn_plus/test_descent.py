@@ -6,20 +6,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import parley
+from common.errors import InputError
 from common.methods.registry import run_of
 from common.methods.subn_plus import descent
 from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.descent import Tree, descend, is_heavy, spread
+from common.privacy import sensitivity
 from common.privacy.promise import promise_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.verify import verify
 from common.schema import Schema
+from common.schema.cell_weights import weights_of
 from common.schema.codes import Codes
+from common.schema.conditions import parse
+from common.schema.dictionary import with_frequencies
 from common.schema.hierarchy import Hierarchy, Node, leaf
 from common.study.accounting import account
 from common.study.script import Total
+from parley.cli.main import app
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import drive, study_of
 
@@ -268,6 +275,132 @@ def test_values_of_a_cell_are_equally_likely():
     assert statistic < 20  # chi-square, 3 degrees of freedom: p < .0002
     tilted = np.array([0.7, 1, 1.3, 1, 1, 1]) * expected
     assert ((counts - tilted) ** 2 / tilted).sum() > 20
+
+
+def test_values_of_a_cell_follow_public_frequencies():
+    """Chi-square with power: frequencies of 0.7 and 1.3 times as much are told from these."""
+    cell_of, frequencies = np.array([0, 1, 0, 1, 1, 2, 2]), np.array([1.0, 5, 3, 0, 5, 0, 0])
+    drawn = spread(cell_of, np.repeat([0, 1, 2], 30_000), SeededRandomSource(2), frequencies)
+    counts = np.bincount(drawn, minlength=7)
+    assert counts[3] == 0
+    expected = 30_000 * np.array([1 / 4, 1 / 2, 3 / 4, 0, 1 / 2, 1 / 2, 1 / 2])
+    there = expected > 0
+    apart = (counts - expected)[there] ** 2
+    assert (apart / expected[there]).sum() < 22  # 4 degrees of freedom: p < .0002
+    for tilt in (0.7, 1.3):
+        other = expected * np.array([tilt, 1, 1, 1, 1, 1, 1])
+        assert ((counts - other)[there] ** 2 / other[there]).sum() > 22
+
+
+def weighed(frequencies):
+    lines = SCHEMA.to_toml().replace("hierarchy =", f"frequencies = {frequencies}\nhierarchy =")
+    return Schema.from_toml(lines)
+
+
+def test_public_frequencies_are_used_in_rows_conditions_and_the_report(tmp_path):
+    """Below a light node the even codes are nine times as frequent in public as the odd ones."""
+    own = weighed([9 if v % 2 == 0 else 1 for v in range(SIZE)])
+    assert own.digest() != SCHEMA.digest()
+    assert Schema.from_toml(own.to_toml()) == own
+    parts = [SCHEMA.decode(each, SeededRandomSource(1)) for each in tables().values()]
+    fitted = parley.simulate(parts, own, epsilon=2, method="floor", aggregation="masked")
+    fitted.save(tmp_path / "release")
+    assert not verify(tmp_path / "release", unsigned=True).problems
+    report = (tmp_path / "release" / "report.html").read_text("utf-8")
+    assert "rare values drawn by public frequencies of" in report
+    cells = np.array(fitted.model.parts[0])
+    light = np.flatnonzero(np.bincount(cells)[cells] >= 10)
+    for drawn in (fitted.draw(60_000, SeededRandomSource(1)), given_female(fitted, 60_000)):
+        rare = drawn.columns[0][np.isin(drawn.columns[0], light) & (drawn.columns[0] < SIZE)]
+        assert len(rare) > 2000
+        assert abs((rare % 2 == 0).mean() - 0.9) < 0.03
+
+
+def given_female(fitted, rows):
+    condition = weights_of(parse("sex = F", fitted.schema), fitted.schema.sizes)
+    return fitted.given(condition)(rows, SeededRandomSource(2))
+
+
+def test_frequencies_come_from_a_public_file(tmp_path):
+    schema, public, out = (tmp_path / name for name in ("schema.toml", "public.csv", "new.toml"))
+    schema.write_text(SCHEMA.to_toml(), encoding="utf-8")
+    public.write_text("code,count\nv7,120\nv3,5\n", encoding="utf-8")
+    words = ["schema", "frequencies", str(schema), "code", str(public), "--out", str(out)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    found = Schema.load(out).attributes[0].frequencies
+    assert (found[7], found[3], sum(found)) == (120, 5, 125)
+    public.write_text("code,count\nv7,many\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"public.csv: line 2: expected a value of 'code'"):
+        with_frequencies(SCHEMA, "code", public)
+
+
+@pytest.mark.parametrize("wrong", ["[1, 2]", "[-1]", '["a"]', "[1.5]"])
+def test_frequencies_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InputError, match="frequencies"):
+        weighed(wrong)
+
+
+def two_trees():
+    """Codes and towns, each with a hierarchy, and a small column."""
+    code = SCHEMA.to_toml().split("[[attribute]]")[1]
+    town = code.replace('"code"', '"town"').replace("missing = true\n", "")
+    return Schema.from_toml(
+        f'[[attribute]]{code}[[attribute]]{town}[[attribute]]\nname = "sex"\n'
+        'kind = "categorical"\nvalues = ["F", "M"]\n'
+    )
+
+
+def two_tables(schema, rows=(700, 600, 500, 600)):
+    made = {}
+    for party, number in enumerate(rows):
+        rng = np.random.default_rng(party)
+        code = np.where(rng.random(number) < 0.5, 7, rng.integers(0, SIZE + 1, number))
+        town = np.where(rng.random(number) < 0.6, 200, rng.integers(0, SIZE, number))
+        made[f"p{party}"] = Codes.from_columns([code, town, town % 2], schema.sizes)
+    return made
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)])
+def test_two_attributes_of_many_values_descend_together(delta):
+    schema = two_trees()
+    own = two_tables(schema)
+    plan = study(own, schema=schema, epsilon=Fraction(3, 2), delta=delta)
+    driven = drive(run_of(plan), plan, own)
+    rounds = [step for step in driven.steps if step.phase == "descent"]
+    assert rounds[0].request.sets == ((0,), (1,))
+    assert rounds[0].sensitivity == sensitivity.histograms(2)
+    spent = sum(step.costs["p0"] for step in rounds)
+    assert spent <= plan.promise.budget / 2
+    assert account(plan, driven.steps).most_spent <= plan.promise.budget
+    code, town = (np.array(driven.model.parts[a]) for a in (0, 1))
+    assert (code == code[7]).sum() == (town == town[200]).sum() == 1
+    before, rng = own["p0"], np.random.default_rng(1)
+    for _ in range(10):
+        changed = [column.copy() for column in before.columns]
+        for column, size in zip(changed, schema.sizes, strict=True):
+            column[3] = rng.integers(size)
+        after = Codes(tuple(changed), schema.sizes)
+        for step in driven.steps:
+            one, other = (step.request.answer(RowsInMemory(each)) for each in (before, after))
+            moved = np.abs(one - other)
+            assert moved.sum() <= step.sensitivity.l1
+            assert (moved**2).sum() <= step.sensitivity.l2_squared
+
+
+def test_two_descents_go_on_without_an_owner_in_the_protocol_itself(tmp_path):
+    schema = two_trees()
+    parts = [schema.decode(each, SeededRandomSource(1)) for each in two_tables(schema).values()]
+    fitted = parley.simulate(
+        parts, schema, epsilon=1.5, method="floor", aggregation="masked", may_miss=1,
+        drop={"party 2": 1},
+    )  # fmt: skip
+    assert fitted.missing == {"party 2": 1}
+    assert [step.phase for step in fitted.steps][:2] == ["descent", "descent"]
+    fitted.save(tmp_path / "release")
+    assert not verify(tmp_path / "release", unsigned=True).problems
+    drawn = fitted.sample_codes(4000)
+    assert abs((drawn.columns[0] == 7).mean() - 0.5) < 0.08
+    assert abs((drawn.columns[1] == 200).mean() - 0.6) < 0.08
 
 
 @pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])

@@ -15,6 +15,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.privacy.spending import Spending
 from common.schema import Schema
+from common.study.criteria import read_criteria
 from common.study.document import Member, Study
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, SumStep
@@ -69,6 +70,14 @@ def test_a_step_is_counted_for_the_parties_it_concerns():
     assert planned(CHOICE, "a", order="abc") == PlannedStep(
         phase="edges", cost=Fraction(1, 2), choices=1
     )
+
+
+def test_criteria_and_their_part_of_the_cost_are_shown_before_approval():
+    wanted = read_criteria([{"share": "a = true", "within": "2 %"}])
+    told = reviewed(criteria=wanted, criteria_epsilon=Fraction(1, 20)).text()
+    assert "epsilon 1/20 (about 0.05) of the cost tells how good the model is" in told
+    assert "criterion: share of a = true within 2 %" in told
+    assert "criterion" not in reviewed().text()
 
 
 def test_steps_are_added_up_by_phase():

@@ -1,0 +1,136 @@
+"""What last year's release is worth: `python -m benchmarks.prior [--runs 3] [--data adult ...]`.
+
+A table is split into two years. Last year's release is made by subn+ at the same promise; this
+year's is made without it and with it as a prior, and both are compared with this year's rows: the
+average total variation distance over all 2-way and 3-way marginals. Two kinds of years:
+
+* `alike`: two random halves of the table;
+* `drifted`: the later year has four times the share of the upper end of the first column.
+
+Beside them stands last year's table itself, which is what a user has who does nothing this year.
+`population` is made up here; the research tables are used if they are on this machine. Sums are
+added up without cryptography (`benchmarks.subn_methods`): NOT PRIVATE, and the noise is numpy's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.privbayes_data import Dataset
+from benchmarks.subn_data import NAMES, RANDOM, Setting, settings, split_rows
+from benchmarks.subn_methods import METHODS, run_plan, study_of
+from common.bayes.privbayes.decisions import Encoding
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Codes, Schema
+from common.study.document import Study
+from common.study.prior import Prior
+from parley.simulation.population import demo_schema_toml, make_population
+
+RESULTS = Path(__file__).parent / "results" / "prior.json"
+POPULATION = "population"
+ALIKE, DRIFTED = "alike", "drifted"
+EPSILONS = ("0.1", "0.4", "1")
+DELTAS = ("0", "1e-9")
+PARTIES = 5
+_ROWS = 30_000
+
+
+def population() -> Setting:
+    """The made-up people of the demo."""
+    schema = Schema.from_toml(demo_schema_toml())
+    codes = schema.encode(make_population(_ROWS, seed=1))
+    hierarchies = tuple(attribute.hierarchy for attribute in schema.attributes)
+    return Setting(
+        POPULATION, Dataset(POPULATION, codes, hierarchies, Encoding.VANILLA, (2, 3), (), None)
+    )
+
+
+def years(codes: Codes, kind: str, seed: int) -> tuple[Codes, Codes]:
+    """Last year's rows and this year's, no row in both."""
+    rng = np.random.default_rng(seed)
+    column = codes.columns[0] + rng.random(codes.rows)
+    place = np.argsort(np.argsort(column)) / codes.rows
+    chance = 0.5 if kind == ALIKE else 0.2 + 0.6 * place
+    later = rng.random(codes.rows) < chance
+    return codes.take(np.flatnonzero(~later)), codes.take(np.flatnonzero(later))
+
+
+def release(study: Study, tables: dict[str, Codes], seed: str, prior: Codes | None = None) -> Codes:
+    """The synthetic rows of one run."""
+    source = SeededRandomSource(seed)
+    named = study if prior is None else replace(study, prior="0" * 64)
+    model = run_plan(named, tables, source, None if prior is None else Prior(prior))
+    return model.sample(study.rows, source)
+
+
+def compare(
+    setting: Setting, kind: str, epsilon: str, delta: str, run: int
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """The distances of last year's table and of this year's, without and with a prior."""
+    before, after = years(setting.dataset.codes, kind, seed=run)
+    this = Setting(setting.name, replace(setting.dataset, codes=after))
+    owners = [split_rows(rows, PARTIES, RANDOM, seed=run) for rows in (before, after)]
+    first, second = (
+        replace(study_of(this, each, Fraction(epsilon), METHODS["subn+"]), delta=Fraction(delta))
+        for each in owners
+    )
+    last = release(first, owners[0], f"last {run}")
+    yield "last year", this.distances(last)
+    yield "without", this.distances(release(second, owners[1], f"this {run}"))
+    yield "with", this.distances(release(second, owners[1], f"this {run}", last))
+
+
+def main() -> None:
+    """Measure, print, and keep the figures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--data", nargs="+", default=[POPULATION, "adult", "br2000"])
+    parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
+    parser.add_argument("--deltas", nargs="+", default=list(DELTAS))
+    parser.add_argument("--years", nargs="+", default=[ALIKE, DRIFTED])
+    arguments = parser.parse_args()
+    console = Console(width=120)
+    found = {POPULATION: population(), **settings()[0]}
+    for name in arguments.data:
+        if name not in found:
+            console.print(f"skipped: {name} is not one of {', '.join((POPULATION, *NAMES))} here")
+    figures: dict[str, dict[str, float]] = {}
+    for setting in (found[name] for name in arguments.data if name in found):
+        table = Table("years", "delta", "epsilon", "last year", "without", "with", "gain, 2-way")
+        table.title = f"{setting.name}: mean 2-way / 3-way distance, {arguments.runs} runs"
+        for kind in arguments.years:
+            for delta in arguments.deltas:
+                for epsilon in arguments.epsilons:
+                    made: dict[str, list[dict[str, float]]] = {}
+                    for run in range(arguments.runs):
+                        for label, distances in compare(setting, kind, epsilon, delta, run):
+                            made.setdefault(label, []).append(distances)
+                    means = {
+                        label: {key: float(np.mean([d[key] for d in each])) for key in each[0]}
+                        for label, each in made.items()
+                    }
+                    figures |= {
+                        f"{setting.name} {kind} {delta} {epsilon} {label}": each
+                        for label, each in means.items()
+                    }
+                    gain = 1 - means["with"]["tvd2"] / means["without"]["tvd2"]
+                    cells = [f"{m['tvd2']:.4f} / {m['tvd3']:.4f}" for m in means.values()]
+                    table.add_row(kind, delta, epsilon, *cells, f"{gain:.0%}")
+        console.print(table)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""The release that a study builds on, in the part that a study needs: its table, and who signed it.
+
+    priors = Priors(state / "priors")
+    digest = priors.add(last_years_release)     # study.prior
+    run = priors.begin(study)                   # the study's script, with these rows
+
+A prior is a .zip with the manifest of a release, its signatures, its schema, its study and its
+table: the first is what the digest is of, and has the digests of the others. The curator hands it
+to the parties, and a release has that of its study in `prior.zip`, so that it can be verified by
+itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from common.errors import InputError
+from common.files import make_private_folder
+from common.methods.registry import run_of
+from common.release import folder as release
+from common.release.archive import zip_pieces
+from common.release.checking import Kind, check_bytes
+from common.release.contents import Contents, open_release, read_whole
+from common.release.manifest import MANIFEST
+from common.release.released_table import read_codes
+from common.release.signatures import FOLDER
+from common.schema import Codes, Schema
+from common.study.document import Study
+from common.study.prior import Prior
+from common.study.script import ScriptRun
+
+_MOST_TEXT = 64 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class PriorRelease:
+    """What a study needs of an earlier release.
+
+    Attributes:
+        data: the .zip.
+        digest: the SHA-256 of the release's manifest.
+        name: of the study that it is a release of; empty for a release of one owner.
+        signers: who signed it, in words.
+        schema: its public domains.
+        table: its synthetic rows.
+    """
+
+    data: bytes
+    digest: str
+    name: str
+    signers: tuple[str, ...]
+    schema: Schema
+    table: Codes
+
+    @cached_property
+    def rows(self) -> Prior:
+        """The rows, for the script of a study."""
+        return Prior(self.table)
+
+    def require(self, study: Study) -> PriorRelease:
+        """Return this, if it is what a study names as its prior.
+
+        Raises:
+            InputError: it is another release, or has another schema.
+        """
+        if self.digest != study.prior:
+            raise InputError(
+                f"prior: this is release {self.digest[:16]}, study {study.name!r} names "
+                f"{study.prior[:16] or 'none'}"
+            )
+        check_schema(self, study.schema)
+        return self
+
+    def begin(self, study: Study) -> ScriptRun:
+        """Begin a copy of the script of a study that builds on this release."""
+        return run_of(study, self.require(study).rows)
+
+
+def check_schema(prior: PriorRelease, schema: Schema) -> None:
+    """Refuse a release of another schema, naming the columns that differ."""
+    if prior.schema.digest() == schema.digest():
+        return
+    before, after = (
+        {own.name: Schema((own,)).digest() for own in each.attributes}
+        for each in (prior.schema, schema)
+    )
+    differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    raise InputError(
+        f"prior: release {prior.digest[:16]} has another schema than the study "
+        f"({', '.join(differing) or 'its rules, or the order of its columns'}). A prior needs the "
+        "same columns, values and rules: leave it out, or keep the schema"
+    )
+
+
+def read_prior(path: Path) -> PriorRelease:
+    """Read a release, a folder or a .zip, or the part of one that a prior is.
+
+    Raises:
+        InputError: files are missing, or are not what the manifest says; a signature is wrong.
+    """
+    with open_release(path) as contents:
+        checked = check_bytes(contents)
+        wrong = [each for each in checked.problems if each.kind is not Kind.MISSING]
+        if wrong:
+            raise InputError(f"prior: {path}: {wrong[0]}")
+        tables = sorted(checked.manifest.files.keys() & set(release.table_names()))
+        if len(tables) != 1:
+            raise InputError(f"prior: {path}: it has no table, or two")
+        schema = Schema.from_toml(_text(contents, release.SCHEMA), where=release.SCHEMA)
+        name = ""
+        if checked.manifest.study is not None:
+            name = Study.from_toml(_text(contents, release.STUDY), where=release.STUDY).name
+        return PriorRelease(
+            data=b"".join(zip_pieces(_Part(contents, tables[0]))),
+            digest=hashlib.sha256(checked.manifest_bytes).hexdigest(),
+            name=name,
+            signers=tuple(f"{each.role.value} {each.name}" for each in checked.signatures),
+            schema=schema,
+            table=read_codes(contents, tables[0], schema),
+        )
+
+
+def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
+    """The prior of a release's study, which the release has with it.
+
+    Raises:
+        InputError: it is not the one that the study names; the message begins with its name.
+    """
+    if not study.prior:
+        return None
+    with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
+        file = Path(scratch) / release.PRIOR
+        size = contents.sizes().get(release.PRIOR, 0)
+        file.write_bytes(read_whole(contents, release.PRIOR, most=size))
+        try:
+            return read_prior(file).require(study)
+        except InputError as error:
+            raise InputError(f"{release.PRIOR}: {error}") from None
+
+
+class Priors:
+    """The earlier releases that the studies of a node build on, in a folder.
+
+    Args:
+        folder: is made when something is put into it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, PriorRelease] = {}
+
+    def path(self, study: Study) -> Path | None:
+        """Where the prior of a study is, or would be; None if it names none."""
+        return self._folder / f"{study.prior}.zip" if study.prior else None
+
+    def has(self, study: Study) -> bool:
+        """Whether all is here that the script of a study needs."""
+        path = self.path(study)
+        return path is None or path.is_file()
+
+    def add(self, path: Path) -> PriorRelease:
+        """Put the part of a release that a prior is into the folder."""
+        found = read_prior(path)
+        self._write(found)
+        return found
+
+    def keep(self, pieces: Iterable[bytes], study: Study, *, most: int) -> PriorRelease:
+        """Put what the curator sends into the folder, if it is the prior of the study.
+
+        Raises:
+            InputError: it is too large, damaged, of another schema, or another release.
+        """
+        make_private_folder(self._folder)
+        with tempfile.TemporaryDirectory(prefix=".coming-", dir=self._folder) as scratch:
+            file, size = Path(scratch) / release.PRIOR, 0
+            with file.open("wb") as stream:
+                for piece in pieces:
+                    size += len(piece)
+                    if size > most:
+                        raise InputError(f"prior: it has more than {most:,} bytes")
+                    stream.write(piece)
+            found = read_prior(file).require(study)
+        self._write(found)
+        return found
+
+    def of(self, study: Study) -> PriorRelease | None:
+        """The prior of a study, if it names one.
+
+        Raises:
+            InputError: it is not here.
+        """
+        if not study.prior:
+            return None
+        if study.prior not in self._read:
+            if not self.has(study):
+                raise InputError(
+                    f"prior: release {study.prior[:16]}, which study {study.name!r} builds on, is "
+                    "not here. Hand it over with --prior"
+                )
+            self._read[study.prior] = read_prior(self._folder / f"{study.prior}.zip")
+        return self._read[study.prior].require(study)
+
+    def begin(self, study: Study) -> ScriptRun:
+        """Begin a fresh copy of the script of a study, with its prior if it names one."""
+        found = self.of(study)
+        return run_of(study) if found is None else found.begin(study)
+
+    def _write(self, found: PriorRelease) -> None:
+        make_private_folder(self._folder)
+        with release.new_file(self._folder / f"{found.digest}.zip") as scratch:
+            scratch.write_bytes(found.data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The files of a release that a prior has."""
+
+    contents: Contents
+    table: str
+
+    @property
+    def where(self) -> str:
+        return self.contents.where
+
+    def sizes(self) -> dict[str, int]:
+        kept = {MANIFEST, release.SCHEMA, release.STUDY, self.table}
+        return {
+            name: size
+            for name, size in self.contents.sizes().items()
+            if name in kept or name.startswith(f"{FOLDER}/")
+        }
+
+    def open(self, name: str) -> BinaryIO:
+        return self.contents.open(name)
+
+
+def _text(contents: Contents, name: str) -> str:
+    return read_whole(contents, name, most=_MOST_TEXT).decode()

@@ -1,0 +1,257 @@
+"""A schema from a data dictionary: a public file about columns, which says nothing of any row.
+
+A dictionary is a CSV file with a line for each column of the table:
+
+    name,label,kind,values,min,max,bins,missing,asked if,otherwise
+    age,Age in years,integer,,0,110,11,,,
+    job,Occupation,,none; farm; office,,,,,age >= 15,none
+    hours,Hours a week,integer,,0,80,,-9,job != none,
+
+`values` lists what a cell may hold, with `;` or `|` between; a label may follow each (`1 = male` or
+`1, male`). `min` and `max` are a range. `missing` is `yes`, or the codes that stand for an empty
+cell. `asked if` is a condition as in `parley query`: it becomes the rule that the column has the
+value in `otherwise`, or is empty, in every other row. All columns but `name` may be left out. The
+headers of a REDCap dictionary, its choices and its branching logic are read as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from common.errors import InputError
+from common.schema import query
+from common.schema.attribute import Listed
+from common.schema.binning import DEFAULT_BINS
+from common.schema.infer import Proposal
+from common.schema.limits import MOST_ATTRIBUTES, check_most
+from common.schema.schema import Schema
+from common.schema.toml import text_of
+
+_HEADERS = {
+    "name": ("name", "variable", "variable / field name"),
+    "kind": ("kind", "type", "text validation type or show slider number", "field type"),
+    "values": ("values", "choices", "choices, calculations, or slider labels"),
+    "min": ("min", "text validation min"),
+    "max": ("max", "text validation max"),
+    "bins": ("bins",),
+    "missing": ("missing",),
+    "asked if": ("asked if", "branching logic (show field only if...)"),
+    "otherwise": ("otherwise",),
+}
+_KINDS = {
+    "categorical": "categorical", "radio": "categorical", "dropdown": "categorical",
+    "ordinal": "ordinal", "boolean": "boolean", "yesno": "boolean", "truefalse": "boolean",
+    "integer": "integer", "real": "real", "number": "real", "date": "date", "date_ymd": "date",
+}  # fmt: skip
+_YES = ("yes", "y", "true", "1")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a dictionary: its cells by the keys of `_HEADERS`, empty where there is none."""
+
+    name: str
+    kinds: tuple[str, ...]
+    cells: Mapping[str, str]
+
+    def __getitem__(self, key: str) -> str:
+        return self.cells.get(key, "")
+
+
+def read_dictionary(path: Path) -> Proposal:
+    """Propose a schema, rules included, from a data dictionary.
+
+    Raises:
+        InputError: naming the file, and the line or the column that is not understood.
+    """
+    text = text_of(path).removeprefix("\ufeff")
+    try:
+        return _proposed(list(_lines(text)))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def with_frequencies(schema: Schema, name: str, path: Path) -> Schema:
+    """Return the schema with the public frequencies of an attribute's values.
+
+    Args:
+        schema: has the attribute.
+        name: of the attribute.
+        path: a CSV file with a header, of values and whole numbers. A value that is not in it
+            counts as 0.
+
+    Raises:
+        InputError: naming the file, and the line that is not understood.
+    """
+    place = schema.position(name)
+    attribute = schema.attributes[place]
+    if not isinstance(attribute.domain, Listed):
+        raise InputError(f"frequencies: {name!r} lists no values")
+    found = dict.fromkeys(map(str, attribute.domain.values), 0)
+    lines = csv.reader(text_of(path).removeprefix("\ufeff").splitlines())
+    next(lines, None)
+    for cells in lines:
+        value, number = (cell.strip() for cell in [*cells, "", ""][:2])
+        if value not in found or not re.fullmatch(r"\d{1,12}", number):
+            raise InputError(
+                f"{path}: line {lines.line_num}: expected a value of {name!r} and a whole number, "
+                f"not {','.join(cells):.100}"
+            )
+        found[value] = int(number)
+    weighed = replace(attribute, frequencies=tuple(found.values()))
+    attributes = (*schema.attributes[:place], weighed, *schema.attributes[place + 1 :])
+    return replace(schema, attributes=attributes)
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    head = text.partition("\n")[0]
+    read = csv.reader(text.splitlines(), delimiter=max(",;\t", key=head.count))
+    header = [cell.strip().lower() for cell in next(read, [])]
+    places = {
+        key: [header.index(name) for name in names if name in header]
+        for key, names in _HEADERS.items()
+    }
+    if not places["name"]:
+        raise InputError("a data dictionary has a column `name`. Write its header first")
+    for cells in read:
+        row = [cell.strip() for cell in [*cells, *[""] * len(header)][: len(header)]]
+        if any(row):
+            own = {key: row[at[0]] for key, at in places.items() if at}
+            if not own["name"]:
+                raise InputError(f"line {read.line_num}: it has no name")
+            kinds = (_KINDS.get(row[at].lower(), "") for at in places["kind"])
+            yield _Line(own["name"], tuple(filter(None, kinds)), own)
+
+
+def _proposed(lines: Sequence[_Line]) -> Proposal:
+    check_most("columns of a data dictionary", len(lines), MOST_ATTRIBUTES)
+    cuts = _cuts(lines)
+    attributes, rules, notes = list[dict[str, Any]](), list[dict[str, str]](), list[str]()
+    for line in lines:
+        try:
+            made = _attribute(line, cuts.get(line.name, ()))
+        except (InputError, ValueError) as error:
+            raise InputError(f"column {line.name!r}: {error}") from None
+        if made is None:
+            notes.append(f"{line.name}: left out, the dictionary has neither values nor a range")
+        else:
+            attributes.append(made)
+    if not attributes:
+        raise InputError("no column has values or a range")
+    known = [own["name"] for own in attributes]
+    for line in lines:
+        if line["asked if"] and line.name in known:
+            rule = _rule(line)
+            try:
+                Schema.from_document({"attribute": attributes, "rule": [rule]})
+                rules.append(rule)
+            except InputError as error:
+                why = " ".join(str(error).split("\n")[0].split())
+                notes.append(f"{line.name}: its rule ({line['asked if']}) is left out: {why}")
+    document: dict[str, Any] = {"attribute": attributes, "rule": rules}
+    return Proposal(Schema.from_document(document), tuple(notes), public=True)
+
+
+def _attribute(line: _Line, cuts: Sequence[int]) -> dict[str, Any] | None:
+    """The table of [[attribute]]; None if nothing says what the column may contain."""
+    values, kind = _values(line["values"]), next(iter(line.kinds), "")
+    made: dict[str, Any] = {"name": line.name}
+    if kind == "boolean":
+        made["kind"] = kind
+    elif values:
+        made |= {"kind": "ordinal" if kind == "ordinal" else "categorical", "values": values}
+    elif line["min"] and line["max"]:
+        made |= _range(kind, line["min"], line["max"], line["bins"], cuts)
+    else:
+        return None
+    codes = [code.strip() for code in re.split(r"[;|]", line["missing"]) if code.strip()]
+    empty = bool(line["asked if"]) and not line["otherwise"]
+    if codes and codes[0].lower() not in (*_YES, "no"):
+        made["missing"] = codes
+    elif empty or (codes and codes[0].lower() in _YES):
+        made["missing"] = True
+    return made
+
+
+def _values(text: str) -> list[str]:
+    """The codes in a list of codes, with or without labels."""
+    between, before = ("|", r"[=,]") if "|" in text else (";", "=")
+    parts = [re.split(before, part, maxsplit=1)[0].strip() for part in text.split(between)]
+    return [part for part in parts if part]
+
+
+def _range(kind: str, low: str, high: str, bins: str, cuts: Sequence[int]) -> dict[str, Any]:
+    if kind == "date":
+        ends: dict[str, Any] = {
+            "min": dt.date.fromisoformat(low),
+            "max": dt.date.fromisoformat(high),
+        }
+        return {"kind": kind, "clip": True, **ends, **({"bins": int(bins)} if bins else {})}
+    whole = kind != "real" and all(re.fullmatch(r"[+-]?\d+", end) for end in (low, high))
+    if not whole:
+        ends = {"min": float(low), "max": float(high)}
+        return {"kind": "real", "clip": True, **ends, **({"bins": int(bins)} if bins else {})}
+    first, last = int(low), int(high)
+    made: dict[str, Any] = {"kind": "integer", "clip": True, "min": first, "max": last}
+    if bins:
+        return made | {"bins": int(bins)}
+    inside = [cut for cut in cuts if first < cut < last]
+    if not inside or last - first < DEFAULT_BINS:
+        return made
+    step = (last - first) // DEFAULT_BINS + 1
+    edges = sorted({*range(first, last, step), *inside, last})
+    return {"kind": "integer", "clip": True, "edges": edges}
+
+
+def _cuts(lines: Sequence[_Line]) -> dict[str, list[int]]:
+    """Whole numbers at which conditions cut a column: bins begin there."""
+    found: dict[str, list[int]] = {}
+    for line in lines:
+        with contextlib.suppress(InputError):  # the rule is left out, and why is noted
+            for test in query.predicates(query.parse(_condition(line["asked if"]))):
+                found.setdefault(test.name.text, []).extend(_starts(test))
+    return found
+
+
+def _starts(test: query.Predicate) -> list[int]:
+    """Where a bin begins if a test of whole numbers cuts through none."""
+    first, last = (_whole(token) for token in (test.first, test.last))
+    match test.operator:
+        case "<" | ">=":
+            starts = [first]
+        case "<=" | ">":
+            starts = [None if first is None else first + 1]
+        case "..":
+            starts = [first, None if last is None else last + 1]
+        case _:
+            starts = [] if first is None else [first, first + 1]
+    return [start for start in starts if start is not None]
+
+
+def _whole(token: query.Token | None) -> int | None:
+    return int(token.text) if token and re.fullmatch(r"[+-]?\d{1,15}", token.text) else None
+
+
+def _condition(text: str) -> str:
+    """A condition in the language of `parley query`; REDCap's branching logic is rewritten."""
+    text = re.sub(r"\[([^\[\]()]+)\]", lambda name: f'"{name[1]}"', text)
+    return text.replace("<>", "!=")
+
+
+def _rule(line: _Line) -> dict[str, str]:
+    name, value = _word(line.name), _word(line["otherwise"])
+    then = f"{name} = {value}" if line["otherwise"] else f"{name} is missing"
+    return {"when": f"not ({_condition(line['asked if'])})", "then": then}
+
+
+def _word(text: str) -> str:
+    """A name or a value as a condition has it."""
+    plain = re.fullmatch(r"\w+", text) and text.lower() not in ("and", "or", "not", "in", "is")
+    return text if plain else "'" + text.replace("'", "''") + "'"

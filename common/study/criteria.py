@@ -1,0 +1,156 @@
+"""Acceptance criteria: what a study's owners agree that its model must be good for.
+
+    criteria_epsilon = "0.05"          # a part of epsilon, for all criteria together
+
+    [[criterion]]
+    mean = "income"                    # the mean of a column of numbers
+    within = "3 %"                     # of the mean of the owners' rows; or a number: "500"
+
+    [[criterion]]
+    share = "age >= 65 and smoker = true"
+    within = "0.01"                    # of all rows; or a part of the share: "10 %"
+
+    [[criterion]]
+    distance = "0.08"                  # total variation distance of the tables of two attributes
+    pairs = "most"                     # 9 of 10 pairs; or "all", or "mean", the default
+
+How they are measured and decided is in `common.methods.criteria`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, cast
+
+from common.errors import InputError
+from common.privacy.budget import parse_epsilon
+from common.schema import Schema
+from common.schema.attribute import numbers_of
+from common.schema.cell_weights import cells_of
+from common.schema.conditions import parse
+from common.schema.limits import MOST_NAME, check_most
+
+Kind = Literal["mean", "share", "distance"]
+MOST_CRITERIA = 32
+PAIRS = ("mean", "most", "all")
+_KEYS = {"mean": {"mean", "within"}, "share": {"share", "within"}, "distance": {"distance"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One criterion.
+
+    Attributes:
+        kind: what is compared.
+        about: the attribute of a mean, the condition of a share, the pairs of a distance.
+        limit: the most that the model may be off.
+        relative: whether the limit is a part of what was measured.
+    """
+
+    kind: Kind
+    about: str
+    limit: Fraction
+    relative: bool = False
+
+    @property
+    def words(self) -> str:
+        """The criterion in a phrase."""
+        limit = f"{float(100 * self.limit):g} %" if self.relative else f"{float(self.limit):g}"
+        if self.kind != "distance":
+            return f"{self.kind} of {self.about} within {limit}"
+        which = "the mean over pairs" if self.about == "mean" else f"{self.about} pairs"
+        return f"two-way distance of {which} at most {limit}"
+
+    @property
+    def plain(self) -> list[object]:
+        """The criterion for the study's digest."""
+        return [self.kind, self.about, str(self.limit), self.relative]
+
+    def to_toml(self) -> list[str]:
+        """Its lines in study.toml."""
+        limit = f"{100 * self.limit} %" if self.relative else str(self.limit)
+        if self.kind == "distance":
+            return ["", "[[criterion]]", f'distance = "{limit}"', f'pairs = "{self.about}"']
+        about = json.dumps(self.about, ensure_ascii=False)
+        return ["", "[[criterion]]", f"{self.kind} = {about}", f'within = "{limit}"']
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a criterion that is not about this schema."""
+        if (
+            self.kind == "mean"
+            and numbers_of(schema.attributes[schema.position(self.about)]) is None
+        ):
+            raise InputError(f"mean: {self.about!r} is no column of numbers")
+        if self.kind == "share":
+            cells_of(parse(self.about, schema).root, schema.sizes)
+
+
+def read_criteria(tables: object) -> tuple[Criterion, ...]:
+    """The criteria of a study.
+
+    Raises:
+        InputError: naming the criterion and what is wrong with it.
+    """
+    if not isinstance(tables, Sequence) or not all(isinstance(own, Mapping) for own in tables):
+        raise InputError("criterion: write [[criterion]] tables, with double brackets")
+    check_most("criteria of a study", len(tables), MOST_CRITERIA)
+    found = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            found.append(_criterion(table))
+        except InputError as error:
+            raise InputError(f"criterion {number}: {error}") from None
+    return tuple(found)
+
+
+def _criterion(table: Mapping[str, Any]) -> Criterion:
+    kind = next((kind for kind, keys in _KEYS.items() if keys == set(table) - {"pairs"}), None)
+    if kind is None or ("pairs" in table and kind != "distance"):
+        raise InputError(
+            "expected mean and within, or share and within, or distance (and pairs), not "
+            + (", ".join(table) or "nothing")
+        )
+    if kind == "distance":
+        limit, relative = _limit(kind, table["distance"])
+        about = table.get("pairs", "mean")
+        if about not in PAIRS or relative or limit > 1:
+            raise InputError(
+                f"distance: expected a number up to 1, and pairs one of {', '.join(PAIRS)}"
+            )
+        return Criterion("distance", about, limit)
+    about = table[kind]
+    if not isinstance(about, str) or not about.strip():
+        raise InputError(f"{kind}: expected a text, not {about!r:.100}")
+    check_most(f"{kind}: characters", len(about), 8 * MOST_NAME)
+    return Criterion(cast(Kind, kind), about, *_limit("within", table["within"]))
+
+
+def _limit(key: str, written: object) -> tuple[Fraction, bool]:
+    text = str(written).strip() if type(written) in (str, int, float, Decimal) else ""
+    relative = text.endswith("%")
+    try:
+        check_most(f"{key}: characters", len(text), MOST_NAME)
+        limit = parse_epsilon(text.removesuffix("%").strip())  # above zero, and no end of digits
+    except InputError:
+        raise InputError(
+            f"{key}: expected a number above 0, or a percentage, not {written!r:.100}"
+        ) from None
+    return (limit / 100, True) if relative else (limit, False)
+
+
+def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    """A verdict of privacy.json: the criterion, whether it is met, and by which figures."""
+    figures = f"{found['measured']:,g} ± {found['error']:,.4g} in the rows"
+    if found["by_chance"] is None:
+        return found["criterion"], found["outcome"], f"{figures}, {found['model']:,g} in the model"
+    chance = f"{found['by_chance']:,.4g} in rows drawn from the model"
+    return found["criterion"], found["outcome"], f"{figures}, {chance}"
+
+
+def verdict_lines(privacy: Mapping[str, Any]) -> list[str]:
+    """The verdicts of a privacy.json, a line each; none if the study named no criteria."""
+    return ["{}: {} ({})".format(*verdict_words(found)) for found in privacy["criteria"]]
