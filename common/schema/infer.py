@@ -78,13 +78,7 @@ def is_draft(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A draft and what its owner should look at, a sentence each.
-
-    Attributes:
-        schema: as far as it could be proposed.
-        notes: what to look at.
-        public: whether no row had a part in it.
-    """
+    """A draft, what its owner should look at, and whether no row had a part in it."""
 
     schema: Schema
     notes: tuple[str, ...]
