@@ -111,8 +111,7 @@ class Study:
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
-        criteria: the [[criterion]] tables, what the model must be good for; their form is in
-            `common.study.criteria`.
+        criteria: what the model must be good for: [[criterion]] tables.
         criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
         prior: the SHA-256 of the manifest of an earlier release, in hexadecimal, that the noisy
             sums are drawn towards (`common.study.prior`); empty for none.
@@ -184,9 +183,8 @@ class Study:
                 "prior: expected the SHA-256 of a release's manifest.json, 64 hexadecimal digits"
             )
         self._check_people()
-        check_criteria(self.criteria, self.schema, self.criteria_epsilon, self.epsilon)
-        if self.criteria and self.profile == "paper":
-            raise InputError('criterion: profile = "paper" has none. Use profile = "sound"')
+        sound = self.epsilon * (self.profile == "sound")
+        check_criteria(self.criteria, self.schema, self.criteria_epsilon, sound)
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -293,15 +291,14 @@ class Study:
     @property
     def criteria_cost(self) -> Fraction:
         """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
-        if not self.criteria:
-            return Fraction(0)
-        return promise_of(self.criteria_epsilon, self.delta).budget
+        part = self.criteria_epsilon
+        return promise_of(part, self.delta).budget if part else part
 
     @property
     def method_promise(self) -> Promise:
         """The promise with what the criteria leave of its budget: all that the method may spend."""
-        whole = self.promise
-        return PartOf(whole, whole.budget - self.criteria_cost) if self.criteria else whole
+        left = self.promise.budget - self.criteria_cost
+        return PartOf(self.promise, left) if self.criteria else self.promise
 
     @property
     def protected_rows(self) -> int:
@@ -345,11 +342,10 @@ class Study:
 
     def to_toml(self) -> str:
         """The study as the text of a study.toml."""
-        said = {key: getattr(self, key) for key in _TERMS}
+        left_out = () if self.criteria else ("criteria_epsilon",)
+        said = {key: getattr(self, key) for key in _TERMS if key not in left_out}
         if not self.rows_per_person:
             del said["rows_per_person"], said["owners_per_person"]
-        if not self.criteria:
-            del said["criteria_epsilon"]
         lines = toml_lines({key: it for key, it in said.items() if it is not None and it != ""})
         if self.settings:  # a table: every key of the study itself comes before it
             lines += ["", *toml_lines(dict(self.settings), header=f"[{toml(self.method)}]")]
@@ -391,9 +387,8 @@ class Study:
         """The study of these terms, in plain values.
 
         Args:
-            terms: the keys of study.toml, `settings`, those of the method, and `criterion`, the
-                tables of criteria. None stands for a key that is left out; noise that is left out
-                is what the profile calls for.
+            terms: the keys of study.toml, and `settings`, those of the method. None stands for a
+                key that is left out; noise that is left out is what the profile calls for.
             schema: the public domains.
             members: the parties.
             signature: the proposer's.
