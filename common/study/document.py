@@ -66,7 +66,7 @@ from common.schema.toml import (
     whole,
     word_of,
 )
-from common.study.criteria import Criterion, read_criteria
+from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.signature import StudySignature
 from common.wording import many
 
@@ -205,7 +205,9 @@ class Study:
                 "prior: expected the SHA-256 of a release's manifest.json, 64 hexadecimal digits"
             )
         self._check_people()
-        self._check_criteria()
+        check_criteria(self.criteria, self.schema, self.criteria_epsilon, self.epsilon)
+        if self.criteria and self.profile == "paper":
+            raise InputError('criterion: profile = "paper" has none. Use profile = "sound"')
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -233,30 +235,6 @@ class Study:
                 "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
                 'profile = "sound"'
             )
-
-    def _check_criteria(self) -> None:
-        if bool(self.criteria) != (self.criteria_epsilon > 0):
-            raise InputError(
-                "criteria_epsilon: say what the criteria may cost, such as 0.05, and name a "
-                "[[criterion]]; or leave both out"
-            )
-        if not self.criteria:
-            return
-        if self.profile == "paper":
-            raise InputError(
-                "criteria_epsilon: the paper spends its epsilon as printed. Leave the criteria "
-                'out, or use profile = "sound"'
-            )
-        if self.criteria_epsilon >= self.epsilon:
-            raise InputError(
-                f"criteria_epsilon: {shown(self.criteria_epsilon):g} leaves nothing of epsilon "
-                f"{shown(self.epsilon):g} for the model. Choose about a tenth of it"
-            )
-        for number, criterion in enumerate(self.criteria, start=1):
-            try:
-                criterion.check(self.schema)
-            except InputError as error:
-                raise InputError(f"criterion {number}: {error}") from None
 
     def _check_delta(self) -> None:
         check_delta(self.delta)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 
@@ -28,7 +28,6 @@ Pair = tuple[int, int]
 DEVIATIONS = 3  # of the noise, that a pair must stand out by
 LEAST_DISTANCE = Fraction(3, 10)  # from independence, as a total variation distance
 _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
-LEAST_DIRECTIONS = 1.2  # that a pair has in common, to be a column of the mixture
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +187,7 @@ def strong_pairs(
         size = prod(sizes[a] for a in pair)
         if (
             found[pair].stands_out(rows)
+            and min(sizes[a] for a in pair) > 2  # else one class says it all
             and taken.isdisjoint(pair)
             and size <= most
             and max(largest, size) * (len(chosen) + 1) <= cells
@@ -195,52 +195,3 @@ def strong_pairs(
             chosen.append(pair)
             largest = max(largest, size)
     return tuple(chosen)
-
-
-def rich_pairs(
-    found: Mapping[Pair, Departure],
-    weights: Sequence[Sequence[int]],
-    sizes: Sequence[int],
-    *,
-    rows: int,
-    most: int,
-) -> tuple[Pair, ...]:
-    """Disjoint pairs, the strongest first, whose dependence is more than one class can say.
-
-    An indicator vector of weights w has the covariance C = diag(w) - w w'. Two attributes that
-    determine each other are apart from independence by |C|^2, their shares of it are |C_a| |C_b|;
-    and (trace C)^2 / |C|^2 is how many directions the attribute has, q - 1 if its q groups weigh
-    the same. So the number of directions that a pair has in common is about the smaller number
-    times the squares over rows^2 |C_a| |C_b|. A class of the mixture stands for one of them.
-
-    Args:
-        found: how far every pair is from independence.
-        weights: of every attribute's groups, from its margin.
-        sizes: the domain size of every attribute.
-        rows: what the squares are in units of.
-        most: cells of a pair.
-    """
-    spectra = [_spectrum(own) for own in weights]
-    shown = {}
-    for (a, b), own in found.items():
-        norms = sqrt(spectra[a][0] * spectra[b][0])
-        if own.clear and norms > 0 and sizes[a] * sizes[b] <= most:
-            directions = min(spectra[a][1], spectra[b][1])
-            common = directions * float(own.squares / rows**2) / norms
-            if common > LEAST_DIRECTIONS:
-                shown[a, b] = common
-    chosen: list[Pair] = []
-    taken: set[int] = set()
-    for pair in sorted(shown, key=lambda pair: (-shown[pair], pair)):
-        if taken.isdisjoint(pair):
-            chosen.append(pair)
-            taken.update(pair)
-    return tuple(chosen)
-
-
-def _spectrum(weights: Sequence[int]) -> tuple[float, float]:
-    """|C|^2 of normalised weights, and (trace C)^2 / |C|^2; zeros if there is one group only."""
-    total = sum(weights)
-    square, cube = (Fraction(sum(w**k for w in weights), total**k) for k in (2, 3))
-    norm = square - 2 * cube + square**2
-    return (float(norm), float((1 - square) ** 2 / norm)) if norm else (0.0, 0.0)

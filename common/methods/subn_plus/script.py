@@ -53,12 +53,11 @@ from common.methods.subn_plus.dependence import (
     any_clear,
     departures,
     group_weights,
-    rich_pairs,
     strong_pairs,
 )
 from common.methods.subn_plus.forest import candidates, forest_model, pair_margin, pairs_within
 from common.methods.subn_plus.grouping import GroupedTables, even_groups, halves
-from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks, joint_margin
+from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks
 from common.methods.subn_plus.latent import (
     COMPONENTS,
     ITERATIONS,
@@ -156,15 +155,15 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     if plan.triples:
         coarse = _evenly(histograms, facts.rows, plan.triple_groups)
         moments.append((yield from _moments(facts, "triples", plan.triples, coarse, 3)))
-    weights = _weights(histograms, groups, facts.rows)
     unit = CONTRAST_UNIT**2 * facts.rows
-    rich = rich_pairs(found, weights, sizes, rows=unit, most=PAIR_CELLS)
-    if not rich:
+    every = len(sizes) * PAIR_CELLS  # groups become coarser where noise asks for it
+    strong = strong_pairs(found, sizes, rows=unit, cells=every, most=PAIR_CELLS)
+    if not strong:
         again = yield from _tables(facts, "margins again", plan.detail, alone)
         tables = [*margins.measurements(facts), *again.measurements(facts)]
         return partial(_moment_mixture, facts, tables, (), moments)
-    most = pair_groups(facts, plan.detail, len(rich), DETAIL_NOISE)
-    request = GroupedTables(rich, _evenly(histograms, facts.rows, most))
+    most = pair_groups(facts, plan.detail, len(strong), DETAIL_NOISE)
+    request = GroupedTables(strong, _evenly(histograms, facts.rows, most))
     detail = yield from _tables(facts, "pairs", plan.detail, request)
     measured, joined = margins.measurements(facts), detail.measurements(facts)
     return partial(_moment_mixture, facts, measured, joined, moments)
@@ -395,16 +394,7 @@ def _mixture(
     groups = max(max(table.counts.shape) for table in views)
     free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
     joined = Joined.of([table.attributes for table in pairs], sizes)
-    columns = [
-        joint_margin(
-            _all_shown(table, tables),
-            *(margins[a] for a in table.attributes),
-            rows=rows,
-            price=PAIR_PRICE,
-        ).ravel()
-        for table in pairs
-    ]
-    columns += [margins[own[0]] for own in joined.sets[len(columns) :]]
+    columns = _columns(joined, pairs, tables, margins, rows)
     mixture = fit(
         columns,
         rows,
@@ -437,6 +427,22 @@ def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
     return replace(pair, counts=total / weight, variance=1 / weight)
 
 
+def _columns(
+    joined: Joined,
+    pairs: Sequence[Measurement],
+    tables: Sequence[Measurement],
+    margins: Sequence[Floats],
+    rows: int,
+) -> list[Floats]:
+    """The distribution of each column: of the chosen pairs, then of every other attribute."""
+    columns = []
+    for table in pairs:
+        a, b = table.attributes
+        shown = _all_shown(table, tables)
+        columns.append(pair_margin(shown, margins[a], margins[b], rows, PAIR_PRICE).ravel())
+    return columns + [margins[own[0]] for own in joined.sets[len(pairs) :]]
+
+
 def _moment_mixture(
     facts: PublicFacts,
     tables: Sequence[Measurement],
@@ -447,11 +453,7 @@ def _moment_mixture(
     sizes, rows = facts.sizes, facts.rows
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
     joined = Joined.of([table.attributes for table in pairs], sizes)
-    columns = []
-    for table in pairs:
-        a, b = table.attributes
-        columns.append(pair_margin(table, margins[a], margins[b], rows, PAIR_PRICE).ravel())
-    columns += [margins[own[0]] for own in joined.sets[len(columns) :]]
+    columns = _columns(joined, pairs, tables, margins, rows)
     moments = [own.moments(facts) for own in contrasts]
     fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
     kept = [table for table in tables if joined.alone(table.attributes[0])]
