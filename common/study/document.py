@@ -25,7 +25,6 @@ the study by itself, so nothing that matters can be asked for in any other way.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 import hashlib
 import json
@@ -38,7 +37,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identities.identity import Identity, PublicIdentity
+from common.crypto.identities.identity import Identity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
@@ -67,6 +66,8 @@ from common.schema.toml import (
     word_of,
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
+from common.study.member import Member as Member
+from common.study.member import member_in
 from common.study.signature import StudySignature
 from common.wording import many
 
@@ -75,28 +76,6 @@ ENCODINGS = ("own", "binary")
 DEFAULT_METHOD = "subn+"
 TEXTS = ("purpose", "recipient", "contact", "ethics")
 _VERSION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A party as the study knows it: its name, its public row count, its pinned identity."""
-
-    name: str
-    rows: int
-    identity: PublicIdentity
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot take part."""
-        try:
-            check_name(self.name, most=MOST_NAME)
-        except InputError as error:
-            raise InputError(f"party: {error}") from None
-        if type(self.rows) is not int or self.rows < 1:
-            raise InputError(
-                f"party {self.name!r}: rows must be a whole number of at least 1, "
-                f"not {self.rows!r:.100}"
-            )
-        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -462,7 +441,7 @@ def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Stud
         schema=Schema.from_document(
             {key: floats[key] for key in ("attribute", "rule") if key in floats}
         ),
-        members=[_member(entry) for entry in document["party"]],
+        members=[member_in(entry) for entry in document["party"]],
         signature=None if signature is None else StudySignature.from_table(signature),
     )
 
@@ -481,18 +460,6 @@ def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ..
                 'Write fractions as texts, such as "0.5"'
             )
     return tuple(sorted(table.items()))
-
-
-def _member(entry: object) -> Member:
-    if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
-        raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
-    if not isinstance(entry["name"], str):
-        raise InputError(f"party: a name is a text, not {entry['name']!r}")
-    try:
-        encoded = base64.b64decode(entry["identity"], validate=True)
-    except (binascii.Error, TypeError, ValueError):
-        raise InputError(f"party {entry['name']!r}: identity is not base64") from None
-    return Member(name=entry["name"], rows=entry["rows"], identity=PublicIdentity(encoded))
 
 
 def _one_of(key: str, value: object, known: Collection[object]) -> None:
