@@ -111,7 +111,7 @@ bench-parties: .venv/.dev ## cost per party from 3 to 1,000, and the ring over s
 bench-polls: .venv/.dev ## polls of parties in a second, with and without 10,000 ended studies
 	$(BIN)/python -m benchmarks.polls
 bench-prior: .venv/.dev ## what last year's release is worth as a prior
-	.venv/bin/python -m benchmarks.prior
+	$(BIN)/python -m benchmarks.prior
 bench-coverage: .venv/.dev ## do 95 % intervals of estimates hold the truth in 95 % of studies
 	$(BIN)/python -m benchmarks.coverage
 bench-forecast: .venv/.dev ## what error at which epsilon: the tables of docs/choosing-epsilon.md

@@ -19,11 +19,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.privbayes_data import Dataset
 from benchmarks.subn_data import NAMES, RANDOM, Setting, settings, split_rows
@@ -89,6 +89,20 @@ def compare(
     yield "with", this.distances(release(second, owners[1], f"this {run}", last))
 
 
+def averaged(
+    setting: Setting, kind: str, epsilon: str, delta: str, runs: int
+) -> dict[str, dict[str, float]]:
+    """The mean distances of each table over some runs."""
+    made: dict[str, list[dict[str, float]]] = {}
+    for run in range(runs):
+        for label, distances in compare(setting, kind, epsilon, delta, run):
+            made.setdefault(label, []).append(distances)
+    return {
+        label: {key: float(np.mean([one[key] for one in each])) for key in each[0]}
+        for label, each in made.items()
+    }
+
+
 def main() -> None:
     """Measure, print, and keep the figures."""
     parser = argparse.ArgumentParser(
@@ -100,36 +114,23 @@ def main() -> None:
     parser.add_argument("--deltas", nargs="+", default=list(DELTAS))
     parser.add_argument("--years", nargs="+", default=[ALIKE, DRIFTED])
     arguments = parser.parse_args()
-    console = Console(width=120)
+    console = Console(width=170)
     found = {POPULATION: population(), **settings()[0]}
     for name in arguments.data:
         if name not in found:
             console.print(f"skipped: {name} is not one of {', '.join((POPULATION, *NAMES))} here")
     figures: dict[str, dict[str, float]] = {}
-    for setting in (found[name] for name in arguments.data if name in found):
-        table = Table("years", "delta", "epsilon", "last year", "without", "with", "gain, 2-way")
-        table.title = f"{setting.name}: mean 2-way / 3-way distance, {arguments.runs} runs"
-        for kind in arguments.years:
-            for delta in arguments.deltas:
-                for epsilon in arguments.epsilons:
-                    made: dict[str, list[dict[str, float]]] = {}
-                    for run in range(arguments.runs):
-                        for label, distances in compare(setting, kind, epsilon, delta, run):
-                            made.setdefault(label, []).append(distances)
-                    means = {
-                        label: {key: float(np.mean([d[key] for d in each])) for key in each[0]}
-                        for label, each in made.items()
-                    }
-                    figures |= {
-                        f"{setting.name} {kind} {delta} {epsilon} {label}": each
-                        for label, each in means.items()
-                    }
-                    gain = 1 - means["with"]["tvd2"] / means["without"]["tvd2"]
-                    cells = [f"{m['tvd2']:.4f} / {m['tvd3']:.4f}" for m in means.values()]
-                    table.add_row(kind, delta, epsilon, *cells, f"{gain:.0%}")
-        console.print(table)
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    cases = product(arguments.data, arguments.years, arguments.deltas, arguments.epsilons)
+    for name, kind, delta, epsilon in cases:
+        if name in found:
+            means = averaged(found[name], kind, epsilon, delta, arguments.runs)
+            told = f"{name}, years {kind}, epsilon {epsilon}, delta {delta}"
+            figures |= {f"{told}, {label}": each for label, each in means.items()}
+            each = [f"{label} {m['tvd2']:.4f} / {m['tvd3']:.4f}" for label, m in means.items()]
+            gain = 1 - means["with"]["tvd2"] / means["without"]["tvd2"]
+            console.print(f"{told}: {', '.join(each)}: {gain:.0%} better")
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

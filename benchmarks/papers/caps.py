@@ -91,6 +91,7 @@ def caps(options: Options) -> list[Row]:
     for label, case in CASES:
         with get_context("spawn").Pool(1) as pool:
             cells, seconds, peak = pool.apply(_measured, (case,))
+        print(f"{label}: {cells:,} cells, {seconds:.1f} s, {peak} MiB", flush=True)
         lines.append({"search": label, "cells": f"{cells:,}", "s": seconds, "peak MiB": peak})
     return lines
 

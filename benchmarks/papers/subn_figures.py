@@ -65,6 +65,15 @@ VARIANTS: Mapping[str, Variant] = {
     "Independent": Variant("independent"),
 }
 
+HALF = (("budget", "1:1:1:3"),)
+BUDGETS: Mapping[str, Variant] = {
+    f"DP-SUBN, k = {degree}, {part} for tables": Variant(
+        "dp-subn", "paper", (*budget, ("degree", degree))
+    )
+    for degree in (1, 2)
+    for part, budget in (("a quarter", ()), ("half", HALF))
+} | {"DP-CCBN": Variant("dp-ccbn", "paper")}
+
 
 @cache
 def identity(name: str) -> Identity:
@@ -112,9 +121,11 @@ def drawn(
     return model.sample(codes.rows, SeededRandomSource(f"rows {run}"))
 
 
-def marginals(parties: int, epsilon: Fraction, variant: Variant, run: int) -> Measured:
+def marginals(
+    parties: int, epsilon: Fraction, variant: Variant, run: int, copy: type[OneCopy] = OneCopy
+) -> Measured:
     """The distance of the 2-way and 3-way marginals of the bits."""
-    rows = drawn(adult().dataset.codes, parties, epsilon, variant, run)
+    rows = drawn(adult().dataset.codes, parties, epsilon, variant, run, copy)
     for order, found in zip(ORDERS, adult().distances(rows).values(), strict=True):
         yield {"marginals": f"{order}-way"}, found
 
@@ -131,12 +142,15 @@ Judge = Callable[[int, Fraction, Variant, int], Measured]
 
 
 def compared(
-    columns: Mapping[str, tuple[int, Fraction]], options: Options, judge: Judge
+    columns: Mapping[str, tuple[int, Fraction]],
+    options: Options,
+    judge: Judge,
+    variants: Mapping[str, Variant] = VARIANTS,
 ) -> list[Row]:
     """Every method at every number of owners and epsilon."""
 
     def measure(value: tuple[int, Fraction], run: int) -> Measured:
-        for label, variant in VARIANTS.items():
+        for label, variant in variants.items():
             for labels, found in judge(*value, variant, run):
                 yield {"method": label, **labels}, found
 
@@ -165,15 +179,15 @@ class ExactTables(OneCopy):
 
 def structure_by_parties(options: Options) -> list[Row]:
     """Fig. 5 with exact tables: whether the networks get better with K."""
-    codes = adult().dataset.codes
+    columns = {f"K = {parties}": (parties, AT) for parties in OF_PARTIES}
+    variants = {label: each for label, each in VARIANTS.items() if each.settings == LITERAL}
+    return compared(columns, options, partial(marginals, copy=ExactTables), variants)
 
-    def measure(parties: int, run: int) -> Measured:
-        for label, variant in VARIANTS.items():
-            if variant.settings == LITERAL:
-                rows = drawn(codes, parties, AT, variant, run, ExactTables)
-                yield {"method": label, "tables": "exact"}, adult().distances(rows)["tvd2"]
 
-    return sweep({f"K = {parties}": parties for parties in OF_PARTIES}, options.runs, measure)
+def by_budget(options: Options) -> list[Row]:
+    """DP-SUBN with DP-CCBN's degree and part of epsilon for the tables, one after the other."""
+    columns = {heading: (PARTIES, epsilon) for heading, epsilon in options.by_epsilon.items()}
+    return compared(columns, options, marginals, BUDGETS)
 
 
 def against_distdiffgen(options: Options) -> list[Row]:
@@ -328,8 +342,13 @@ FIGURES = (
         run=partial(by_parties, judge=svms),
     ),
     Figure(
+        name="subn-4-budget", paper="not in a paper",
+        shows="Fig. 4 (a), (b) with k and the tables' part of epsilon as in DP-CCBN",
+        run=by_budget,
+    ),
+    Figure(
         name="subn-5-structure", paper="not in a paper",
-        shows="Fig. 5 (a) with exact tables of the network: error of the structure alone",
+        shows="Fig. 5 (a), (b) with exact tables of the network: error of the structure alone",
         run=structure_by_parties,
     ),
     Figure(

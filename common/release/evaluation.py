@@ -279,6 +279,7 @@ def noisy_majority(train: Codes, test: Codes, position: int, epsilon: Fraction) 
     size = train.sizes[position]
     counts = np.bincount(train.columns[position], minlength=size)
     shares = np.bincount(test.columns[position], minlength=size) / test.rows
+    # Seeded, so that figures repeat: nothing is released here, the noise protects no row.
     source = SeededRandomSource("noisy majority")
     noise = discrete_laplace(2 / epsilon, _DRAWS * size, source).reshape(_DRAWS, size)
     return float(1 - shares[(counts + noise).argmax(axis=1)].mean())

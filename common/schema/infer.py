@@ -30,8 +30,7 @@ from common.schema.columns import (
 )
 from common.schema.encoder import emptied
 from common.schema.round_bins import (
-    growing_both_ways,
-    growing_numbers,
+    growing_bins,
     round_dates,
     round_numbers,
 )
@@ -51,7 +50,6 @@ MAX_VALUES = 1_000  # a text column with more distinct values is not proposed
 _RARE = 5  # a value that fewer rows have is pointed out
 _LARGEST = 1 << 53
 _MOST_IN_A_BIN = 0.5  # of the rows, before bins are made to grow
-_COMMON = 0.05  # the quantile of the positive numbers at which growing bins begin
 _HEAP = 0.1  # of the rows with the very same number
 _MOST_DECIMALS = 4  # further ones are those of a measurement or a computation
 _MOST_CODES = 5  # different texts among numbers that are taken for codes
@@ -80,13 +78,7 @@ def is_draft(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A draft and what its owner should look at, a sentence each.
-
-    Attributes:
-        schema: as far as it could be proposed.
-        notes: what to look at.
-        public: whether no row had a part in it.
-    """
+    """A draft, what its owner should look at, and whether no row had a part in it."""
 
     schema: Schema
     notes: tuple[str, ...]
@@ -380,9 +372,9 @@ def _cut(numbers: Numbers, notes: list[str], *, whole: bool) -> Binning:
     binning = _with(decimals, round_numbers(low, high, whole=whole))
     full = _fullest(binning, numbers)
     if full > _MOST_IN_A_BIN:
-        growing = _growing(numbers, decimals, whole=whole)
+        growing = growing_bins(numbers, 0 if whole else decimals)
         if growing is not None and _fullest(growing, numbers) < full:
-            binning = growing
+            binning = _with(decimals, growing)
             notes.append("most numbers are small: the bins grow, as equal ones would hide them")
         else:
             notes.append(
@@ -395,21 +387,6 @@ def _cut(numbers: Numbers, notes: list[str], *, whole: bool) -> Binning:
     if heap is not None:
         notes.append(heap)
     return binning
-
-
-def _growing(numbers: Numbers, decimals: int | None, *, whole: bool) -> Binning | None:
-    """Bins that grow from zero, upwards and, where numbers are negative, downwards."""
-    low, high = numbers.min().item(), numbers.max().item()
-    if high <= 0:
-        return None
-    digits = 0 if whole else decimals
-    common = np.quantile(numbers[numbers > 0], _COMMON).item()
-    with contextlib.suppress(InputError):
-        if low >= 0:
-            return _with(decimals, growing_numbers(low, common, high, digits))
-        rare = np.quantile(-numbers[numbers < 0], _COMMON).item()
-        return _with(decimals, growing_both_ways(low, rare, common, high, digits))
-    return None
 
 
 def _note_tail(binning: Binning, numbers: Numbers, notes: list[str]) -> None:

@@ -7,14 +7,19 @@ to round ones, which also keeps the exact ends of the data out of the proposal.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from common.schema.binning import DEFAULT_BINS, Binning
+import numpy as np
+
+from common.errors import InputError
+from common.schema.binning import DEFAULT_BINS, Binning, Numbers
 
 _DAY_S = 86_400
+_COMMON = 0.05  # the quantile of the positive numbers at which growing bins begin
 _EPOCH = dt.date(1970, 1, 1)
 _MONTHS = (1, 3, 6, 12, 24, 60, 120)  # in a bin
 _DIGITS = ("1", "1 3", "1 2 5", "1 1.5 2 3 5 7", "1 1.2 1.5 2 2.5 3 4 5 6 8")  # of growing bins
@@ -36,6 +41,23 @@ def round_numbers(low: float, high: float, *, whole: bool) -> Binning:
     if whole:  # a bin of 5 is 0..4: the next one starts at 5
         return Binning.equal_width(int(first), int(last) - 1, bins, whole=True)
     return Binning.equal_width(float(first), float(last), bins, whole=False)
+
+
+def growing_bins(numbers: Numbers, decimals: int | None) -> Binning | None:
+    """Bins that grow from zero, upwards and, where numbers are negative, downwards.
+
+    None if no number is above zero, or the range cannot be cut.
+    """
+    low, high = numbers.min().item(), numbers.max().item()
+    if high <= 0:
+        return None
+    common = np.quantile(numbers[numbers > 0], _COMMON).item()
+    with contextlib.suppress(InputError):
+        if low >= 0:
+            return growing_numbers(low, common, high, decimals)
+        rare = np.quantile(-numbers[numbers < 0], _COMMON).item()
+        return growing_both_ways(low, rare, common, high, decimals)
+    return None
 
 
 def growing_numbers(low: float, common: float, high: float, decimals: int | None) -> Binning:

@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import Any, Literal, cast
 
 from common.errors import InputError
-from common.privacy.budget import parse_epsilon
+from common.privacy.budget import parse_epsilon, shown
 from common.schema import Schema
 from common.schema.attribute import numbers_of
 from common.schema.cell_weights import cells_of
@@ -105,6 +105,39 @@ def read_criteria(tables: object) -> tuple[Criterion, ...]:
         except InputError as error:
             raise InputError(f"criterion {number}: {error}") from None
     return tuple(found)
+
+
+def check_criteria(
+    criteria: Sequence[Criterion], schema: Schema, part: Fraction, epsilon: Fraction
+) -> None:
+    """Refuse criteria that are not about a schema, or whose part of epsilon is none or all of it.
+
+    Args:
+        criteria: of a study.
+        schema: of the study.
+        part: the epsilon of the criteria.
+        epsilon: what there is; 0 in profile `paper`, which spends its epsilon as printed.
+
+    Raises:
+        InputError: naming the key and what would do.
+    """
+    if bool(criteria) != (part > 0):
+        raise InputError(
+            "criteria_epsilon: say what the criteria may cost, such as 0.05, and name a "
+            "[[criterion]]; or leave both out"
+        )
+    if criteria and not epsilon:
+        raise InputError('criterion: profile = "paper" has none. Use profile = "sound"')
+    if criteria and part >= epsilon:
+        raise InputError(
+            f"criteria_epsilon: {shown(part):g} leaves nothing of epsilon {shown(epsilon):g} for "
+            "the model. Choose about a tenth of it"
+        )
+    for number, criterion in enumerate(criteria, start=1):
+        try:
+            criterion.check(schema)
+        except InputError as error:
+            raise InputError(f"criterion {number}: {error}") from None
 
 
 def _criterion(table: Mapping[str, Any]) -> Criterion:

@@ -167,8 +167,8 @@ class ScriptRun:
     def _near_prior(self, total: Total, noisy: NDArray[np.bool_] | None) -> Total:
         """The total drawn towards the prior's answer, with the variance that is left."""
         asked = self._asked
-        if self._prior is None or not isinstance(asked, SumStep):
-            return total
+        if self._prior is None or not isinstance(asked, SumStep) or not asked.request.shown:
+            return total  # criteria show no table: they are about a model, not about rows
         expected = self._prior.answer(asked.request, sum(self._rows[p] for p in asked.parties))
         shares = self._noise_shares(len(asked.parties)) * total.variance_ratio
         variance = asked.law.nominal_variance * shares

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from cryptography.exceptions import InvalidSignature
@@ -165,6 +165,7 @@ class Member:
     name: str
     identity: Identity
     roster: Mapping[str, PublicIdentity]
+    _agreed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.roster.get(self.name) != self.identity.public:
@@ -176,6 +177,12 @@ class Member:
             known = ", ".join(sorted(self.roster))
             raise LocalError(f"{name!r} is not in the study's roster: {known}")
         return self.roster[name]
+
+    def agree(self, name: str) -> bytes:
+        """The secret shared with another party, computed once: every sum derives keys of it."""
+        if name not in self._agreed:
+            self._agreed[name] = self.identity.agree(self.peer(name))
+        return self._agreed[name]
 
 
 def normal_fingerprint(text: str) -> str:

@@ -55,7 +55,7 @@ class PairwiseMasks:
         before, after = list[bytes](), list[bytes]()
         for place in partners(own, len(order), colluders=colluders):
             key = _pair_key(
-                member.identity.agree(member.peer(order[place])),
+                member.agree(order[place]),
                 plan_digest,
                 first=member.peer(order[min(own, place)]),
                 second=member.peer(order[max(own, place)]),

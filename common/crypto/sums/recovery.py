@@ -116,7 +116,6 @@ class RecoverableParty:
         }
         self._absent: tuple[str, ...] | None = None  # those who dealt no keys
         self._held: dict[str, tuple[bytes, bytes]] = {}
-        self._agreed: dict[str, bytes] = {}
         self._missing: tuple[str, ...] | None = None
         self._revealed = False
 
@@ -241,9 +240,7 @@ class RecoverableParty:
         own, peer = self._member.identity.public, self._member.peer(other)
         ends = (own, peer) if sent else (peer, own)
         info = frame(("parley share box 1", *(end.encoded for end in ends)))
-        if other not in self._agreed:
-            self._agreed[other] = self._member.identity.agree(peer)
-        return AESGCM(_derived(self._agreed[other], salt=self._plan.digest, info=info))
+        return AESGCM(_derived(self._member.agree(other), salt=self._plan.digest, info=info))
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]

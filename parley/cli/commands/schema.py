@@ -104,6 +104,7 @@ def frequencies(
     *,
     out: Annotated[Path, typer.Option(help="Write the schema here.")],
     overwrite: Overwrite = False,
+    json: AsJson = False,
 ) -> None:
     """Add public frequencies of an attribute's values, for values too rare to be counted.
 
@@ -112,6 +113,8 @@ def frequencies(
     release.check_file(out, overwrite=overwrite)
     weighed = with_frequencies(Schema.load(schema), attribute, public)
     release.write_file(out, weighed.to_toml())
+    if json:
+        console.result_json({"out": str(out), "digest": weighed.digest()})
     console.note(f"written: {out}; comments of {schema} are not in it")
 
 

@@ -76,7 +76,9 @@ def request_of(*tables, reference):
     return schema, CriteriaRequest(read_criteria(tables), schema, lambda: reference(schema))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_no_replaced_row_moves_a_number_by_more_than_the_unit(seed):
     """Every table of two rows, and every replacement of one of them."""
     schema, request = request_of(
@@ -218,7 +220,7 @@ def frames(*counts):
     "changes",
     [
         {"method": "floor", "delta": 1e-6, "may_miss": 1, "drop": {"party 2": 1}},
-        {"method": "dp-subn", "encoding": "binary"},
+        pytest.param({"method": "dp-subn", "encoding": "binary"}, marks=pytest.mark.slow),
         pytest.param({"method": "subn+", "delta": 1e-6}, marks=pytest.mark.slow),
     ],
 )

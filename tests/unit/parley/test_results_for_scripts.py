@@ -71,7 +71,9 @@ STORY = {
     "synthesize": (f"synthesize {TABLE} --out mine/release", RELEASE),
     "simulate": (
         f"simulate {TABLE} --aggregation masked --out release",
-        RELEASE | {"parties", "bytes", "seconds", "phases", "missing", "delta", "rho", "realised"},
+        RELEASE
+        | {"parties", "bytes", "seconds", "phases", "missing", "delta", "rho", "realised"}
+        | {"criteria"},
     ),
     "bundle": ("bundle release --out release.zip", {"out", "bytes"}),
     "demo": ("demo --tables play --rows 30", {"out", "rows"}),

@@ -155,6 +155,30 @@ def test_steps_and_model_are_those_of_the_sums_drawn_towards_the_prior():
     assert not np.array_equal(counts, result)
 
 
+class WithoutTables(TableRequest):
+    """As criteria are: what it asks is not about rows alone."""
+
+    shown = ()
+
+
+def test_a_request_that_shows_no_table_is_left_as_it_is():
+    tables = random_tables((6, 7), (300, 300, 300))
+    study = study_of(tables, method="floor", prior="ab" * 32)
+    given = []
+
+    def script(study):
+        step = next(methods()["floor"].script(study))
+        request = WithoutTables(((0,), (1,)), (6, 7))
+        given.append((yield replace(step, request=request)))
+        return lambda: None
+
+    run = replace(methods()["floor"], script=script).run(study, Prior(tables["p0"]))
+    result = np.arange(13, dtype=np.int64)
+    run.advance(result)
+    assert np.array_equal(given[0].counts, result)
+    assert given[0].variance_ratio == 1
+
+
 def test_the_digest_of_a_study_names_its_prior():
     tables = random_tables((3, 4), (40, 50, 60))
     plain = study_of(tables, method="subn+")

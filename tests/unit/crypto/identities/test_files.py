@@ -81,5 +81,5 @@ def test_a_public_half_is_read_and_anything_else_refused(tmp_path):
     assert load_public_identity(path) == ADA.public
     for content in (b"", b"AAAA", b"\xff"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"not the identity\.pub"):
+        with pytest.raises(InputError, match=r"not an identity\.pub"):
             load_public_identity(path)
