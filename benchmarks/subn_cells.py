@@ -162,7 +162,7 @@ def _some(sets: list[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
 
 
 def _conjunctions(real: Codes, made: Codes, run: int) -> float:
-    """Each column of four is in the half of its values that holds a row drawn at random."""
+    """Each column of four is within a quarter of its values of a row drawn at random."""
     rng = np.random.default_rng(run)
     errors = []
     for _ in range(_CONJUNCTIONS):
@@ -172,8 +172,8 @@ def _conjunctions(real: Codes, made: Codes, run: int) -> float:
         for codes in (real, made):
             holds = np.ones(codes.rows, bool)
             for column in columns:
-                value, half = real.columns[column][row], -(-real.sizes[column] // 4)
-                holds &= np.abs(codes.columns[column].astype(int) - int(value)) <= half
+                value, width = real.columns[column][row], real.sizes[column] // 4
+                holds &= np.abs(codes.columns[column].astype(int) - int(value)) <= width
             shares.append(holds.mean())
         errors.append(abs(shares[0] - shares[1]))
     return float(np.mean(errors))
