@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from common.crypto.paillier.keys import PrivateKey
+from common.crypto.paillier.keys import PrivateKey, generate_key_pair
 from common.errors import LocalError
 from common.privacy.randomness import KeyedRandomSource, RandomSource
 from common.study.document import Study
+from common.study.sums import needs_key
 from common.wire import codec
-from curator.context import StudyContext
+from curator.context import Outcome, StudyContext
 from curator.effects import Effect, Send
 from curator.role import CuratorRole
+from curator.store.store import Store
+
+_KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
 
 DECLARED = ""
 """The sender, in the store, of the curator's own word that a party is missing; no party's name."""
@@ -45,6 +49,17 @@ class LiveRole:
                 "when it came; go on with the version of this program that the study was begun with"
             )
 
+    def outcome(self) -> Outcome:
+        """What the release is made of, once every result is there."""
+        return Outcome(
+            study=self._study,
+            model=self.role.model(),
+            steps=self.role.steps,
+            results=self.role.results,
+            private=self._store.private,
+            traffic=self._store.traffic.phases(self._study.digest),
+        )
+
     def _source_of(self, step: int) -> RandomSource:
         """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
         if step not in self._sources:
@@ -52,6 +67,14 @@ class LiveRole:
                 self._store.step_key(self._study.digest, step), private=self._store.private
             )
         return self._sources[step]
+
+
+def make_key(study: Study, store: Store) -> None:
+    """Make the Paillier key of a study that needs one, once."""
+    if needs_key(study) and store.paillier_key(study.digest) is None:
+        key = store.step_key(study.digest, _KEY_STEP)
+        source = KeyedRandomSource(key, private=store.private)
+        store.keep_paillier_key(study.digest, generate_key_pair(study.key_bits, source))
 
 
 def declaration(body: bytes) -> tuple[str, str]:

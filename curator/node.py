@@ -32,9 +32,7 @@ from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
 
-from common.crypto.paillier.keys import generate_key_pair
 from common.errors import InputError, ParleyError, RemoteProtocolError
-from common.privacy.randomness import KeyedRandomSource
 from common.study import approval
 from common.study.document import Study
 from common.study.messages import (
@@ -50,9 +48,9 @@ from common.study.messages import (
 from common.study.sums import needs_key
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
-from curator.context import Outcome, StudyContext
+from curator.context import StudyContext
 from curator.effects import Effect, Fail, Finish, Send
-from curator.live_role import DECLARED, LiveRole, effect_name
+from curator.live_role import DECLARED, LiveRole, effect_name, make_key
 from curator.opening import Encoder, StepOpening
 from curator.progress import chosen_links
 from curator.store.records import Record, StudyState, Word
@@ -61,7 +59,6 @@ from curator.waiting import Pause, Waiting
 logger = logging.getLogger(__name__)
 
 _ABORT_WAIT_S = 0.2
-_KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
 
 
 class StudyNode:
@@ -374,7 +371,7 @@ class StudyNode:
         members = {member.name for member in self.study.members}
         if members - set(self._store.approvals(self.digest)):
             return
-        self._make_key()
+        make_key(self.study, self._store)
         work = self._begin()
         effects = work.role.start()
         with self._store.transaction():
@@ -393,14 +390,6 @@ class StudyNode:
                 f"not approved by {', '.join(self.waiting_for)} by {self.study.expires}, its last "
                 "day (expires). Nothing was charged",
             )
-
-    def _make_key(self) -> None:
-        if needs_key(self.study) and self._store.paillier_key(self.digest) is None:
-            source = KeyedRandomSource(
-                self._store.step_key(self.digest, _KEY_STEP), private=self._store.private
-            )
-            key = generate_key_pair(self.study.key_bits, source)
-            self._store.keep_paillier_key(self.digest, key)
 
     def _execute(self, work: LiveRole, effects: Sequence[Effect], ending: StudyState) -> Waiting:
         """Write the effects down in order, in the caller's transaction; who is waited for then."""
@@ -457,24 +446,13 @@ class StudyNode:
         with self._lock:
             try:
                 if self.record.state is StudyState.PUBLISHING:
-                    place = self._around.publish(self._outcome())
+                    place = self._around.publish(self._current().outcome())
                     told = StudyFinished(study=self.digest)
                     self._finish(StudyState.DONE, told, place=str(place))
             except Exception as error:  # noqa: BLE001  # tried again
                 self._fail("the release cannot be made", error)
             finally:
                 self._publishing = False
-
-    def _outcome(self) -> Outcome:
-        work = self._current()
-        return Outcome(
-            study=self.study,
-            model=work.role.model(),
-            steps=work.role.steps,
-            results=work.role.results,
-            private=self._store.private,
-            traffic=self._store.traffic.phases(self.digest),
-        )
 
     def _end_early(self, state: StudyState, cause: str) -> None:
         cause = cause[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
