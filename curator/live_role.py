@@ -13,10 +13,10 @@ from curator.effects import Effect, Send
 from curator.role import CuratorRole
 from curator.store.store import Store
 
-_KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
-
 DECLARED = ""
 """The sender, in the store, of the curator's own word that a party is missing; no party's name."""
+
+_KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
 
 
 class LiveRole:
@@ -50,7 +50,7 @@ class LiveRole:
             )
 
     def outcome(self) -> Outcome:
-        """What the release is made of, once every result is there."""
+        """What the release is made of, after the last step."""
         return Outcome(
             study=self._study,
             model=self.role.model(),
@@ -70,10 +70,9 @@ class LiveRole:
 
 
 def make_key(study: Study, store: Store) -> None:
-    """Make the Paillier key of a study that needs one, once."""
+    """Make the study's Paillier key, once, if it needs one."""
     if needs_key(study) and store.paillier_key(study.digest) is None:
-        key = store.step_key(study.digest, _KEY_STEP)
-        source = KeyedRandomSource(key, private=store.private)
+        source = KeyedRandomSource(store.step_key(study.digest, _KEY_STEP), private=store.private)
         store.keep_paillier_key(study.digest, generate_key_pair(study.key_bits, source))
 
 

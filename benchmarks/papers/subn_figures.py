@@ -369,7 +369,7 @@ FIGURES = (
     Figure(
         name="cohorts", paper="not in a paper",
         shows="distance of 2-way marginals, cohorts against noise replacement at one true epsilon",
-        trend="cohorts are at least as good (privacy.md)", run=cohorts,
+        run=cohorts,
     ),
     Figure(
         name="degrees", paper="[Su16] section VII",

@@ -112,6 +112,12 @@ def check_criteria(
 ) -> None:
     """Refuse criteria that are not about a schema, or whose part of epsilon is none or all of it.
 
+    Args:
+        criteria: of a study.
+        schema: of the study.
+        part: the epsilon of the criteria.
+        epsilon: what there is; 0 in profile `paper`, which spends its epsilon as printed.
+
     Raises:
         InputError: naming the key and what would do.
     """
@@ -120,7 +126,9 @@ def check_criteria(
             "criteria_epsilon: say what the criteria may cost, such as 0.05, and name a "
             "[[criterion]]; or leave both out"
         )
-    if part >= epsilon:
+    if criteria and not epsilon:
+        raise InputError('criterion: profile = "paper" has none. Use profile = "sound"')
+    if criteria and part >= epsilon:
         raise InputError(
             f"criteria_epsilon: {shown(part):g} leaves nothing of epsilon {shown(epsilon):g} for "
             "the model. Choose about a tenth of it"

@@ -24,7 +24,6 @@ the study by itself, so nothing that matters can be asked for in any other way.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 import hashlib
 import json
@@ -36,7 +35,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identities.identity import Identity, PublicIdentity
+from common.crypto.identities.identity import Identity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
@@ -66,6 +65,8 @@ from common.schema.toml import (
     word_of,
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
+from common.study.member import Member as Member
+from common.study.member import member_in
 from common.study.signature import StudySignature
 from common.wording import many
 
@@ -74,28 +75,6 @@ ENCODINGS = ("own", "binary")
 DEFAULT_METHOD = "subn+"
 TEXTS = ("purpose", "recipient", "contact", "ethics")
 _VERSION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A party as the study knows it: its name, its public row count, its pinned identity."""
-
-    name: str
-    rows: int
-    identity: PublicIdentity
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot take part."""
-        try:
-            check_name(self.name, most=MOST_NAME)
-        except InputError as error:
-            raise InputError(f"party: {error}") from None
-        if type(self.rows) is not int or self.rows < 1:
-            raise InputError(
-                f"party {self.name!r}: rows must be a whole number of at least 1, "
-                f"not {self.rows!r:.100}"
-            )
-        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +110,7 @@ class Study:
         rows_per_person: what is promised, is promised to a person with up to so many rows at each
             owner; 0 if it is promised to a row.
         owners_per_person: the most owners that have rows of one person.
-        criteria: the [[criterion]] tables, what the model must be good for; their form is in
-            `common.study.criteria`.
+        criteria: what the model must be good for: [[criterion]] tables.
         criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
         prior: the SHA-256 of the manifest of an earlier release to build on; empty for none.
         signature: the proposer's; not part of the digest. A wrong one is refused.
@@ -200,9 +178,8 @@ class Study:
         check_most("output_rows", self.output_rows, MOST_ROWS)
         check_digest("prior", self.prior)
         self._check_people()
-        check_criteria(self.criteria, self.schema, self.criteria_epsilon, self.epsilon)
-        if self.criteria and self.profile == "paper":
-            raise InputError('criterion: profile = "paper" has none. Use profile = "sound"')
+        sound = self.epsilon * (self.profile == "sound")
+        check_criteria(self.criteria, self.schema, self.criteria_epsilon, sound)
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -309,15 +286,14 @@ class Study:
     @property
     def criteria_cost(self) -> Fraction:
         """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
-        if not self.criteria:
-            return Fraction(0)
-        return promise_of(self.criteria_epsilon, self.delta).budget
+        part = self.criteria_epsilon
+        return promise_of(part, self.delta).budget if part else part
 
     @property
     def method_promise(self) -> Promise:
         """The promise with what the criteria leave of its budget: all that the method may spend."""
-        whole = self.promise
-        return PartOf(whole, whole.budget - self.criteria_cost) if self.criteria else whole
+        left = self.promise.budget - self.criteria_cost
+        return PartOf(self.promise, left) if self.criteria else self.promise
 
     @property
     def protected_rows(self) -> int:
@@ -361,11 +337,10 @@ class Study:
 
     def to_toml(self) -> str:
         """The study as the text of a study.toml."""
-        said = {key: getattr(self, key) for key in _TERMS}
+        left_out = () if self.criteria else ("criteria_epsilon",)
+        said = {key: getattr(self, key) for key in _TERMS if key not in left_out}
         if not self.rows_per_person:
             del said["rows_per_person"], said["owners_per_person"]
-        if not self.criteria:
-            del said["criteria_epsilon"]
         lines = toml_lines({key: it for key, it in said.items() if it is not None and it != ""})
         if self.settings:  # a table: every key of the study itself comes before it
             lines += ["", *toml_lines(dict(self.settings), header=f"[{toml(self.method)}]")]
@@ -407,9 +382,8 @@ class Study:
         """The study of these terms, in plain values.
 
         Args:
-            terms: the keys of study.toml, `settings`, those of the method, and `criterion`, the
-                tables of criteria. None stands for a key that is left out; noise that is left out
-                is what the profile calls for.
+            terms: the keys of study.toml, and `settings`, those of the method. None stands for a
+                key that is left out; noise that is left out is what the profile calls for.
             schema: the public domains.
             members: the parties.
             signature: the proposer's.
@@ -462,7 +436,7 @@ def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Stud
         schema=Schema.from_document(
             {key: floats[key] for key in ("attribute", "rule") if key in floats}
         ),
-        members=[_member(entry) for entry in document["party"]],
+        members=[member_in(entry) for entry in document["party"]],
         signature=None if signature is None else StudySignature.from_table(signature),
     )
 
@@ -481,18 +455,6 @@ def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ..
                 'Write fractions as texts, such as "0.5"'
             )
     return tuple(sorted(table.items()))
-
-
-def _member(entry: object) -> Member:
-    if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
-        raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
-    if not isinstance(entry["name"], str):
-        raise InputError(f"party: a name is a text, not {entry['name']!r}")
-    try:
-        encoded = base64.b64decode(entry["identity"], validate=True)
-    except (binascii.Error, TypeError, ValueError):
-        raise InputError(f"party {entry['name']!r}: identity is not base64") from None
-    return Member(name=entry["name"], rows=entry["rows"], identity=PublicIdentity(encoded))
 
 
 def _one_of(key: str, value: object, known: Collection[object]) -> None:

@@ -84,6 +84,7 @@ PAIR_PRICE = 10.0
 DETAIL_NOISE = 1.0  # of a pair in detail: margins and sparsity take off most of it
 PRICE = 0.85  # of information, times `noise_edge`
 MOST_CLASSES = 256
+STEPS_OF_CLASSES = 60_000  # of all classes together: a fit of few takes little time
 FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 BLOCK_PENALTY = 20.0
@@ -456,14 +457,15 @@ def _moment_mixture(
     columns = _columns(joined, pairs, tables, margins, rows)
     moments = [own.moments(facts) for own in contrasts]
     fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
+    classes = _classes(moments, MOST_CLASSES << fine)
     kept = [table for table in tables if joined.alone(table.attributes[0])]
     mixture = fit(
         columns,
         rows,
         [joined.translate(table) for table in (*kept, *pairs)],
         moments=[joined.moments(own) for own in moments],
-        components=_classes(moments, MOST_CLASSES << fine),
-        iterations=(1 + fine) * ITERATIONS,
+        components=classes,
+        iterations=(1 + fine) * max(ITERATIONS, STEPS_OF_CLASSES // classes),
         penalty=PRICE * noise_edge(moments[0], margins),
     )
     return JoinedModel(joined, mixture) if pairs else mixture

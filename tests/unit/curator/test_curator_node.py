@@ -347,7 +347,8 @@ def test_the_key_of_an_encrypted_study_is_made_once_kept_sealed_and_wiped(
 ):
     made = []
     monkeypatch.setattr(
-        "curator.live_role.generate_key_pair", lambda bits, source: made.append(bits) or paillier_key
+        "curator.live_role.generate_key_pair",
+        lambda bits, source: made.append(bits) or paillier_key,
     )
     stage.study = make_study(stage.identities, rows, aggregation=Aggregation.PAILLIER)
     node = start(stage, stage.studies())

@@ -75,6 +75,7 @@ def test_scripts_find_their_keys():
         "sampler",
         "notes",
         "criteria",
+        "prior",
         "versions",
     }
 

@@ -1,0 +1,50 @@
+"""A party of a study: a name, a row count, an identity."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+from common.crypto.identities.identity import PublicIdentity
+from common.errors import InputError
+from common.schema.limits import MOST_NAME, MOST_ROWS, check_most, check_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A party as the study knows it: its name, its public row count, its pinned identity."""
+
+    name: str
+    rows: int
+    identity: PublicIdentity
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot take part."""
+        try:
+            check_name(self.name, most=MOST_NAME)
+        except InputError as error:
+            raise InputError(f"party: {error}") from None
+        if type(self.rows) is not int or self.rows < 1:
+            raise InputError(
+                f"party {self.name!r}: rows must be a whole number of at least 1, "
+                f"not {self.rows!r:.100}"
+            )
+        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
+
+
+def member_in(entry: object) -> Member:
+    """The party in a [[party]] of study.toml.
+
+    Raises:
+        InputError: naming the party and what is wrong.
+    """
+    if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
+        raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
+    if not isinstance(entry["name"], str):
+        raise InputError(f"party: a name is a text, not {entry['name']!r}")
+    try:
+        encoded = base64.b64decode(entry["identity"], validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise InputError(f"party {entry['name']!r}: identity is not base64") from None
+    return Member(name=entry["name"], rows=entry["rows"], identity=PublicIdentity(encoded))
