@@ -39,6 +39,12 @@ def check_name(name: str, *, most: int) -> None:
         )
 
 
+def check_digest(key: str, text: str) -> None:
+    """Refuse what is neither empty nor a SHA-256 in hexadecimal."""
+    if text and (len(text) != 64 or set(text) - set("0123456789abcdef")):
+        raise InputError(f"{key}: expected the SHA-256 of a manifest.json, 64 hexadecimal digits")
+
+
 def check_text(key: str, text: str) -> None:
     """Refuse a text for people that is too long, or that a terminal could not show as it is.
 

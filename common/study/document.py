@@ -9,8 +9,7 @@ the study by itself, so nothing that matters can be asked for in any other way.
     epsilon = "0.8"
     delta = "1e-9"         # 0, pure epsilon, if it is left out
     purpose = "Where to build the next dialysis ward"
-    expires = 2027-06-30
-    prior = "<SHA-256>"    # of last year's release, if sums are to be drawn towards it
+    expires = 2027-06-30   # prior = "<SHA-256>" builds on an earlier release
 
     [[party]]
     name = "north"
@@ -28,7 +27,6 @@ import base64
 import datetime as dt
 import hashlib
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -48,6 +46,7 @@ from common.schema.limits import (
     MOST_NAME,
     MOST_PARTIES,
     MOST_ROWS,
+    check_digest,
     check_most,
     check_name,
     check_text,
@@ -113,8 +112,7 @@ class Study:
         owners_per_person: the most owners that have rows of one person.
         criteria: what the model must be good for: [[criterion]] tables.
         criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
-        prior: the SHA-256 of the manifest of an earlier release, in hexadecimal, that the noisy
-            sums are drawn towards (`common.study.prior`); empty for none.
+        prior: the SHA-256 of the manifest of an earlier release to build on; empty for none.
         signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
@@ -178,10 +176,7 @@ class Study:
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, MOST_ROWS)
-        if not re.fullmatch(r"([0-9a-f]{64})?", self.prior):
-            raise InputError(
-                "prior: expected the SHA-256 of a release's manifest.json, 64 hexadecimal digits"
-            )
+        check_digest("prior", self.prior)
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
         check_criteria(self.criteria, self.schema, self.criteria_epsilon, sound)
