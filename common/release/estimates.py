@@ -33,12 +33,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.privacy.randomness import SeededRandomSource, uniforms
+from common.privacy.randomness import KeyedRandomSource, uniforms
 from common.release.replicates import Replicates
 from common.release.statistics import CodedTable, Group, Statistic, Values, named
 from common.schema import Codes
 
 CONFIDENCE = 0.95
+_SHUFFLE = b"parley: an order for each column"  # public: estimates can be repeated
 _LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no interval
 _CLEAR = 2.0  # spreads that a relation is from none, to tell which part of it is kept
 _LEAST_KEPT = 1 / 3  # of a relation; a correction by more is a guess
@@ -110,10 +111,8 @@ def estimate(
 
 def shuffled(codes: Codes) -> Codes:
     """The rows with each column in an order of its own: columns that depend on nothing."""
-    columns = [
-        column[np.argsort(uniforms(codes.rows, SeededRandomSource(f"shuffled/{place}")))]
-        for place, column in enumerate(codes.columns)
-    ]
+    source = KeyedRandomSource(_SHUFFLE, private=False)
+    columns = [column[np.argsort(uniforms(codes.rows, source))] for column in codes.columns]
     return Codes.from_columns(columns, codes.sizes)
 
 

@@ -10,10 +10,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, PolicyError
 from common.files import flush
@@ -209,3 +209,17 @@ def read_json(folder: Path, name: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise InputError(f"{path} does not hold a JSON object")
     return value
+
+
+def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    """A verdict of privacy.json: the criterion, whether it is met, and by which figures."""
+    figures = f"{found['measured']:,g} ± {found['error']:,.4g} in the rows"
+    if found["by_chance"] is None:
+        return found["criterion"], found["outcome"], f"{figures}, {found['model']:,g} in the model"
+    chance = f"{found['by_chance']:,.4g} in rows drawn from the model"
+    return found["criterion"], found["outcome"], f"{figures}, {chance}"
+
+
+def verdict_lines(privacy: Mapping[str, Any]) -> list[str]:
+    """The verdicts of a privacy.json, a line each; none if the study named no criteria."""
+    return ["{}: {} ({})".format(*verdict_words(found)) for found in privacy["criteria"]]

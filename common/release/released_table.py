@@ -15,11 +15,13 @@ import pyarrow.parquet
 
 from common.errors import InputError
 from common.release.contents import Contents
-from common.release.streaming import BLOCK_ROWS, KEPT_ROWS
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.codes import concatenate
 from common.schema.tables import convert_options, parse_options
+
+BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
+KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,12 @@ from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import source_of
 from common.release.fitted import FittedModel
 from common.release.progress import Reporter, silent
+from common.release.released_table import BLOCK_ROWS, KEPT_ROWS
 from common.release.table_files import CsvFile, ParquetFile
 from common.schema import Codes, Schema
 from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.codes import concatenate
 from common.wording import many
-
-BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
-KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
 from common.release.progress import Reporter, silent
+from common.release.released_table import KEPT_ROWS
 from common.release.report.expected_error import ExpectedError, expected_errors
 from common.release.report.floor_check import floor_forecast
 from common.release.report.means import means
@@ -38,11 +39,10 @@ from common.release.report.study_figures import study_shares, study_tables
 from common.release.report.usable_pairs import usable_pairs
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
-from common.release.streaming import KEPT_ROWS, write_stream
+from common.release.streaming import write_stream
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
 from common.study.accounting import missing_in
-from common.study.criteria import verdict_words
 from common.study.transcript import without_times
 from common.wording import many
 
@@ -334,7 +334,7 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
         "the mean over owners, and holds chance as well: compare it with that of rows drawn from "
         "the model."
     )
-    lines = [list(verdict_words(each)) for each in privacy["criteria"]]
+    lines = [list(release.verdict_words(each)) for each in privacy["criteria"]]
     return [Section("Criteria", paragraph(words) + table(["criterion", "", "measured"], lines))]
 
 

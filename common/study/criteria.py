@@ -173,17 +173,3 @@ def _limit(key: str, written: object) -> tuple[Fraction, bool]:
             f"{key}: expected a number above 0, or a percentage, not {written!r:.100}"
         ) from None
     return (limit / 100, True) if relative else (limit, False)
-
-
-def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    """A verdict of privacy.json: the criterion, whether it is met, and by which figures."""
-    figures = f"{found['measured']:,g} ± {found['error']:,.4g} in the rows"
-    if found["by_chance"] is None:
-        return found["criterion"], found["outcome"], f"{figures}, {found['model']:,g} in the model"
-    chance = f"{found['by_chance']:,.4g} in rows drawn from the model"
-    return found["criterion"], found["outcome"], f"{figures}, {chance}"
-
-
-def verdict_lines(privacy: Mapping[str, Any]) -> list[str]:
-    """The verdicts of a privacy.json, a line each; none if the study named no criteria."""
-    return ["{}: {} ({})".format(*verdict_words(found)) for found in privacy["criteria"]]

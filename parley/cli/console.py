@@ -17,9 +17,8 @@ from typing import Any
 
 from rich.console import Console
 
-from common.release.folder import cautions_of
+from common.release.folder import cautions_of, verdict_lines
 from common.release.progress import Reporter
-from common.study.criteria import verdict_lines
 from common.wording import harmless
 
 # No emoji codes: `:CD:` in a fingerprint is one.

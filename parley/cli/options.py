@@ -169,7 +169,7 @@ class Terms:
         """In the words of `Study.of`."""
         terms = {field.name: getattr(self, field.name) for field in fields(self)}
         read = {"settings": settings_of(self.settings), "criterion": criteria_of(self.criterion)}
-        return terms | read | {"output_rows": terms.pop("rows")}
+        return {"output_rows": terms.pop("rows"), **terms, **read}
 
 
 def taking_terms(command: Callable[..., None]) -> Callable[..., None]:

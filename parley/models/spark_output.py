@@ -22,7 +22,8 @@ import party
 from common.errors import InputError
 from common.privacy.randomness import source_of
 from common.release.fitted import FittedModel
-from common.release.streaming import BLOCK_ROWS, Blocks, one_of_each
+from common.release.released_table import BLOCK_ROWS
+from common.release.streaming import Blocks, one_of_each
 from common.schema.columns import is_text
 from party.sources.spark import quiet, ship
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from common.release.diagnostics import Diagnostics, Verdict
+from common.release.folder import verdict_lines
 from common.release.loading import load
 from common.release.registry_entry import registry_entry
-from common.study.criteria import verdict_lines
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
