@@ -245,6 +245,7 @@ def test_while_rows_cannot_be_read_every_study_waits_alike_and_then_goes_on(cons
         assert set(calls) == {"enrol"}, "nothing that depends on a study"
         broken.clear()
         wait_for(lambda: refused.record.state is CuratorState.REFUSED)
+        wait_for(lambda: "cannot go on here" in caplog.text)  # the node knows it, too
         wait_for(lambda: "north" in consortium.curator.store.approvals(consortium.study.digest))
     said = [each.message for each in caplog.records if "our rows" in each.message]
     assert len(said) == 2
