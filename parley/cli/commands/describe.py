@@ -56,9 +56,11 @@ def describe(
             }
         )
         return
+    delta = f" and delta {privacy['delta_delivered']:g}" if privacy["delta_delivered"] else ""
     console.result(
         f"{many(loaded.released.rows, 'synthetic row')}, {many(len(found.names), 'attribute')}, "
-        f"learnt from {many(loaded.rows, 'real row')} with epsilon {privacy['epsilon_delivered']:g}"
+        f"learnt from {many(loaded.rows, 'real row')} "
+        f"with epsilon {privacy['epsilon_delivered']:g}{delta}"
     )
     for line in verdict_lines(privacy):
         console.result(f"criterion: {line}")
