@@ -109,7 +109,7 @@ def small(tmp_path):
     return write
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch):
     """Settings come from the files of the test alone."""
     for name in os.environ:

@@ -27,7 +27,6 @@ from tests.harness.deployed_folder import NORTH
 from tests.harness.serving import serving
 from tests.unit.service.web.conftest import Client
 
-pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
 OWNERS = ("north", "east")
 
 

@@ -10,8 +10,6 @@ from curator.configuration import curator_settings
 from tests.harness.deployed_folder import HUB
 from tests.harness.serving import serving
 
-pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
-
 
 @pytest.fixture
 def settings(place):

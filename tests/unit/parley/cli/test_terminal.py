@@ -51,7 +51,6 @@ def test_logs_are_harmless():
     assert json.loads(line)["message"] == HOSTILE
 
 
-@pytest.mark.usefixtures("no_settings_of_the_user")
 def test_the_owners_records_are_harmless(parley, place):
     """The records of another version, and a reason that the curator sent."""
     folder = place.folder / "north" / "state"

@@ -6,8 +6,6 @@ from common.study.document import Study
 from curator.revision import next_name
 from tests.harness.deployed_folder import HUB
 
-pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
-
 
 def changes(done):
     return [line.removeprefix("change ") for line in done.out.splitlines() if "change " in line]

@@ -9,8 +9,6 @@ import pytest
 from common.service.checks import Finding
 from tests.harness.deployed_folder import HUB, NORTH, Place, spend
 
-pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
-
 
 def findings(done):
     return {check["check"]: check for check in done.json["checks"]}

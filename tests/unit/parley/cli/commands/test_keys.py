@@ -1,13 +1,11 @@
 """From nothing to a consortium whose members know each other, by the commands alone."""
 
-import os
 import stat
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import typer
 
-from common import files as atomic
 from common.crypto.identities.files import load_identity
 from common.errors import InputError
 from common.wire.pki import certificates, keyring, peers
@@ -253,17 +251,3 @@ def test_an_earlier_certificate_of_the_same_name_is_pointed_out(hub, north, tmp_
 def test_a_folder_without_keys_says_what_to_do(tmp_path):
     with pytest.raises(InputError, match="keys init"):
         run("show", "--folder", tmp_path)
-
-
-def test_a_full_disk_leaves_the_old_file_and_no_scraps(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    atomic.write_new(path, b"old")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    for write in (atomic.write_new, atomic.replace):
-        with pytest.raises(InputError, match="No space left"):
-            write(path, b"new")
-    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("file", b"old")]

@@ -2,19 +2,12 @@
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 
-import parley
-from common.errors import InputError
-from common.privacy.randomness import SeededRandomSource
-from common.schema import Schema
 from parley.cli.main import main
-from parley.simulation.partition import at_random, by_column
+from parley.simulation.partition import by_column
 from parley.simulation.population import demo_schema_toml, make_population
-
-SCHEMA = Schema.from_toml(demo_schema_toml())
 
 
 @pytest.fixture(scope="module")
@@ -38,67 +31,10 @@ def run(files, *arguments):
     )  # fmt: skip
 
 
-def test_dealing_out_loses_and_repeats_no_row(people):
-    parts = at_random(people, 4, SeededRandomSource(1))
-    assert sorted(np.concatenate([part.index for part in parts.values()])) == list(people.index)
-    assert {len(part) for part in parts.values()} == {375}
-
-
-def test_dealing_out_by_column_makes_an_owner_of_every_value(people):
-    parts = by_column(people, "region")
-    assert {name: set(part["region"]) for name, part in parts.items()} == {
-        region: {region} for region in set(people["region"])
-    }
-
-
-def test_more_owners_than_rows_is_refused(people):
-    with pytest.raises(InputError, match="cannot be dealt out"):
-        at_random(people.head(2), 3, SeededRandomSource(1))
-
-
 def test_who_deals_out_by_a_column_is_told_that_its_counts_are_published(files, capsys):
     assert run(files, "--partition-by", "region", "--method", "floor", "--seed", "1") == 0
     assert "the owners of this release are the values of 'region'" in capsys.readouterr().err
     assert "rows = " in (files / "out" / "study.toml").read_text()
-
-
-@pytest.mark.parametrize("method", ["dp-subn", "floor", "independent"])
-def test_a_simulation_gives_a_table_like_the_owners(people, method):
-    parts = list(at_random(people, 3, SeededRandomSource(2)).values())
-    fitted = parley.simulate(parts, SCHEMA, epsilon=1, method=method, aggregation="masked")
-    table = fitted.sample(200)
-    assert list(table.columns) == list(people.columns)
-    assert (table.dtypes == people.dtypes).all()
-    assert len(table) == 200
-    assert fitted.privacy["epsilon_delivered"] == 1
-    assert fitted.privacy["private"] is True
-    assert set(fitted.privacy["parties"]) == {"party 1", "party 2", "party 3"}
-    assert fitted.network_svg().startswith("<svg")
-
-
-def test_the_paper_profile_prints_its_true_cost(people):
-    parts = list(at_random(people, 3, SeededRandomSource(2)).values())
-    fitted = parley.simulate(
-        parts, SCHEMA, epsilon=30, method="dp-subn", aggregation="clear", profile="paper"
-    )
-    assert fitted.privacy["epsilon_requested"] == 30
-    assert fitted.privacy["epsilon_delivered"] > 30
-    assert fitted.privacy["epsilon_claimed_by_paper"] <= 30
-
-
-def test_clear_sums_and_seeds_are_called_not_private(people):
-    parts = list(at_random(people, 2, SeededRandomSource(2)).values())
-    clear = parley.simulate(parts, SCHEMA, epsilon=1, method="floor", aggregation="clear")
-    seeded = parley.simulate(parts, SCHEMA, epsilon=1, method="floor", aggregation="masked", seed=3)
-    again = parley.simulate(parts, SCHEMA, epsilon=1, method="floor", aggregation="masked", seed=3)
-    assert clear.privacy["private"] is False
-    assert seeded.privacy["private"] is False
-    pd.testing.assert_frame_equal(seeded.sample(50), again.sample(50))
-
-
-def test_a_single_owner_is_a_study_too(people):
-    fitted = parley.simulate([people], SCHEMA, epsilon=1, method="dp-subn", aggregation="masked")
-    assert fitted.privacy["parties"] == {"party 1": 1.0}
 
 
 def test_the_command_writes_a_release_with_a_transcript(files, capsys):
