@@ -16,20 +16,13 @@ from curator.studies import Studies
 from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
 from party.role import PartyRole
-from tests.study.conftest import (  # noqa: F401  # fixtures
-    EveryKindOfStep,
-    identities,
-    make_study,
-    paillier_key,
-    rows,
-    tables,
-)
+from tests.harness.small_study import EveryKindOfStep, make_study
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 @pytest.fixture
-def stage(quick_folder, identities, rows):  # noqa: F811
+def stage(quick_folder, identities, rows):
     """Opens studies on the same file again and again."""
     two = {name: identities[name] for name in ("north", "east")}
     result = SimpleNamespace(

@@ -41,7 +41,7 @@ def parley(capsys, monkeypatch, tmp_path):
     return run
 
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -26,13 +26,7 @@ from party.owner.review import PlannedStep
 from party.sources.source import Snapshot
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
-from tests.study.conftest import (  # noqa: F401  # fixtures
-    EveryKindOfStep,
-    identities,
-    make_study,
-    rows,
-    tables,
-)
+from tests.harness.small_study import EveryKindOfStep, make_study
 from tests.unit.service.web.conftest import Client
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -46,7 +40,7 @@ class Rows(RowsInMemory):
 
 
 @pytest.fixture
-def house(tmp_path, identities, tables):  # noqa: F811
+def house(tmp_path, identities, tables):
     database = Database(tmp_path / "party.db")
     yield PartyContext(
         name="north",
@@ -72,7 +66,7 @@ def house(tmp_path, identities, tables):  # noqa: F811
 
 
 @pytest.fixture
-def study(identities, rows):  # noqa: F811
+def study(identities, rows):
     return make_study(identities, rows, name=f"health {NASTY}")
 
 

@@ -13,7 +13,7 @@ import pytest
 from common.release import folder as release
 from common.schema import Schema
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[5]
 WORDS = ["synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", "1"]
 
 

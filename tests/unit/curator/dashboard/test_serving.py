@@ -29,7 +29,7 @@ from curator.presence import ONLINE_FOR, Presence
 from curator.progress import chosen_links, step_record
 from curator.store.reader import StoreReader
 from curator.store.records import StudyState
-from tests.study.conftest import make_study
+from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import NOW, Parties
 from tests.unit.service.web.conftest import Client
 

@@ -18,7 +18,7 @@ from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState
 from tests.harness.forked import exit_code, fork
-from tests.study.conftest import make_study
+from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import Parties
 
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")

@@ -9,9 +9,9 @@ from curator.context import written
 from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES
 from curator.upkeep import WRITE_CALLS_EVERY, Upkeep, WaitingLimits
-from tests.study.conftest import make_study
+from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import NOW, Parties
-from tests.unit.curator.test_curator_node import start
+from tests.unit.curator.test_node import start
 
 
 def end_one(stage, tables):

@@ -14,7 +14,7 @@ from common.study.document import DEFAULT_METHOD
 from parley.cli import main as cli
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def in_a_shell(*words, cwd=ROOT):

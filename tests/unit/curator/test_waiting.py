@@ -19,9 +19,9 @@ from curator.presence import ONLINE_FOR
 from curator.store.records import StudyState, Word
 from curator.upkeep import Upkeep, WaitingLimits
 from curator.waiting import in_words
-from tests.study.conftest import make_study
+from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import NOW, Parties
-from tests.unit.curator.test_curator_node import queues, share, start
+from tests.unit.curator.test_node import queues, share, start
 
 HOUR = dt.timedelta(hours=1)
 

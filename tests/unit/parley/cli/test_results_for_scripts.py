@@ -8,7 +8,7 @@ import os
 import pytest
 
 from parley.cli.main import COMMANDS, load_command, main
-from tests.unit.parley.conftest import SMALL_ROWS, SMALL_SCHEMA
+from tests.harness.command_line import SMALL_ROWS, SMALL_SCHEMA
 
 RUN_UNTIL_STOPPED = {"curator serve", "party join", "party ui"}
 KEYRING = {"role", "authority", "certificate", "request", "identity", "issued"}
