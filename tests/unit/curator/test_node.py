@@ -13,33 +13,21 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import LocalError, RemoteProtocolError
-from common.study.messages import MOST_TEXT, PartyRefused, ShareSubmitted
+from common.study.messages import MOST_TEXT, PartyRefused
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState
 from tests.harness.forked import exit_code, fork
 from tests.harness.small_study import make_study
-from tests.unit.curator.conftest import Parties
+from tests.unit.curator.conftest import Parties, queues, share, start
 
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
-
-
-def start(stage, studies):
-    node = studies.propose(stage.study)
-    for name in node.names:
-        node.approve(name, stage.signature(name))
-    return node
 
 
 def run_through(stage, tables):
     """A steady run: everything that the parties said."""
     node = start(stage, stage.studies())
     return Parties(stage.study, stage.identities, tables, node, stage.store).run()
-
-
-def queues(stage):
-    """Every message to every party, by its digest."""
-    return stage.database.rows("SELECT party, sequence, digest FROM outgoing ORDER BY 1, 2")
 
 
 def play(stage, studies, said):
@@ -174,11 +162,6 @@ def refusal_of(call):
     with pytest.raises(WireError) as refusal:
         call()
     return refusal.value.code
-
-
-def share(stage, step=0, payload=b"x"):
-    message = ShareSubmitted(study=stage.study.digest, step=step, chunk=0, payload=payload)
-    return codec.encode_to_curator(message)
 
 
 def test_what_is_not_allowed_is_refused_and_changes_nothing(stage, tables):

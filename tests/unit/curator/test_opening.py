@@ -8,8 +8,7 @@ import pytest
 from common.errors import LocalError
 from curator.store.records import StudyState
 from tests.harness.small_study import EveryKindOfStep, make_study
-from tests.unit.curator.conftest import Parties
-from tests.unit.curator.test_node import start
+from tests.unit.curator.conftest import Parties, start
 
 
 class Failing:

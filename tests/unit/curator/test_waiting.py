@@ -1,29 +1,19 @@
 """A step is opened, and so charged, when every owner of it is there; the store knows what waits."""
 
 import datetime as dt
-import logging
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from common.crypto.sums.plan import Aggregation
-from common.errors import LocalError
-from common.service.alerts import Hook
 from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wording import moment
-from curator.alerting import Alerting
-from curator.metrics import CallCounter, curator_samples
 from curator.presence import ONLINE_FOR
 from curator.store.records import StudyState, Word
-from curator.upkeep import Upkeep, WaitingLimits
 from curator.waiting import in_words
 from tests.harness.small_study import make_study
-from tests.unit.curator.conftest import NOW, Parties
-from tests.unit.curator.test_node import queues, share, start
-
-HOUR = dt.timedelta(hours=1)
+from tests.unit.curator.conftest import NOW, Parties, queues, share, start
 
 
 def messages(stage, party):
@@ -151,89 +141,6 @@ def test_an_answer_ends_the_wait_for_its_party_and_leaves_the_others_times(stage
     assert awaited(stage) == [("east", Word.ANSWER, NOW.isoformat())]
     again = stage.studies().node(stage.study.digest, "north")
     assert again.waiting_for == ("east",)
-
-
-def samples(stage, certified):
-    return {
-        (each.name, each.labels.get("party")): each.value
-        for each in curator_samples(
-            stage.store, CallCounter(), certified, deadline=HOUR, now=stage.now
-        )
-        if "waiting" in each.name or "overdue" in each.name
-    }
-
-
-def warnings(caplog):
-    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, ring, caplog):
-    studies = stage.studies()
-    node = start(stage, studies)
-    label = stage.study.digest.hex()[:16]
-    upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=False))
-    with caplog.at_level(logging.WARNING):
-        upkeep.look()
-        stage.now += HOUR
-        upkeep.look()
-        assert warnings(caplog) == []
-        assert samples(stage, ring.files) == {
-            ("parley_curator_overdue_studies", None): 0,
-            ("parley_curator_waiting_seconds", "east"): 3600,
-            ("parley_curator_waiting_seconds", "north"): 3600,
-        }
-        stage.now += dt.timedelta(seconds=1)
-        for _ in range(3):
-            upkeep.look()
-    assert warnings(caplog) == [
-        f"study {label} is overdue: it waits for east, north since {moment(NOW.isoformat())}"
-    ]
-    assert samples(stage, ring.files)["parley_curator_overdue_studies", None] == 1
-    assert node.record.state is StudyState.RUNNING
-    Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=True)).look()
-    assert node.record.state is StudyState.FAILED
-    assert "it waits for east, north since" in node.record.cause
-    assert samples(stage, ring.files) == {("parley_curator_overdue_studies", None): 0}
-
-
-class Hooked:
-    """A hook that fails as often as it is told to, and remembers what it took."""
-
-    def __init__(self, failures=0):
-        self.failures, self.taken = failures, []
-
-    def tell(self, event):
-        if self.failures:
-            self.failures -= 1
-            raise LocalError("the webhook did not take an event: refused")
-        self.taken.append((event["event"], event["words"]))
-
-
-def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, caplog):
-    studies, hook = stage.studies(), Hooked(failures=1)
-    start(stage, studies)
-    limits = WaitingLimits(deadline=HOUR, warning=HOUR / 6, end_overdue=False)
-    with ThreadPoolExecutor(1) as workers:
-        upkeep = Upkeep(studies, limits, alerting=Alerting(stage.store.alerts, hook, workers))
-        for minutes in (1, 10, 60):
-            stage.now += dt.timedelta(minutes=minutes)
-            upkeep.look()
-        studies.known(stage.study.digest).abort("enough")
-        while stage.store.alerts.pending():
-            upkeep.look()
-    since = f"it waits for east, north since {moment(NOW.isoformat())}"
-    assert hook.taken == [("waiting", since), ("overdue", since), ("failed", "enough")]
-    assert "the webhook did not take an event: refused" in caplog.text, "and is asked again"
-
-
-def test_without_a_hook_events_are_dropped(stage):
-    studies = stage.studies()
-    start(stage, studies)
-    studies.known(stage.study.digest).abort("enough")
-    assert len(stage.store.alerts.pending()) == 1
-    with ThreadPoolExecutor(1) as workers:
-        Alerting(stage.store.alerts, Hook(), workers).look(stage.now)
-    assert stage.store.alerts.pending() == []
 
 
 def test_a_ring_waits_for_the_party_that_has_not_handed_on(stage, rows, tables, paillier_key):

@@ -8,17 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import invert, noisy_cells, transform
-from common.wavelet.tree import Tree
 from tests.unit.wavelet import dense
 from tests.unit.wavelet.blocks import (
     FIG3,
     MIXED,
     alone,
-    cell_index,
     haar,
     integer_coefficients,
     no_noise,
@@ -26,21 +23,7 @@ from tests.unit.wavelet.blocks import (
     rows_of,
     weighted_coefficients,
 )
-
-
-def _trees(max_leaves=9):
-    """Nested hierarchies with the codes in depth-first order, without unary nodes."""
-    shapes = st.recursive(
-        st.just(0), lambda kids: st.lists(kids, min_size=2, max_size=4), max_leaves=max_leaves
-    )
-
-    def number(shape, counter):
-        if shape == 0:
-            return next(counter)
-        return tuple(number(child, counter) for child in shape)
-
-    return shapes.map(lambda shape: number(shape, itertools.count())).filter(lambda t: t != 0)
-
+from tests.unit.wavelet.dense import _dense, _trees
 
 AXES = st.one_of(st.integers(1, 9).map(haar), st.integers(1, 4).map(alone), _trees(6).map(nominal))
 
@@ -62,21 +45,6 @@ def test_every_subset_of_transforms_gives_the_cells_back(axes, data):
         assert np.array_equal(back, expected)  # halves are exact
 
 
-def _dense(axis):
-    if axis.kind == "haar":
-        return dense.Haar(axis.size)
-    if axis.kind == "nominal":
-        return dense.Nominal(_nested(axis.tree, 0))
-    return None
-
-
-def _nested(tree, node):
-    if tree.fan_out[node] == 0:
-        return int(tree.low[node])
-    kids = tree.children(node)
-    return tuple(_nested(tree, child) for child in range(kids.start, kids.stop))
-
-
 @given(
     st.lists(st.one_of(st.integers(2, 8).map(haar), _trees(5).map(nominal)), max_size=3, min_size=1)
 )
@@ -92,25 +60,6 @@ def test_fast_transform_is_the_kronecker_product_of_the_definitions(axes):
     padded[tuple(slice(0, n) for n in shape)] = cells
     expected = (weights * slow.dot(padded.ravel())).reshape([len(o.forward) for o in oracles])
     assert np.allclose(fast[np.ix_(*(o.positions for o in oracles))], expected)
-
-
-@given(st.integers(2, 8), _trees(6), st.integers(0, 2**31))
-@settings(max_examples=40, deadline=None)
-def test_inverse_subtracts_means_as_the_paper_does(size, tree, seed):
-    axes = (haar(size), nominal(tree))
-    oracles = [_dense(axis) for axis in axes]
-    rng = np.random.default_rng(seed)
-    noisy = rng.integers(-99, 99, tuple(a.coefficients for a in axes)).astype(np.float64)
-    # The oracle wants paper-form coefficients: divide by multiplier and weight, then reorder.
-    paper = noisy[np.ix_(*(o.positions for o in oracles))]
-    paper = paper / np.array(oracles[0].weights, dtype=float)[:, None]
-    factor = np.array(oracles[1].weights, dtype=float) * np.array(oracles[1].multipliers)
-    paper = paper / factor
-    inverse = [o.inverse.astype(float) for o in oracles]
-    expected = inverse[0] @ paper @ inverse[1].T
-    block = noisy[None].copy()
-    invert(block, axes)
-    assert np.allclose(block[cell_index(axes)][0], expected[:size])
 
 
 def test_transforms_commute_with_transposition():
@@ -183,34 +132,3 @@ def test_transforming_in_place_touches_the_block_itself():
     before = block.copy()
     transform(block, (haar(8), nominal(FIG3)))
     assert not np.array_equal(before, block)
-
-
-@pytest.mark.parametrize(
-    ("nested", "size", "words"),
-    [
-        ((0, 1, 1), 2, "more than once"),
-        ((0, 2), 3, "misses the codes [1]"),
-        ((0, 1, 2), 2, "not below the domain size 2"),
-        ((0, ()), 1, "without members"),
-        ((0, -1), 2, "count from 0"),
-    ],
-)
-def test_broken_hierarchies_are_refused(nested, size, words):
-    with pytest.raises(InputError, match=words.replace("[", r"\[").replace("]", r"\]")):
-        Tree.from_nested(nested, size)
-
-
-def test_unary_nodes_are_contracted_and_lower_the_height():
-    tree = Tree.from_nested(((((0, 1),), (2,)),), 3)
-    assert tree.height == 3
-    assert tree.nodes == 5
-    assert tree.fan_out.tolist() == [2, 2, 0, 0, 0]
-    assert nominal(((((0, 1),), (2,)),)).multipliers.tolist() == [1, 2, 2, 2, 2]
-
-
-def test_leaves_below_every_node_are_an_interval_in_depth_first_order():
-    tree = Tree.from_nested(((4, (0, 3)), 1, (2, 5)), 6)
-    assert tree.leaf_codes.tolist() == [4, 0, 3, 1, 2, 5]
-    assert [(int(a), int(b)) for a, b in zip(tree.low, tree.high, strict=True)] == [
-        (0, 6), (0, 3), (3, 4), (4, 6), (0, 1), (1, 3), (4, 5), (5, 6), (1, 2), (2, 3)
-    ]  # fmt: skip

@@ -1,80 +1,43 @@
 """The mechanism as a whole: degenerate cases, slabs, thresholding."""
 
-import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from scipy import optimize
 
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema.codes import Codes
-from common.wavelet.answers import prefix_sums
 from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
-from common.wavelet.threshold import Shrinkage, soft_threshold, thresholds
-from tests.unit.wavelet.blocks import FIG3, MIXED, alone, haar, no_noise, nominal, rows_of
-
-
-def _noisy(axes, method, untransformed="exact", seed=0, epsilon=1, counts=None):
-    plan = make_plan(axes, Fraction(epsilon), method, untransformed)
-    shape = tuple(axis.size for axis in axes)
-    counts = np.arange(np.prod(shape)).reshape(shape) % 5 if counts is None else counts
-    return noisy_cells(rows_of(counts), plan, discrete_laplace, SeededRandomSource(seed))
+from tests.unit.wavelet.blocks import FIG3, MIXED, haar, no_noise, noisy, nominal, rows_of
 
 
 def test_leaving_every_attribute_alone_is_basic():
     axes = (haar(5), nominal(FIG3))
-    assert np.array_equal(_noisy(axes, "privelet+", [0, 1]), _noisy(axes, "basic"))
+    assert np.array_equal(noisy(axes, "privelet+", [0, 1]), noisy(axes, "basic"))
 
 
 def test_basic_adds_integer_noise_to_every_cell():
     axes = (haar(50), haar(20))
     counts = np.arange(1000).reshape(50, 20) % 5
-    noise = _noisy(axes, "basic") - counts
+    noise = noisy(axes, "basic") - counts
     assert np.array_equal(noise, np.rint(noise))
     assert (noise != 0).mean() > 0.5
 
 
 def test_leaving_none_alone_is_privelet():
     axes = (haar(5), nominal(FIG3))
-    assert np.array_equal(_noisy(axes, "privelet+", []), _noisy(axes, "privelet"))
-
-
-def test_slabs_are_the_tensor_with_an_untransformed_axis(monkeypatch):
-    """One slab or many: the same noise, the same release."""
-    axes = (alone(9), haar(8), haar(3))
-    whole = _noisy(axes, "privelet+", [0])
-    monkeypatch.setattr("common.wavelet.decisions.SLAB_COEFFICIENTS", 70)
-    monkeypatch.setattr("common.wavelet.mechanism._DRAWS_AT_ONCE", 1 << 14)  # the sampler's chunk
-    plan = make_plan(axes, Fraction(1), "privelet+", [0])
-    assert plan.slab == 2
-    draws = iter(discrete_laplace(plan.scale, 9 * 8 * 4, SeededRandomSource(0)).tolist())
-
-    def replay(scale, count, source):
-        return np.array([next(draws) for _ in range(count)])
-
-    counts = np.arange(9 * 8 * 3).reshape(9, 8, 3) % 5
-    assert np.array_equal(noisy_cells(rows_of(counts), plan, replay, SeededRandomSource(0)), whole)
-
-
-def test_slabs_do_not_share_noise(monkeypatch):
-    monkeypatch.setattr("common.wavelet.decisions.SLAB_COEFFICIENTS", 64)
-    cells = _noisy((alone(4), haar(64)), "privelet+", [0], counts=np.zeros((4, 64), dtype=int))
-    assert len({row.tobytes() for row in cells}) == 4
+    assert np.array_equal(noisy(axes, "privelet+", []), noisy(axes, "privelet"))
 
 
 def test_noise_does_not_depend_on_the_rows():
     axes = (haar(6), nominal(MIXED))
     counts = np.random.default_rng(0).integers(0, 9, (6, 9))
     plan = make_plan(axes, Fraction(1), "privelet")
-    empty = _noisy(axes, "privelet", counts=np.zeros((6, 9), dtype=int))
-    full = _noisy(axes, "privelet", counts=counts)
+    empty = noisy(axes, "privelet", counts=np.zeros((6, 9), dtype=int))
+    full = noisy(axes, "privelet", counts=counts)
     clean = noisy_cells(rows_of(counts), plan, no_noise, SeededRandomSource(0))
     assert np.allclose(full - empty, clean)
 
@@ -110,126 +73,3 @@ def test_counts_are_signed_integers_in_leaf_order():
     counts = count_cells(Codes.from_columns([np.array([0, 0, 1, 4, 5, 5, 5])], [6]), plan)
     assert counts.dtype == np.int64
     assert counts.tolist() == [1, 2, 0, 1, 0, 3]  # codes 4 0 3 1 2 5
-
-
-def test_memory_stays_below_three_copies_of_the_matrix(monkeypatch):
-    monkeypatch.setattr("common.wavelet.decisions.SLAB_COEFFICIENTS", 1 << 16)
-    monkeypatch.setattr("common.wavelet.mechanism._DRAWS_AT_ONCE", 1 << 14)
-    groups = tuple(tuple(range(8 * g, 8 * g + 8)) for g in range(8))
-    axes = (haar(64), nominal(groups), haar(64), alone(8))
-    codes = Codes.from_columns(
-        [np.random.default_rng(0).integers(0, a.size, 10_000) for a in axes],
-        [a.size for a in axes],
-    )
-    matrix_bytes = 8 * 64 * 64 * 64 * 8
-    for untransformed, limit in (([3], 1.5), ([], 3.0)):
-        plan = make_plan(axes, Fraction(1), "privelet+", untransformed)
-        if not untransformed:
-            plan = make_plan((*axes[:3], haar(8)), Fraction(1), "privelet")
-        tracemalloc.start()
-        try:
-            noisy_cells(codes, plan, no_noise, SeededRandomSource(0))
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak < limit * matrix_bytes
-
-
-# --- Privelet*: soft thresholding -----------------------------------------------------------------
-
-
-def _energy(band, theta):
-    return (np.maximum(np.abs(band) - theta, 0) ** 2).sum()
-
-
-BANDS = hnp.arrays(
-    np.float64, st.integers(1, 40), elements=st.floats(-1e4, 1e4, allow_subnormal=False)
-)
-
-
-@given(BANDS, st.floats(0, 1e6))
-@settings(max_examples=200, deadline=None)
-def test_threshold_leaves_the_energy_expected_of_the_signal(band, noise_variance):
-    theta = thresholds(band[None], noise_variance)[0]
-    target = (band**2).sum() - noise_variance * (len(band) - 1)
-    largest = np.abs(band).max()
-    tolerance = 1e-9 * max((band**2).sum(), 1e-30)
-    if target <= 0 and len(band) > 1:
-        assert theta == largest
-    elif largest > 0 and target > tolerance:
-        by_bisection = optimize.brentq(lambda t: _energy(band, t) - target, 0, largest, xtol=1e-14)
-        assert _energy(band, theta) == pytest.approx(target, abs=10 * tolerance)
-        assert _energy(band, by_bisection) == pytest.approx(target, abs=10 * tolerance)
-
-
-@given(BANDS, st.floats(0, 1e6), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
-def test_threshold_ignores_signs_and_order(band, noise_variance, random):
-    order = list(range(len(band)))
-    random.shuffle(order)
-    signs = np.array([random.choice((-1, 1)) for _ in order])
-    other = thresholds((band * signs)[order][None], noise_variance)
-    assert other == pytest.approx(thresholds(band[None], noise_variance), rel=1e-9, abs=1e-9)
-
-
-def test_a_band_of_one_and_a_band_without_noise_are_left_alone():
-    assert thresholds(np.array([[5.0], [-3.0], [0.0]]), 1e9).tolist() == [0, 0, 0]
-    theta = thresholds(np.array([[5.0, -3.0, 0.5]]), 0.0)
-    assert theta == pytest.approx(0, abs=1e-12)
-
-
-def test_shrinking_never_adds_energy_and_keeps_signs():
-    band = np.random.default_rng(0).normal(size=(20, 50))
-    shrunk = soft_threshold(band, thresholds(band, 0.7))
-    assert (np.abs(shrunk) <= np.abs(band)).all()
-    assert (shrunk * band >= 0).all()
-
-
-def test_bands_partition_every_coefficient_and_know_their_noise():
-    plan = make_plan((haar(8), nominal(MIXED), haar(2)), Fraction(1), "privelet*", [])
-    seen = np.zeros(plan.sub_matrix_shape, dtype=int)
-    for levels, _, variance in Shrinkage.of(plan).bands:
-        seen[levels] += 1
-        assert variance == pytest.approx(2 * float(plan.scale) ** 2, rel=1e-3)
-    assert (seen == 1).all()
-
-
-def test_sub_matrices_are_shrunk_one_by_one():
-    """A loud neighbour does not change how quiet cells are shrunk."""
-    plan = make_plan((alone(2), haar(16)), Fraction(1), "privelet*", [0])
-    shrinkage = Shrinkage.of(plan)
-    rng = np.random.default_rng(0)
-    quiet, loud = rng.normal(size=(2, 16)) * [[10], [1e6]]
-    alone_block, together = quiet[None].copy(), np.stack([quiet, loud])
-    shrinkage.apply(alone_block)
-    shrinkage.apply(together)
-    assert np.array_equal(alone_block[0], together[0])
-
-
-def test_shrinking_removes_noise_from_an_empty_table():
-    axes = (haar(256), haar(256))
-    zeros = np.zeros((256, 256), dtype=int)
-    plain = _noisy(axes, "privelet+", [], counts=zeros)
-    shrunk = _noisy(axes, "privelet*", [], counts=zeros)
-    assert np.abs(shrunk).mean() < 0.2 * np.abs(plain).mean()
-
-
-@pytest.mark.slow
-def test_a_census_of_a_hundred_million_cells_fits_in_three_copies():
-    groups = tuple(tuple(range(32 * g, 32 * g + 32)) for g in range(16))
-    axes = (haar(101), nominal((0, 1)), nominal(groups), haar(1001))
-    plan = make_plan(axes, Fraction(1), "privelet+")
-    rng = np.random.default_rng(0)
-    sizes = [axis.size for axis in axes]
-    codes = Codes.from_columns([rng.integers(0, size, 1_000_000) for size in sizes], sizes)
-    tracemalloc.start()
-    try:
-        cells = noisy_cells(codes, plan, discrete_laplace, SeededRandomSource(0))
-        sums = prefix_sums(cells)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert plan.cells == 103_527_424
-    assert peak < 2.1 * 8 * plan.cells
-    # The whole padded matrix: 202 base coefficients of scale 66.
-    assert abs(sums[-1, -1, -1, -1] - 1_000_000) < 8 * np.sqrt(202 * 2 * 66**2)

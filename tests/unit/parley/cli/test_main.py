@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
 from common.methods.registry import methods
 from common.study.document import DEFAULT_METHOD
 from parley.cli import main as cli
-from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
+from parley.cli.exit_codes import ExitCode
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -23,15 +22,6 @@ def in_a_shell(*words, cwd=ROOT):
         [sys.executable, "-c", program, *map(str, words)],
         capture_output=True, text=True, cwd=cwd, env={"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-
-
-def test_help_names_every_command_and_the_exit_codes(parley):
-    done = parley("--help")
-    assert done.code == 0
-    assert all(name in done.out and line[:30] in done.out for name, (_, line) in
-               cli.COMMANDS.items())  # fmt: skip
-    assert all(f"{code:<4} {words}" in done.out for code, words in MEANINGS.items())
-    assert all(f"  {example}\n" in done.out for example in cli.EXAMPLES)
 
 
 def test_every_heading_names_commands_that_exist():
@@ -123,45 +113,6 @@ def test_the_end_of_input_at_a_question_is_an_interrupt(parley, monkeypatch):
 
     monkeypatch.setattr("common.schema.Schema.load", asked)
     assert parley("schema", "check", "schema.toml").code == ExitCode.INTERRUPTED
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(InputError, 3), (LocalError, 3), (PolicyError, 4), (RemoteProtocolError, 5)],
-)
-def test_each_family_of_errors_has_its_exit_code(parley, monkeypatch, error, code):
-    def refuse(*_, **__):
-        raise error("the reason")
-
-    monkeypatch.setattr("common.schema.Schema.load", refuse)
-    done = parley("schema", "check", "schema.toml")
-    assert done.code == code
-    assert done.err == "error: the reason\n"
-
-
-def test_every_family_of_errors_has_an_exit_code():
-    for family in ParleyError.__subclasses__():
-        assert exit_code_of(family("reason")) is not ExitCode.DEFECT
-    assert set(MEANINGS) == set(ExitCode)
-
-
-def test_an_interrupt_is_130(parley, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("common.schema.Schema.load", interrupt)
-    done = parley("schema", "check", "schema.toml")
-    assert done.code == 130
-    assert "nothing was left half-written" in done.err
-
-
-def test_a_defect_keeps_its_stack_trace(parley, monkeypatch):
-    def break_down(*_, **__):
-        raise ZeroDivisionError("ours")
-
-    monkeypatch.setattr("common.schema.Schema.load", break_down)
-    with pytest.raises(ZeroDivisionError):
-        parley("schema", "check", "schema.toml")
 
 
 def test_a_mistake_in_a_real_shell_has_no_stack_trace(tmp_path):

@@ -2,63 +2,16 @@
 
 import re
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import parley
-from common.bayes.simplex import mutual_information
 from common.privacy.randomness import SeededRandomSource
-from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.release.report.expected_error import ExpectedError, expected_errors
+from common.release.report.expected_error import ExpectedError
 from common.release.report.release_page import ReleaseFacts, release_page
-from common.release.report.released import (
-    model_shares,
-    model_tables,
-    network_drawing,
-    range_errors,
-    range_shares,
-    variable_names,
-)
 from common.schema import Codes, Schema
-
-SCHEMA = parley.Schema.from_toml(
-    """
-[[attribute]]
-name = "letter"
-kind = "categorical"
-values = ["a", "b", "c"]
-
-[[attribute]]
-name = "<b>number</b>"
-kind = "integer"
-min = 0
-max = 63
-bins = 64
-"""
-)
-
-
-@pytest.fixture(scope="module")
-def codes():
-    rng = np.random.default_rng(1)
-    letter = rng.integers(0, 3, 1_000)
-    return Codes.from_columns([letter, (letter * 20 + rng.integers(0, 20, 1_000))], SCHEMA.sizes)
-
-
-@pytest.fixture(scope="module")
-def table(codes):
-    return SCHEMA.decode(codes, SeededRandomSource(1))
-
-
-@pytest.fixture(scope="module")
-def model(table):
-    return (
-        parley.PrivBayes(epsilon=20, encoding="vanilla", required=[("letter", SCHEMA.names[1])])
-        .fit(table, SCHEMA)
-        .model
-    )
+from tests.unit.release.report.conftest import SCHEMA
 
 
 def facts(codes, **changes):
@@ -131,71 +84,6 @@ def test_what_stands_out_is_judged_by_the_noise_of_the_columns(codes):
     assert "Mostly noise" not in page
     drowned = release_page(facts(codes, columns=[ExpectedError((0,), 3, 900.0, 0.9)]))
     assert "Mostly noise: in 1 of 1 columns (letter)" in drowned
-
-
-def test_mutual_information_of_known_tables():
-    assert mutual_information(np.eye(4)) == pytest.approx(2.0)
-    assert mutual_information(np.ones((3, 5))) == pytest.approx(0.0)
-    assert mutual_information(np.zeros((2, 2))) == 0.0
-    assert mutual_information(np.array([[1.0, -3.0], [0.0, 1.0]])) == pytest.approx(1.0)
-
-
-def test_an_arrow_is_not_sold_for_a_dependence(model):
-    assert "Noise makes arrows, too." in network_drawing(model, SCHEMA).caption
-
-
-def test_edges_carry_their_strength(model):
-    drawing = network_drawing(model, SCHEMA)
-    assert drawing.edges == [("letter", "<b>number</b>")]
-    # The number tells the letter, but for noise: nearly log2(3) bits.
-    assert drawing.strengths[drawing.edges[0]] == pytest.approx(np.log2(3), abs=0.3)
-
-
-def test_bits_are_named_after_their_attribute(table):
-    bits = parley.PrivBayes(encoding="binary").fit(table, SCHEMA)
-    assert variable_names(bits.model, SCHEMA)[:3] == ["letter bit 1", "letter bit 2",
-                                                      "<b>number</b> bit 1"]  # fmt: skip
-    assert model_shares(bits.model) == [None, None]
-    assert bits.network_svg().count("<g>") == 2 + 6
-
-
-def test_noisy_shares_are_near_the_real_ones(model, codes, table):
-    truth = np.bincount(codes.columns[0], minlength=3) / codes.rows
-    ranges = parley.Privelet(epsilon=20).fit(table, SCHEMA).ranges
-    for shares in (model_shares(model)[0], range_shares(ranges)[0]):
-        assert shares == pytest.approx(truth, abs=0.05)
-
-
-def test_the_expected_distance_is_that_of_simulated_noise(table):
-    maker = parley.PrivBayes(epsilon=1, encoding="vanilla", required=[("letter", SCHEMA.names[1])])
-    model = maker.fit(table, SCHEMA).model
-    (error,) = expected_errors(model_tables(model), 2)
-    assert error.cells == 3 * 64
-    noise = discrete_laplace(model.noise_scale, 200_000, SeededRandomSource(3))
-    assert error.deviation == pytest.approx(noise.std(), rel=0.05)
-    # The forecast takes the noise for normal: a little more than that of a single draw.
-    simulated = np.abs(noise).mean() * error.cells / 2 / 1_000
-    assert simulated < error.distance < 1.2 * simulated
-
-
-def test_the_expected_distance_of_a_range_release_is_that_of_its_noise(table):
-    runs = [parley.Privelet(epsilon=1, method="basic", seed=i).fit(table, SCHEMA).ranges
-            for i in range(30)]  # fmt: skip
-    expected = range_errors(runs[0])[0]
-    truth = table["letter"].value_counts()[["a", "b", "c"]].to_numpy() / 1_000
-    found = np.mean([np.abs(range_shares(run)[0] - truth).sum() / 2 for run in runs])
-    assert expected.attributes == (0,)
-    assert expected.distance == pytest.approx(found, rel=0.4)
-
-
-def test_the_noise_of_a_shrunk_release_is_not_claimed_to_be_known(table):
-    ranges = parley.Privelet(method="privelet*").fit(table, SCHEMA).ranges
-    assert range_errors(ranges) == []
-
-
-def test_a_table_drowned_in_noise_is_at_distance_one(table):
-    drowned = parley.PrivBayes(epsilon=Fraction(1, 10**4)).fit(table, SCHEMA).model
-    assert max(error.distance for error in expected_errors(model_tables(drowned), 1)) == 1.0
 
 
 def test_relations_are_counted_and_a_caution_where_there_are_none(codes):

@@ -1,35 +1,11 @@
-"""What a poll costs, and what is kept of studies that ended."""
-
-import datetime as dt
+"""Which studies a curator reads, keeps and lists."""
 
 import pytest
 
 from common.study.document import Study
-from curator.context import written
 from curator.store.records import StudyState
-from curator.store.store import KEEP_QUEUES
-from curator.upkeep import WRITE_CALLS_EVERY, Upkeep, WaitingLimits
 from tests.harness.small_study import make_study
-from tests.unit.curator.conftest import NOW, Parties
-from tests.unit.curator.test_node import start
-
-
-def end_one(stage, tables):
-    """A study with its release; no party acknowledges it by itself."""
-    studies = stage.studies()
-    node = start(stage, studies)
-    Parties(stage.study, stage.identities, tables, node, stage.store).run()
-    assert node.record.state is StudyState.DONE
-    return studies
-
-
-def names(studies, party="north", *, with_ended=False):
-    return [each.name for each in studies.summaries(party, with_ended=with_ended)]
-
-
-def acknowledge_all(stage, party):
-    digest = stage.study.digest
-    stage.store.acknowledge(digest, party, stage.store.newest_queued(digest, party))
+from tests.unit.curator.conftest import acknowledge_all, end_one, names
 
 
 def test_an_ended_study_is_listed_until_the_party_has_acknowledged_its_end(stage, tables):
@@ -101,49 +77,6 @@ def test_a_poll_writes_nothing_and_reads_when_something_changed(stage):
     del asked[:]
     again.enrol("north", identity=b"n", software="parley 2")
     assert asked == [], "a curator that restarted knows who was here"
-
-
-def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
-    studies = stage.studies()
-    studies.enrol("north", identity=b"", software="parley")
-    upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
-    upkeep.look()
-    for _ in range(3):
-        stage.now += WRITE_CALLS_EVERY / 4
-        studies.called("north")
-        upkeep.look()
-    assert stage.store.last_calls() == {"north": written(NOW)}
-    upkeep.write_calls()
-    assert stage.store.last_calls() == {"north": written(NOW + 3 * WRITE_CALLS_EVERY / 4)}
-    stage.now += WRITE_CALLS_EVERY
-    studies.called("north")
-    upkeep.look()
-    assert stage.store.last_calls() == {"north": written(stage.now)}
-
-
-def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
-    studies = end_one(stage, tables)
-    acknowledge_all(stage, "north")
-    upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
-    stage.now += KEEP_QUEUES
-    upkeep.look()
-    assert stage.database.rows("SELECT COUNT(*) FROM content") != [(0,)]
-    assert names(studies, "east") == ["test"]
-    stage.now += dt.timedelta(hours=2)
-    upkeep.look()
-    assert stage.database.rows("SELECT COUNT(*) FROM content") == [(0,)]
-    assert names(studies, "east") == []
-    assert names(studies, "east", with_ended=True) == ["test"], "how it ended can be asked for"
-    assert stage.store.next_queued(stage.study.digest, "east", after=0) is None
-
-
-def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
-    studies = stage.studies()
-    node = start(stage, studies)
-    stage.now += 10 * KEEP_QUEUES
-    Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
-    assert node.record.state is StudyState.RUNNING
-    assert stage.store.next_queued(stage.study.digest, "east", after=0) is not None
 
 
 def test_what_is_over_is_not_kept_in_memory(stage, tables):
