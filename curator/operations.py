@@ -72,7 +72,7 @@ def declared(settings: CuratorSettings, study: bytes) -> dict[str, str]:
     """The parties that a study under way goes on without, and what is known about why."""
     database, store = open_store(settings)
     try:
-        return dict(map(declaration, store.bodies(study, DECLARED)))
+        return dict(map(declaration, store.inbox.bodies(study, DECLARED)))
     finally:
         database.close()
 

@@ -35,7 +35,7 @@ _BUSY_S = 30  # another command of the same owner may be writing to the file
 _START_S = 20.0  # for a check at the start of a service
 _CHECK_EVERY = 1_000  # steps of SQLite, between two looks at the clock
 # Of all tables of both services; raised whenever one of them changes. A new file says 0.
-_VERSION = 2
+_VERSION = 3
 
 
 class Database:

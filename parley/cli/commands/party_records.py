@@ -104,7 +104,7 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
     """List every message that left the building, or may have: when, to whom, how large."""
     with open_file(party_settings(config, os.environ).values) as file:
         journal = Journal(file, OsRandomSource())
-        departures = journal.transcript()
+        departures = journal.sent_log()
         names = {each.study: each.study_name for each in departures}
         took = {study: journal.traffic.phases(study) for study in names}
     if json:
@@ -112,7 +112,7 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
             {
                 "study": each.study.hex(),
                 "study_name": each.study_name,
-                "number": each.number,
+                "number": each.sequence,
                 "kind": each.kind,
                 "recipient": each.recipient,
                 "bytes": each.size,
@@ -126,7 +126,7 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
         return
     for each in departures:
         console.result(
-            f"{moment(each.released_at)}  {each.study_name} {each.number:>4}  "
+            f"{moment(each.released_at)}  {each.study_name} {each.sequence:>4}  "
             f"{each.size:>10,} bytes  {each.kind} for {each.recipient}  {each.digest[:16]}"
         )
     for study, phases in took.items():
