@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from common.errors import ParleyError
+from common.service.clock import Clock
 from common.service.durable.messages import Outgoing
 from common.study.document import Study
 from common.study.script import ScriptRun
@@ -42,7 +42,7 @@ class Studies:
         *,
         begin: Callable[[Study], ScriptRun],
         publish: Callable[[Outcome], Path],
-        clock: Callable[[], dt.datetime],
+        clock: Clock,
         later: Callable[[Callable[[], None]], None],
         prior_of: Callable[[Study], Path | None] = lambda study: None,
     ) -> None:

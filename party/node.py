@@ -15,12 +15,12 @@ After a crash the role is rebuilt by a replay of the journal: see `common.servic
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from common.errors import PolicyError, RemoteProtocolError
+from common.service.clock import Clock, stamp
 from common.service.durable.messages import Outgoing, Received
 from common.service.durable.role import DurableRole, SourceForStep
 from common.study.messages import (
@@ -109,7 +109,7 @@ class PartyNode:
         ledger: Ledger,
         caps: Caps,
         codec: Codec,
-        clock: Callable[[], dt.datetime],
+        clock: Clock,
         send: Callable[[Outgoing], None],
         consents: Callable[[], bool],
     ) -> None:
@@ -297,7 +297,7 @@ class PartyNode:
         return [effect_name(each) for each in role.receive(self._codec.decode(earlier.body))]
 
     def _now(self) -> str:
-        return self._clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+        return stamp(self._clock())
 
 
 def _ask(role: Role, message: ToParty) -> tuple[Sequence[Effect], str]:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from common.errors import InputError, LocalError
 
@@ -120,6 +120,14 @@ class Database:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Be open for the length of a block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -77,6 +77,10 @@ class Store:
         """All of the block's changes on disk, or none."""
         return self._file.transaction()
 
+    def check(self) -> None:
+        """Raise LocalError if the file is damaged."""
+        self._file.check()
+
     def check_at_start(self) -> None:
         """Refuse to run on a damaged file."""
         self._file.check_at_start()

@@ -120,11 +120,9 @@ def written(world, offer):
     release = world.folder / "release"
     release.mkdir()
     (release / "synthetic.csv").write_text("a\n")
-    database, store = open_store(world.settings)
-    with store.transaction():
+    with open_store(world.settings) as store, store.transaction():
         store.inbox.add(digest, "north", sequence=1, body=b"body", effects=[], at=AT)
         store.end(digest, CuratorState.DONE, cause="", place=str(release), at=AT)
-    database.close()
 
 
 def test_what_the_services_write_is_read(world, offer, written):

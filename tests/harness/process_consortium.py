@@ -171,11 +171,8 @@ class Town(Processes):
         propose(self.settings, self.study, clock=clock)
 
     def record(self):
-        database, store = open_store(self.settings)
-        try:
+        with open_store(self.settings) as store:
             return store.record(self.study.digest)
-        finally:
-            database.close()
 
     def metrics(self):
         log = self.folder / "curator.log"
@@ -226,9 +223,6 @@ class Town(Processes):
 
     def arrived(self, name):
         """The digest of every message of a party, as the curator stored it."""
-        database, store = open_store(self.settings)
-        try:
+        with open_store(self.settings) as store:
             digests = store.inbox.digests(self.study.digest, name)
-            return {sequence: each.hex() for sequence, each in enumerate(digests, start=1)}
-        finally:
-            database.close()
+        return {sequence: each.hex() for sequence, each in enumerate(digests, start=1)}

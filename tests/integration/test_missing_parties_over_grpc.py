@@ -224,11 +224,8 @@ def test_a_process_that_is_killed_for_good_does_not_end_the_study(tmp_path):
     propose(world.settings, study, clock=clock)
 
     def record():
-        database, store = open_store(world.settings)
-        try:
+        with open_store(world.settings) as store:
             return store.record(study.digest)
-        finally:
-            database.close()
 
     try:
         for who in ("curator", *NAMES):

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from typing import Annotated
 
 import typer
 
-from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words as shown
-from common.service.database import Database
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config
-from party.app import PartySettings
+from party.app import open_file
 from party.configuration import party_settings
 from party.journal import Journal
 from party.ledger import Charge, Ledger
 from party.owner.policy import Policy
-
-
-@contextmanager
-def open_file(settings: PartySettings) -> Iterator[Database]:
-    """Ledger, journal and decisions, which need no keys."""
-    make_private_folder(settings.folder)
-    database = Database(settings.folder / "party.db")
-    try:
-        yield database
-    finally:
-        database.close()
 
 
 def ledger(

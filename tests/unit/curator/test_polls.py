@@ -4,8 +4,8 @@ import datetime as dt
 
 import pytest
 
+from common.service.clock import stamp
 from common.study.document import Study
-from curator.context import written
 from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES
 from curator.upkeep import WRITE_CALLS_EVERY, Upkeep, WaitingLimits
@@ -112,13 +112,13 @@ def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
         stage.now += WRITE_CALLS_EVERY / 4
         studies.called("north")
         upkeep.look()
-    assert stage.store.last_calls() == {"north": written(NOW)}
+    assert stage.store.last_calls() == {"north": stamp(NOW)}
     upkeep.write_calls()
-    assert stage.store.last_calls() == {"north": written(NOW + 3 * WRITE_CALLS_EVERY / 4)}
+    assert stage.store.last_calls() == {"north": stamp(NOW + 3 * WRITE_CALLS_EVERY / 4)}
     stage.now += WRITE_CALLS_EVERY
     studies.called("north")
     upkeep.look()
-    assert stage.store.last_calls() == {"north": written(stage.now)}
+    assert stage.store.last_calls() == {"north": stamp(stage.now)}
 
 
 def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
