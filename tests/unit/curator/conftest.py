@@ -91,7 +91,7 @@ class Parties:
         answers = []
         for name, role in self.roles.items():
             self.node.called(name)
-            queued = self.store.next_queued(self.study.digest, name, after=self.taken[name])
+            queued = self.store.outbox.next(self.study.digest, name, after=self.taken[name])
             if queued is None:
                 continue
             self.taken[name] = queued.sequence

@@ -29,7 +29,7 @@ HOUR = dt.timedelta(hours=1)
 def messages(stage, party):
     """Everything in a party's queue."""
     found, after = [], 0
-    while (queued := stage.store.next_queued(stage.study.digest, party, after=after)) is not None:
+    while (queued := stage.store.outbox.next(stage.study.digest, party, after=after)) is not None:
         found.append(codec.decode_to_party(queued.body))
         after = queued.sequence
     return found

@@ -4,8 +4,8 @@ import datetime as dt
 
 import pytest
 
+from common.service.clock import stamp
 from common.study.document import Study
-from curator.context import written
 from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES
 from curator.upkeep import WRITE_CALLS_EVERY, Upkeep, WaitingLimits
@@ -29,23 +29,23 @@ def names(studies, party="north", *, with_ended=False):
 
 def acknowledge_all(stage, party):
     digest = stage.study.digest
-    stage.store.acknowledge(digest, party, stage.store.newest_queued(digest, party))
+    stage.store.acknowledge(digest, party, stage.store.outbox.newest(digest, party))
 
 
 def test_an_ended_study_is_listed_until_the_party_has_acknowledged_its_end(stage, tables):
     studies = end_one(stage, tables)
     digest = stage.study.digest
-    newest = stage.store.newest_queued(digest, "north")
+    newest = stage.store.outbox.newest(digest, "north")
     stage.store.acknowledge(digest, "north", newest - 1)
     (listed,) = studies.summaries("north", with_ended=False)
     assert (listed.state, listed.acknowledged) == (StudyState.DONE, newest - 1)
     assert listed.queued == newest, "so that the party sees what it has not acknowledged"
-    assert listed.submitted == stage.store.newest_incoming(digest, "north") > 0
+    assert listed.submitted == stage.store.inbox.newest(digest, "north") > 0
     acknowledge_all(stage, "north")
     assert names(studies) == []
     assert names(studies, "east") == ["test"], "which has acknowledged nothing"
     (listed,) = studies.summaries("north", with_ended=True)
-    assert listed.submitted == stage.store.newest_incoming(digest, "north"), "for its journal"
+    assert listed.submitted == stage.store.inbox.newest(digest, "north"), "for its journal"
 
 
 def test_studies_that_are_over_are_not_read_when_a_curator_starts_or_is_polled(
@@ -112,13 +112,13 @@ def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
         stage.now += WRITE_CALLS_EVERY / 4
         studies.called("north")
         upkeep.look()
-    assert stage.store.last_calls() == {"north": written(NOW)}
+    assert stage.store.last_calls() == {"north": stamp(NOW)}
     upkeep.write_calls()
-    assert stage.store.last_calls() == {"north": written(NOW + 3 * WRITE_CALLS_EVERY / 4)}
+    assert stage.store.last_calls() == {"north": stamp(NOW + 3 * WRITE_CALLS_EVERY / 4)}
     stage.now += WRITE_CALLS_EVERY
     studies.called("north")
     upkeep.look()
-    assert stage.store.last_calls() == {"north": written(stage.now)}
+    assert stage.store.last_calls() == {"north": stamp(stage.now)}
 
 
 def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
@@ -134,7 +134,7 @@ def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
     assert stage.database.rows("SELECT COUNT(*) FROM content") == [(0,)]
     assert names(studies, "east") == []
     assert names(studies, "east", with_ended=True) == ["test"], "how it ended can be asked for"
-    assert stage.store.next_queued(stage.study.digest, "east", after=0) is None
+    assert stage.store.outbox.next(stage.study.digest, "east", after=0) is None
 
 
 def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
@@ -143,7 +143,7 @@ def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
     stage.now += 10 * KEEP_QUEUES
     Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
     assert node.record.state is StudyState.RUNNING
-    assert stage.store.next_queued(stage.study.digest, "east", after=0) is not None
+    assert stage.store.outbox.next(stage.study.digest, "east", after=0) is not None
 
 
 def test_what_is_over_is_not_kept_in_memory(stage, tables):
