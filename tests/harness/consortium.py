@@ -293,7 +293,7 @@ def check_release(consortium):
         expected = sum(step.costs.get(name, 0) for step in outcome.steps)
         with party.house() as house:
             assert house.ledger.spent() == expected
-            assert house.journal.outbox(consortium.study.digest) == []
+            assert list(house.journal.outbox(consortium.study.digest)) == []
 
 
 def wait_until_finished(house, study):

@@ -117,11 +117,8 @@ def check_page(place, port):
 
 
 def studies(hub):
-    database, store = open_store(hub)
-    try:
+    with open_store(hub) as store:
         return [record.study for record in store.records()]
-    finally:
-        database.close()
 
 
 def dialer_of(place, port):
@@ -161,9 +158,8 @@ def test_what_our_records_contradict_is_not_countersigned_and_what_is_wrong_not_
     ):
         connection.countersign(next(iter(studies(hub))), bytes(64))
     assert refused.value.code is ErrorCode.APPROVAL_INVALID
-    database, store = open_store(hub)
-    (record,) = store.records()
-    database.close()
+    with open_store(hub) as store:
+        (record,) = store.records()
     table = Path(record.place) / "synthetic.csv"
     table.write_text(table.read_text().replace("Female", "Male", 1))
     found = collect_again(place, port, other)

@@ -31,13 +31,8 @@ class Hub:
         self.settings = curator_settings(place.folder / "hub" / "curator.toml", environment).values
         self.port = 0
 
-    @contextlib.contextmanager
     def store(self):
-        database, store = open_store(self.settings)
-        try:
-            yield store
-        finally:
-            database.close()
+        return open_store(self.settings)
 
     def finish(self):
         """As after the last result; the folder of the release."""

@@ -101,7 +101,7 @@ class Parties:
         answers = []
         for name, role in self.roles.items():
             self.node.called(name)
-            queued = self.store.next_queued(self.study.digest, name, after=self.taken[name])
+            queued = self.store.outbox.next(self.study.digest, name, after=self.taken[name])
             if queued is None:
                 continue
             self.taken[name] = queued.sequence
@@ -197,7 +197,7 @@ def names(studies, party="north", *, with_ended=False):
 
 def acknowledge_all(stage, party):
     digest = stage.study.digest
-    stage.store.acknowledge(digest, party, stage.store.newest_queued(digest, party))
+    stage.store.acknowledge(digest, party, stage.store.outbox.newest(digest, party))
 
 
 def start(stage, studies):
@@ -209,7 +209,7 @@ def start(stage, studies):
 
 def queues(stage):
     """Every message to every party, by its digest."""
-    return stage.database.rows("SELECT party, sequence, digest FROM outgoing ORDER BY 1, 2")
+    return stage.database.rows("SELECT recipient, sequence, digest FROM outgoing ORDER BY 1, 2")
 
 
 def share(stage, step=0, payload=b"x"):

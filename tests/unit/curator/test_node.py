@@ -139,15 +139,15 @@ def test_a_study_under_way_is_rebuilt_with_its_steps_and_phase(stage, tables):
 
 def test_secrets_and_answers_are_wiped_when_the_study_ends(stage, tables):
     run_through(stage, tables)
-    assert stage.database.rows("SELECT * FROM secret") == []
-    assert stage.database.rows("SELECT COUNT(*) FROM incoming WHERE body IS NOT NULL") == [(0,)]
+    assert stage.database.rows("SELECT key FROM step_key UNION SELECT key FROM paillier_key") == []
+    assert stage.database.rows("SELECT COUNT(*) FROM received WHERE body IS NOT NULL") == [(0,)]
     assert stat.S_IMODE(stage.path.stat().st_mode) == 0o600
 
 
 def test_acknowledged_messages_are_dropped_when_nobody_waits_for_them(stage, tables):
     run_through(stage, tables)
     digest = stage.study.digest
-    newest = stage.store.newest_queued(digest, "north")
+    newest = stage.store.outbox.newest(digest, "north")
     ((before,),) = stage.database.rows("SELECT COUNT(*) FROM content")
     stage.store.acknowledge(digest, "north", newest)
     ((half,),) = stage.database.rows("SELECT COUNT(*) FROM content")
@@ -155,7 +155,7 @@ def test_acknowledged_messages_are_dropped_when_nobody_waits_for_them(stage, tab
     stage.store.acknowledge(digest, "east", newest - 1)
     ((left,),) = stage.database.rows("SELECT COUNT(*) FROM content")
     assert left == 1
-    assert stage.store.acknowledged(digest, "east") == newest - 1
+    assert stage.store.outbox.acknowledged(digest, "east") == newest - 1
 
 
 def refusal_of(call):
@@ -174,7 +174,7 @@ def test_what_is_not_allowed_is_refused_and_changes_nothing(stage, tables):
     assert refusal_of(lambda: node.receive("north", 1, b"noise")) is ErrorCode.MALFORMED
     with pytest.raises(RemoteProtocolError, match="step 7"):
         node.receive("north", 1, share(stage, step=7))
-    before = list(stage.database.rows("SELECT * FROM incoming"))
+    before = list(stage.database.rows("SELECT * FROM received"))
     assert before == []
     Parties(stage.study, stage.identities, tables, node, stage.store).run()
     assert node.record.state is StudyState.DONE
@@ -242,7 +242,7 @@ def test_a_study_that_has_begun_outlives_its_last_day(stage):
 def last_words(stage):
     """The first message in each party's queue."""
     for name in ("north", "east"):
-        yield name, stage.store.next_queued(stage.study.digest, name, after=0)
+        yield name, stage.store.outbox.next(stage.study.digest, name, after=0)
 
 
 def test_a_party_may_withdraw_until_every_result_is_there(stage, tables):
@@ -253,7 +253,7 @@ def test_a_party_may_withdraw_until_every_result_is_there(stage, tables):
             node.receive(*answer)
     assert node.decline("east", "no more") is StudyState.REFUSED
     assert node.record.cause == "party 'east' withdrew: no more"
-    assert stage.database.rows("SELECT * FROM secret") == []
+    assert stage.database.rows("SELECT key FROM step_key UNION SELECT key FROM paillier_key") == []
     assert stage.outcomes == []
 
 
@@ -287,8 +287,8 @@ def test_the_longest_reason_of_a_refusal_is_told_to_everybody(stage, begun):
         node = studies.propose(stage.study)
         node.decline("east", reason)
     assert node.record.state is StudyState.REFUSED
-    newest = stage.store.newest_queued(stage.study.digest, "north")
-    told = stage.store.next_queued(stage.study.digest, "north", after=newest - 1)
+    newest = stage.store.outbox.newest(stage.study.digest, "north")
+    told = stage.store.outbox.next(stage.study.digest, "north", after=newest - 1)
     assert codec.decode_to_party(told.body).reason == node.record.cause
     assert len(node.record.cause) == MOST_TEXT
 
@@ -350,7 +350,7 @@ def test_a_replay_that_comes_to_something_else_is_noticed(stage, tables):
         for answer in parties.step():
             node.receive(*answer)
     with stage.database.transaction():
-        stage.database.write("UPDATE incoming SET effects = '[]'")
+        stage.database.write("UPDATE received SET effects = '[]'")
     again = stage.studies().node(stage.study.digest, "north")  # the others go on
     assert "other effects" in again.record.cause
     with pytest.raises(LocalError, match="other effects"):

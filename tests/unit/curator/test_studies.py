@@ -11,17 +11,17 @@ from tests.unit.curator.conftest import acknowledge_all, end_one, names
 def test_an_ended_study_is_listed_until_the_party_has_acknowledged_its_end(stage, tables):
     studies = end_one(stage, tables)
     digest = stage.study.digest
-    newest = stage.store.newest_queued(digest, "north")
+    newest = stage.store.outbox.newest(digest, "north")
     stage.store.acknowledge(digest, "north", newest - 1)
     (listed,) = studies.summaries("north", with_ended=False)
     assert (listed.state, listed.acknowledged) == (StudyState.DONE, newest - 1)
     assert listed.queued == newest, "so that the party sees what it has not acknowledged"
-    assert listed.submitted == stage.store.newest_incoming(digest, "north") > 0
+    assert listed.submitted == stage.store.inbox.newest(digest, "north") > 0
     acknowledge_all(stage, "north")
     assert names(studies) == []
     assert names(studies, "east") == ["test"], "which has acknowledged nothing"
     (listed,) = studies.summaries("north", with_ended=True)
-    assert listed.submitted == stage.store.newest_incoming(digest, "north"), "for its journal"
+    assert listed.submitted == stage.store.inbox.newest(digest, "north"), "for its journal"
 
 
 def test_studies_that_are_over_are_not_read_when_a_curator_starts_or_is_polled(

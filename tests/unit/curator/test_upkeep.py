@@ -3,8 +3,8 @@
 import datetime as dt
 import logging
 
+from common.service.clock import stamp
 from common.wording import moment
-from curator.context import written
 from curator.metrics import CallCounter, curator_samples
 from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES
@@ -64,13 +64,13 @@ def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
         stage.now += WRITE_CALLS_EVERY / 4
         studies.called("north")
         upkeep.look()
-    assert stage.store.last_calls() == {"north": written(NOW)}
+    assert stage.store.last_calls() == {"north": stamp(NOW)}
     upkeep.write_calls()
-    assert stage.store.last_calls() == {"north": written(NOW + 3 * WRITE_CALLS_EVERY / 4)}
+    assert stage.store.last_calls() == {"north": stamp(NOW + 3 * WRITE_CALLS_EVERY / 4)}
     stage.now += WRITE_CALLS_EVERY
     studies.called("north")
     upkeep.look()
-    assert stage.store.last_calls() == {"north": written(stage.now)}
+    assert stage.store.last_calls() == {"north": stamp(stage.now)}
 
 
 def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
@@ -86,7 +86,7 @@ def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
     assert stage.database.rows("SELECT COUNT(*) FROM content") == [(0,)]
     assert names(studies, "east") == []
     assert names(studies, "east", with_ended=True) == ["test"], "how it ended can be asked for"
-    assert stage.store.next_queued(stage.study.digest, "east", after=0) is None
+    assert stage.store.outbox.next(stage.study.digest, "east", after=0) is None
 
 
 def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
@@ -95,4 +95,4 @@ def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
     stage.now += 10 * KEEP_QUEUES
     Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
     assert node.record.state is StudyState.RUNNING
-    assert stage.store.next_queued(stage.study.digest, "east", after=0) is not None
+    assert stage.store.outbox.next(stage.study.digest, "east", after=0) is not None

@@ -19,7 +19,7 @@ from tests.unit.curator.conftest import NOW, Parties, queues, share, start
 def messages(stage, party):
     """Everything in a party's queue."""
     found, after = [], 0
-    while (queued := stage.store.next_queued(stage.study.digest, party, after=after)) is not None:
+    while (queued := stage.store.outbox.next(stage.study.digest, party, after=after)) is not None:
         found.append(codec.decode_to_party(queued.body))
         after = queued.sequence
     return found

@@ -1,13 +1,13 @@
 """`parley curator study`: written down, signed, offered, listed, given up, released."""
 
 import sqlite3
-from datetime import UTC, datetime
 
 import pytest
 
 from common.crypto.identities.files import load_identity
 from common.methods.registry import run_of
 from common.release import folder as release
+from common.service.clock import stamp, system_clock
 from common.study.document import Study
 from common.wording import moment
 from curator.app import open_store
@@ -94,10 +94,9 @@ def test_an_unsigned_study_is_signed_when_it_is_offered(parley, place):
     done = parley(*offer)
     signer = load_identity(place.ring.identity).public.fingerprint
     assert f"signer {signer}" in done.out
-    database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
-    (digest,) = store.under_way()
-    text = store.document(digest)
-    database.close()
+    with open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values) as store:
+        (digest,) = store.under_way()
+        text = store.document(digest)
     assert Study.from_toml(text).signer == signer, "and the parties fetch that one"
 
 
@@ -122,9 +121,8 @@ def test_an_abort_without_a_running_curator_is_remembered_and_shown(
     told = parley("curator", "study", "status", "regional", *HUB).out
     assert "to end   the schema was wrong" in told
     settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
-    database, store = open_store(settings)
-    Studies(store, begin=run_of, publish=None, clock=lambda: datetime.now(UTC), later=None).open()
-    database.close()
+    with open_store(settings) as store:
+        Studies(store, begin=run_of, publish=None, clock=system_clock, later=None).open()
     told = parley("curator", "study", "status", "regional", *HUB).out
     assert "state    failed" in told
     assert "ended by the curator's operator: the schema was wrong" in told
@@ -143,9 +141,8 @@ def test_studies_that_are_over_are_listed_without_being_read(parley, place, writ
 
 def test_a_party_that_has_gone_silent_can_be_told_from_the_others(parley, place, written):
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
-    database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
-    store.enrol("north", identity=b"", software="parley", at="2026-01-02T03:04:05+00:00")
-    database.close()
+    with open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values) as store:
+        store.enrol("north", identity=b"", software="parley", at="2026-01-02T03:04:05+00:00")
     shown = parley("curator", "study", "status", "regional", *HUB).out
     assert "party    north: last called 2026-01-02 03:04:05 UTC" in shown
     assert "party    east: has not called yet" in shown
@@ -155,17 +152,16 @@ def test_a_party_that_has_gone_silent_can_be_told_from_the_others(parley, place,
 
 def test_a_running_study_says_whom_it_waits_for_and_since_when(parley, place, written):
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
-    database, store = open_store(curator_settings(place.folder / "hub" / "curator.toml", {}).values)
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    with database.transaction():
+    hub = curator_settings(place.folder / "hub" / "curator.toml", {}).values
+    since = stamp(system_clock())
+    with open_store(hub) as store, store.transaction():
         store.move(written.digest, CuratorState.RUNNING, step=2, phase="counting")
         store.wait_for(written.digest, ["east"], Word.ANSWER, at=since)
     status = ("curator", "study", "status", "regional", *HUB)
     assert f"waits for the answer of east in step 3, since {moment(since)}" in parley(*status).out
-    with database.transaction():
-        long_ago = "2026-01-02T03:04:05+00:00"
+    long_ago = "2026-01-02T03:04:05+00:00"
+    with open_store(hub) as store, store.transaction():
         store.wait_for(written.digest, ["east"], Word.CALL, at=long_ago)
-    database.close()
     told = parley(*status).out
     assert f"waits for east to call before step 3 is opened, since {moment(long_ago)}" in told
     assert "overdue" in told
@@ -177,13 +173,14 @@ def test_a_running_study_says_whom_it_waits_for_and_since_when(parley, place, wr
 def test_a_study_that_cannot_be_read_is_listed_as_such(parley, place, written):
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
     settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
-    database, store = open_store(settings)
-    with database.transaction():
-        database.write("UPDATE study SET document = 'of another time'")
-        for name in ("north", "east"):
-            store.approve(written.digest, name, b"", at="now")
-    Studies(store, begin=run_of, publish=None, clock=lambda: datetime.now(UTC), later=None).open()
-    database.close()
+    with sqlite3.connect(settings.folder / "curator.db") as file:
+        file.execute("UPDATE study SET document = 'of another time'")
+    file.close()
+    with open_store(settings) as store:
+        with store.transaction():
+            for name in ("north", "east"):
+                store.approve(written.digest, name, b"", at="now")
+        Studies(store, begin=run_of, publish=None, clock=system_clock, later=None).open()
     assert "waiting for parties, unreadable" in parley("curator", "study", "list", *HUB).out
     (listed,) = parley("curator", "study", "list", "--json", *HUB).json
     assert listed["unreadable"]

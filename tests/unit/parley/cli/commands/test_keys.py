@@ -235,7 +235,7 @@ def test_both_sides_see_the_same_fingerprints_and_no_secret(hub, north, capsys):
 
 def test_the_last_thirty_days_are_warned_about(hub, monkeypatch, capsys):
     later = datetime.now(UTC) + timedelta(days=keyring.CERTIFICATE_DAYS - 10)
-    monkeypatch.setattr(keys, "_now", lambda: later)
+    monkeypatch.setattr(keys, "system_clock", lambda: later)
     run("show", "--folder", hub.folder)
     assert "expires on" in capsys.readouterr().err
 

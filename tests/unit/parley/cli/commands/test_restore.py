@@ -107,10 +107,8 @@ def test_a_study_that_was_approved_and_had_not_begun_is_withdrawn_from(parley, p
 def test_a_running_study_of_a_restored_curator_is_to_end(parley, place, written):
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
     settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
-    database, store = open_store(settings)
-    with database.transaction():
+    with open_store(settings) as store, store.transaction():
         store.move(written.digest, CuratorState.RUNNING, step=0, phase="")
-    database.close()
     assert parley("backup", "curator", "--out", "hub.backup", *HUB).code == 0
     (settings.folder / "curator.db").unlink()
     done = parley("restore", "hub.backup", "--yes", "--json", *HUB)
