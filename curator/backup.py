@@ -42,14 +42,11 @@ def restore(settings: CuratorSettings, file: Path, about: About, *, at: str) -> 
     with (
         alone_in(settings.folder, service="curator"),
         backup.restored(file, about, settings.folder) as copy,
+        Database(copy) as database,
     ):
-        database = Database(copy)
-        try:
-            store = Store(database, OsRandomSource())
-            running = [each for each in store.records() if each.state is StudyState.RUNNING]
-            for record in running:
-                reason = f"the curator was restored from a backup of {about.taken_at}"
-                store.ask_to_abort(record.study, reason, at=at)
-            return running
-        finally:
-            database.close()
+        store = Store(database, OsRandomSource())
+        running = [each for each in store.records() if each.state is StudyState.RUNNING]
+        for record in running:
+            reason = f"the curator was restored from a backup of {about.taken_at}"
+            store.ask_to_abort(record.study, reason, at=at)
+    return running

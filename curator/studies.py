@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from common.errors import ParleyError
+from common.service.clock import Clock
+from common.service.durable.messages import Outgoing
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
 from curator.node import StudyNode
 from curator.presence import Presence
-from curator.store.records import Queued, Summary
+from curator.store.records import Summary
 from curator.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Studies:
         *,
         begin: Callable[[Study], ScriptRun],
         publish: Callable[[Outcome], Path],
-        clock: Callable[[], dt.datetime],
+        clock: Clock,
         later: Callable[[Callable[[], None]], None],
         prior_of: Callable[[Study], Path | None] = lambda study: None,
     ) -> None:
@@ -190,7 +191,7 @@ class Studies:
         after: int,
         gone: Callable[[], bool],
         patience_s: float,
-    ) -> Queued | None:
+    ) -> Outgoing | None:
         """The first message to a party after a number, waited for.
 
         None when the study is over and has no more, or when the party is gone.
@@ -206,7 +207,7 @@ class Studies:
                     raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
                 # In this order: a study that is over has its last message in the queue.
                 over = node.record.state.over
-                queued = self.store.next_queued(node.digest, party, after=after)
+                queued = self.store.outbox.next(node.digest, party, after=after)
                 if queued is not None or over:
                     return queued
                 news.wait(patience_s)

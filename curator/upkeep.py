@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.errors import ParleyError
+from common.service.clock import stamp
 from common.wording import moment
 from curator.alerting import Alerting
-from curator.context import written
 from curator.store.store import KEEP_QUEUES
 from curator.studies import Studies
 from curator.waiting import waited
@@ -67,13 +67,13 @@ class Upkeep:
             self.write_calls()
             self._calls_written = now
         if abs(now - self._queues_dropped) >= _DROP_QUEUES_EVERY:
-            self._studies.store.drop_queues(ended_before=written(now - KEEP_QUEUES))
+            self._studies.store.drop_queues(ended_before=stamp(now - KEEP_QUEUES))
             self._queues_dropped = now
 
     def write_calls(self) -> None:
         """Put on disk when every party called last: for commands, and for after a restart."""
         seen = self._studies.presence.seen()
-        self._studies.store.note_calls({party: written(at) for party, at in seen.items()})
+        self._studies.store.note_calls({party: stamp(at) for party, at in seen.items()})
 
     def _see_to_missing(self) -> None:
         """Go on without the parties that the operator declared missing."""

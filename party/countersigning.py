@@ -18,7 +18,7 @@ from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
-from party.app import PartySettings
+from party.app import STATE, PartySettings
 from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Ledger
@@ -52,15 +52,12 @@ def countersign(
         found = verify(release, unsigned=True, tell=tell)
     found.require(allow_other_version=True)
     study = _study_of(release, found)
-    path = settings.folder / "party.db"
+    path = settings.folder / STATE
     if not path.exists():
         raise InputError(f"{path}: there are no books of ours to compare the release with")
-    file = Database(path)
-    try:
+    with Database(path) as file:
         books = _Books(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
         return _sign(release, found, study, identity, books)
-    finally:
-        file.close()
 
 
 def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:

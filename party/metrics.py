@@ -39,7 +39,7 @@ def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> I
         name="parley_party_released_bytes",
         help="Bytes of all messages that left, over all studies.",
         kind="gauge",
-        value=sum(departure.size for departure in journal.transcript()),
+        value=sum(departure.size for departure in journal.sent_log()),
     )
     yield Sample(
         name="parley_certificate_expires_seconds",

@@ -73,11 +73,8 @@ def snapshot(state: Path) -> Iterator[Path]:
                 live.backup(target)
         except sqlite3.Error as error:
             raise LocalError(f"{state}: cannot be copied: {error}") from error
-        database = Database(copy)
-        try:
+        with Database(copy) as database:
             database.check()
-        finally:
-            database.close()
         yield copy
 
 
@@ -160,11 +157,8 @@ def _refuse_readable(place: Path) -> None:
     if not place.exists():
         return
     try:
-        database = Database(place)
-        try:
+        with Database(place) as database:
             database.check()
-        finally:
-            database.close()
     except (InputError, LocalError):
         return  # damaged: it is kept aside
     raise InputError(

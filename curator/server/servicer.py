@@ -143,7 +143,7 @@ class CuratorServicer:
 
     def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
         store, digest = self._studies.store, node.digest
-        if newest > store.newest_queued(digest, party):
+        if newest > store.outbox.newest(digest, party):
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
                 f"{party!r} has message {newest}, never sent from here: if this folder is an older "
@@ -170,7 +170,7 @@ class CuratorServicer:
         if node is None or assembler is None:
             raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
         assembler.finish()
-        stored = self._studies.store.newest_incoming(node.digest, call.peer.name)
+        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
         return pb.SubmitResponse(submitted=stored)
 
     def _submission(
@@ -179,7 +179,7 @@ class CuratorServicer:
         node = self._studies.node(first.study, call.peer.name)
         # A party submits once at a time for a study, as it waits once for work.
         self._admission.take_over(call, node.digest)
-        stored = self._studies.store.newest_incoming(first.study, call.peer.name)
+        stored = self._studies.store.inbox.newest(first.study, call.peer.name)
         return node, Assembler(stored=stored)
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:

@@ -1,4 +1,4 @@
-"""What the curator's store hands out: where a study stands, and messages with their numbers."""
+"""What the curator's store hands out: where a study stands."""
 
 from __future__ import annotations
 
@@ -93,20 +93,3 @@ class Summary:
     submitted: int
     acknowledged: int
     queued: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
-    """An accepted message, and the names of the effects it had."""
-
-    sender: str
-    body: bytes
-    effects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """A message that waits for a party."""
-
-    sequence: int
-    body: bytes

@@ -2,8 +2,8 @@
 
 Every accepted message of a party is stored in one transaction with the messages that it caused, so
 after a crash a study's role is rebuilt by giving it the same messages in the same order, and what
-was queued for the parties is sent as it was, byte for byte. Messages to a party are numbered 1, 2,
-3, ... and so are messages from it; a message of many recipients is kept once.
+was queued for the parties is sent as it was, byte for byte. `common.service.durable` does that, for
+both services.
 
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
 A queue stays until its party has acknowledged it, at most `KEEP_QUEUES` after the end.
@@ -14,17 +14,18 @@ Not here: what messages mean, and when a study starts. `curator.node` knows.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from common.crypto.paillier import key_file as keyfile
 from common.crypto.paillier.keys import PrivateKey
 from common.errors import InputError, LocalError
-from common.privacy.randomness import KEY_BYTES, RandomSource
+from common.privacy.randomness import RandomSource
 from common.service.database import Database
+from common.service.durable.messages import Inbox, Outbox
+from common.service.durable.role import StepKeys
 from common.service.traffic import TrafficLog
 from common.study.document import Study
 from common.wire.strict import MOST_STUDY_BYTES
@@ -34,8 +35,6 @@ from curator.store.missing import MissingRequests
 from curator.store.records import (
     UNREADABLE,
     Awaited,
-    Incoming,
-    Queued,
     Record,
     StudyState,
     Summary,
@@ -62,15 +61,12 @@ class Store:
         self._file = database
         self._source = source
         self._passphrase = passphrase
+        database.add_tables(TABLES)
         self.traffic = TrafficLog(database)
         self.alerts = AlertLog(database)
         self.missing = MissingRequests(database)
-        database.add_tables(TABLES)
-
-    @property
-    def private(self) -> bool:
-        """Whether the keys of steps are secrets: false with a seeded source."""
-        return self._source.private
+        self.inbox, self.outbox = Inbox(database), Outbox(database)
+        self.keys = StepKeys(database, source)
 
     @property
     def version(self) -> int:
@@ -80,6 +76,10 @@ class Store:
     def transaction(self) -> AbstractContextManager[None]:
         """All of the block's changes on disk, or none."""
         return self._file.transaction()
+
+    def check(self) -> None:
+        """Raise LocalError if the file is damaged."""
+        self._file.check()
 
     def check_at_start(self) -> None:
         """Refuse to run on a damaged file."""
@@ -236,10 +236,11 @@ class Store:
             (state.value, cause, place, at, study),
         )
         self.alerts.add(study, state.value, cause or place, at=at)
-        self._file.write("DELETE FROM secret WHERE study = ?", (study,))
+        self.keys.wipe(study)
+        self.inbox.wipe(study)
+        self._file.write("DELETE FROM paillier_key WHERE study = ?", (study,))
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
         self._file.write("DELETE FROM awaited WHERE study = ?", (study,))
-        self._file.write("UPDATE incoming SET body = NULL WHERE study = ?", (study,))
 
     def ask_to_abort(self, study: bytes, reason: str, *, at: str) -> None:
         """Have the curator that runs on this file, now or later, end a study; the first counts."""
@@ -304,98 +305,15 @@ class Store:
             self._file.rows("SELECT party, signature FROM approval WHERE study = ?", (study,))
         )
 
-    def add_incoming(
-        self, study: bytes, sender: str, sequence: int, body: bytes,
-        *, effects: Sequence[str], at: str,
-    ) -> None:  # fmt: skip
-        """Keep an accepted message and the names of its effects, in the caller's transaction."""
-        self._file.write(
-            "INSERT INTO incoming VALUES (?, 1 + (SELECT COALESCE(MAX(number), 0) FROM incoming "
-            "WHERE study = ?), ?, ?, ?, ?, ?, ?)",
-            (study, study, sender, sequence, _sha256(body), body, json.dumps(list(effects)), at),
-        )
-
-    def incoming(self, study: bytes) -> Iterator[Incoming]:
-        """The accepted messages of a study under way, in order, one at a time."""
-        numbers = self._file.rows(
-            "SELECT number FROM incoming WHERE study = ? ORDER BY number", (study,)
-        )
-        for (number,) in numbers:
-            ((sender, body, effects),) = self._file.rows(
-                "SELECT sender, body, effects FROM incoming WHERE study = ? AND number = ?",
-                (study, number),
-            )
-            yield Incoming(sender=sender, body=bytes(body), effects=tuple(json.loads(effects)))
-
-    def bodies(self, study: bytes, sender: str) -> list[bytes]:
-        """The messages of one sender in a study under way."""
-        rows = self._file.rows(
-            "SELECT body FROM incoming WHERE study = ? AND sender = ? AND body IS NOT NULL "
-            "ORDER BY number",
-            (study, sender),
-        )
-        return [bytes(body) for (body,) in rows]
-
-    def newest_incoming(self, study: bytes, sender: str) -> int:
-        """The number of the newest message of a party; 0 before the first."""
-        ((newest,),) = self._file.rows(
-            "SELECT COALESCE(MAX(sequence), 0) FROM incoming WHERE study = ? AND sender = ?",
-            (study, sender),
-        )
-        return int(newest)
-
-    def incoming_digest(self, study: bytes, sender: str, sequence: int) -> bytes:
-        """SHA-256 of a message that was accepted."""
-        ((digest,),) = self._file.rows(
-            "SELECT digest FROM incoming WHERE study = ? AND sender = ? AND sequence = ?",
-            (study, sender, sequence),
-        )
-        return bytes(digest)
-
-    def queue(self, study: bytes, party: str, body: bytes) -> None:
-        """Put a message into a party's queue, in the caller's transaction."""
-        digest = _sha256(body)
-        self._file.write("INSERT OR IGNORE INTO content VALUES (?, ?, ?)", (study, digest, body))
-        self._file.write(
-            "INSERT INTO outgoing VALUES (?, ?, ?, ?, 0)",
-            (study, party, self.newest_queued(study, party) + 1, digest),
-        )
-
-    def newest_queued(self, study: bytes, party: str) -> int:
-        """The number of the newest message to a party; 0 before the first."""
-        ((newest,),) = self._file.rows(
-            "SELECT COALESCE(MAX(sequence), 0) FROM outgoing WHERE study = ? AND party = ?",
-            (study, party),
-        )
-        return int(newest)
-
-    def next_queued(self, study: bytes, party: str, *, after: int) -> Queued | None:
-        """The first message to a party after a number, if there is one yet."""
-        rows = self._file.rows(
-            "SELECT sequence, body FROM outgoing JOIN content USING (study, digest) "
-            "WHERE study = ? AND party = ? AND sequence > ? ORDER BY sequence LIMIT 1",
-            (study, party, after),
-        )
-        return Queued(sequence=rows[0][0], body=bytes(rows[0][1])) if rows else None
-
     def acknowledge(self, study: bytes, party: str, newest: int) -> None:
         """A party has every message up to a number; what no party waits for any more is dropped."""
         with self._file.transaction():
-            self._file.write(
-                "UPDATE outgoing SET acknowledged = 1 "
-                "WHERE study = ? AND party = ? AND sequence <= ? AND acknowledged = 0",
-                (study, party, newest),
-            )
-            self._file.write(
-                "DELETE FROM content WHERE study = ? AND digest NOT IN "
-                "(SELECT digest FROM outgoing WHERE study = ? AND acknowledged = 0)",
-                (study, study),
-            )
+            self.outbox.acknowledge(study, party, newest)
             self._file.write(
                 "UPDATE member SET settled = 1 WHERE study = ? AND party = ? AND settled = 0 "
                 "AND EXISTS (SELECT 1 FROM study WHERE study = ? AND ended_at IS NOT NULL) "
                 "AND NOT EXISTS (SELECT 1 FROM outgoing "
-                "WHERE study = ? AND party = ? AND acknowledged = 0)",
+                "WHERE study = ? AND recipient = ? AND acknowledged = 0)",
                 (study, party, study, study, party),
             )
 
@@ -410,57 +328,30 @@ class Store:
             return
         with self._file.transaction():
             for (study,) in old:
-                self._file.write("DELETE FROM content WHERE study = ?", (study,))
+                self.outbox.drop(study)
                 self._file.write("UPDATE member SET settled = 1 WHERE study = ?", (study,))
-
-    def acknowledged(self, study: bytes, party: str) -> int:
-        """The number of the newest message that a party acknowledged; 0 before the first."""
-        ((newest,),) = self._file.rows(
-            "SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-            "WHERE study = ? AND party = ? AND acknowledged = 1",
-            (study, party),
-        )
-        return int(newest)
-
-    def step_key(self, study: bytes, step: int) -> bytes:
-        """The secret key of a step's randomness, on disk before it is returned."""
-        with self._file.transaction():
-            found = self._secret(study, f"step {step}")
-            if found is None:
-                found = self._source.random_bytes(KEY_BYTES)
-                self._keep_secret(study, f"step {step}", found)
-        return found
 
     def paillier_key(self, study: bytes) -> PrivateKey | None:
         """The study's Paillier key, if it has one yet."""
-        found = self._secret(study, "paillier")
-        return None if found is None else keyfile.from_bytes(found, passphrase=self._passphrase)
+        found = self._file.rows("SELECT key FROM paillier_key WHERE study = ?", (study,))
+        return keyfile.from_bytes(found[0][0], passphrase=self._passphrase) if found else None
 
     def keep_paillier_key(self, study: bytes, key: PrivateKey) -> None:
         """Keep the study's Paillier key until it ends."""
         data = keyfile.to_bytes(key, passphrase=self._passphrase, source=self._source)
         with self._file.transaction():
-            self._keep_secret(study, "paillier", data)
-
-    def _secret(self, study: bytes, name: str) -> bytes | None:
-        rows = self._file.rows(
-            "SELECT value FROM secret WHERE study = ? AND name = ?", (study, name)
-        )
-        return bytes(rows[0][0]) if rows else None
-
-    def _keep_secret(self, study: bytes, name: str, value: bytes) -> None:
-        self._file.write("INSERT INTO secret VALUES (?, ?, ?)", (study, name, value))
+            self._file.write("INSERT INTO paillier_key VALUES (?, ?)", (study, data))
 
 
 _SUMMARIES = (
     "SELECT study.study, name, state, "
     "EXISTS (SELECT 1 FROM approval WHERE study = member.study AND party = member.party), "
-    "(SELECT COALESCE(MAX(sequence), 0) FROM incoming "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM received "
     "WHERE study = member.study AND sender = member.party), "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND party = member.party AND acknowledged = 1), "
+    "WHERE study = member.study AND recipient = member.party AND acknowledged = 1), "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND party = member.party) "
+    "WHERE study = member.study AND recipient = member.party) "
     "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
     "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
 )
@@ -494,7 +385,3 @@ def read_study(digest: bytes, name: str, text: str) -> Study:
     if study.digest != digest:
         raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
     return study
-
-
-def _sha256(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()

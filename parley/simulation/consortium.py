@@ -21,7 +21,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,12 +34,12 @@ from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
 from common.release.verify import verify
 from common.schema import Schema
+from common.service.clock import system_clock
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from curator.app import CuratorSettings, open_store, priors, propose
 from curator.configuration import curator_settings
-from curator.operations import phases_of
 from curator.store.records import Record, StudyState
 from party.configuration import party_settings
 from party.countersigning import countersign
@@ -91,7 +90,7 @@ class Consortium:
         self._file_format = file_format
         self._children: dict[str, _Child] = {}
         ring = init_curator(
-            self._folder / _CURATOR / "keys", _CURATOR, (HOST,), now=_now(), external=False
+            self._folder / _CURATOR / "keys", _CURATOR, (HOST,), now=system_clock(), external=False
         )
         self._curator = self._add_curator()
         self._parties: dict[str, Path] = {}
@@ -104,7 +103,7 @@ class Consortium:
         known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
-        propose(self._curator, self.study, clock=_now)
+        propose(self._curator, self.study, clock=system_clock)
 
     def _add_curator(self) -> CuratorSettings:
         file = self._folder / _CURATOR / "curator.toml"
@@ -117,9 +116,9 @@ class Consortium:
     def _add_party(self, name: str, table: Table, ring: Keyring) -> Member:
         home = self._parties[name] = self._folder / f"party-{len(self._parties) + 1}"
         own = init_party(home / "keys", name)
-        _, path = ring.approve(own.read_request(), days=CERTIFICATE_DAYS, now=_now())
+        _, path = ring.approve(own.read_request(), days=CERTIFICATE_DAYS, now=system_clock())
         own.trust(read(ring.files.authority), where=ring.files.authority)
-        own.accept(read(path), where=path, now=_now())
+        own.accept(read(path), where=path, now=system_clock())
         rows = as_arrow(table)
         pyarrow.parquet.write_table(rows, home / "rows.parquet")
         (home / "party.toml").write_text(
@@ -179,7 +178,8 @@ class Consortium:
 
     def transcript(self) -> dict[str, object]:
         """Bytes, rounds and seconds by phase and party, as the curator counted them."""
-        return transcript_of(self.study, phases_of(self._curator, self.study.digest))
+        with open_store(self._curator) as store:
+            return transcript_of(self.study, store.traffic.phases(self.study.digest))
 
     def _start_curator(self, deadline: float) -> int:
         home = self._folder / _CURATOR
@@ -213,8 +213,7 @@ class Consortium:
 
     def _watch(self, deadline: float, tell: Reporter) -> Path:
         """Until the study is over; where its release is."""
-        database, store = open_store(self._curator)
-        try:
+        with open_store(self._curator) as store:
             while True:
                 ended = {
                     n for n, child in self._children.items() if child.process.poll() is not None
@@ -231,8 +230,6 @@ class Consortium:
                     raise self._failure(_CURATOR, f"the study takes too long: {_doing(record)}")
                 tell(record.step / (record.step + 3), _doing(record))
                 time.sleep(_LOOK_EVERY_S)
-        finally:
-            database.close()
 
     def _check_alive(self) -> None:
         for name, child in self._children.items():
@@ -278,7 +275,3 @@ def _policy(study: Study) -> str:
         f"signers = {json.dumps([study.signer])}\n"
         "[approval]\nautomatic = true\n"
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -7,7 +7,7 @@ role, with a queue in each direction where a deployment has a network.
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -105,7 +105,7 @@ def run_roles(
     to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
     to_curator: deque[tuple[str, ToCurator]] = deque()
     vanished: set[str] = set()
-    seconds: defaultdict[str, float] = defaultdict(float)
+    seconds = dict.fromkeys(parties, 0.0)
     curator_s = 0.0
     while to_parties or to_curator or vanished & set(curator.waiting_for):
         phase = log.enter(curator.current_step)

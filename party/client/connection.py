@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import grpc
 
 from common.errors import LocalError
+from common.service.durable.messages import Outgoing
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, Whole, split
 from common.wire.pki.credentials import Credentials
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
-from party.journal import Outgoing
 
 PROTOCOL = 1
 # A dead curator is noticed by gRPC's own pings; these are for one that is alive and stuck.
@@ -230,7 +230,7 @@ class Connection:
         requests = (
             pb.SubmitRequest(study=study, frame=frame)
             for message in messages
-            for frame in split(message.body, sequence=message.number)
+            for frame in split(message.body, sequence=message.sequence)
         )
         with self._explained():
             response = self._stub.Submit(requests, timeout=_SUBMIT_S)

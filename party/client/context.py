@@ -14,6 +14,7 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
+from common.service.clock import Clock, stamp
 from common.study.document import Study
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
@@ -77,7 +78,7 @@ class PartyContext:
     open_source: Callable[[Study], PinnedRows]
     begin: Callable[[Study], ScriptRun]
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
-    clock: Callable[[], dt.datetime]
+    clock: Clock
     authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
     hook: Hook = field(default_factory=Hook)
@@ -141,7 +142,7 @@ class PartyContext:
 
     def now(self) -> str:
         """The time as records have it."""
-        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+        return stamp(self.clock())
 
 
 def _cost(study: Study, steps: Sequence[PlannedStep]) -> Spending:

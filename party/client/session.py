@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
+from common.service.durable.messages import Outgoing
+from common.service.durable.role import SourceForStep
 from common.study import approval
 from common.study.document import Study
 from common.study.messages import ToCurator, ToParty
@@ -24,8 +26,8 @@ from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
 from party.client.connection import ENDED, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
-from party.journal import Outgoing, StudyState
-from party.node import PartyNode, SourceForStep, StudyTicket
+from party.journal import StudyState
+from party.node import PartyNode, StudyTicket
 from party.owner.approvals import Decision
 from party.owner.policy import expiry
 from party.owner.review import Review
@@ -131,7 +133,7 @@ class StudySession:
         running = record.state is StudyState.RUNNING
         if (
             summary.queued > journal.newest_received(self._digest)
-            or journal.outbox(self._digest)
+            or next(journal.outbox(self._digest), None) is not None
             or (running and not summary.approved)
             or (running and summary.state not in OPEN)
         ):

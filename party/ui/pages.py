@@ -204,7 +204,7 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
         (
             moment(each.released_at),
             each.study_name,
-            each.number,
+            each.sequence,
             each.kind,
             each.recipient,
             each.size,

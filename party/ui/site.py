@@ -73,7 +73,7 @@ class OwnerPages:
                 head=house.ledger.head(),
                 complaint=complaint,
             ),
-            pages.transcript_section(house.journal.transcript()),
+            pages.transcript_section(house.journal.sent_log()),
             csrf=session.csrf,
         )
 

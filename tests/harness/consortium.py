@@ -39,7 +39,7 @@ from party.owner.policy import Policy
 from party.owner.review import PlannedStep
 from party.role import PartyRole
 from party.sources.source import Snapshot
-from tests.study.conftest import SIZES, EveryKindOfStep, make_study
+from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "plain", "island")
 POLICY = Policy(
@@ -293,7 +293,7 @@ def check_release(consortium):
         expected = sum(step.costs.get(name, 0) for step in outcome.steps)
         with party.house() as house:
             assert house.ledger.spent() == expected
-            assert house.journal.outbox(consortium.study.digest) == []
+            assert list(house.journal.outbox(consortium.study.digest)) == []
 
 
 def wait_until_finished(house, study):

@@ -171,11 +171,8 @@ class Town(Processes):
         propose(self.settings, self.study, clock=clock)
 
     def record(self):
-        database, store = open_store(self.settings)
-        try:
+        with open_store(self.settings) as store:
             return store.record(self.study.digest)
-        finally:
-            database.close()
 
     def metrics(self):
         log = self.folder / "curator.log"
@@ -220,18 +217,12 @@ class Town(Processes):
         assert charged == {step: costs[name] for step, costs in steps if name in costs}
         assert ledger.spent() <= self.study.epsilon
         assert journal.state(self.study.digest) is StudyState.FINISHED
-        left = {each.number: each.digest for each in journal.transcript()}
+        left = {each.sequence: each.digest for each in journal.sent_log()}
         database.close()
         assert left == self.arrived(name), "the curator has what left, and left once"
 
     def arrived(self, name):
         """The digest of every message of a party, as the curator stored it."""
-        database, store = open_store(self.settings)
-        try:
-            newest = store.newest_incoming(self.study.digest, name)
-            return {
-                number: store.incoming_digest(self.study.digest, name, number).hex()
-                for number in range(1, newest + 1)
-            }
-        finally:
-            database.close()
+        with open_store(self.settings) as store:
+            digests = store.inbox.digests(self.study.digest, name)
+        return {sequence: each.hex() for sequence, each in enumerate(digests, start=1)}

@@ -123,6 +123,6 @@ def test_it_gets_no_answer_and_the_step_costs_nothing(tmp_path, plan):
         with party.house() as house:
             charged = [entry.charge.step for entry in house.ledger.entries()]
             assert not any(plan.phase in step for step in charged)
-            left = [departure.kind for departure in house.journal.transcript()]
+            left = [departure.kind for departure in house.journal.sent_log()]
             answered = [kind for kind in left if kind != "PartyRefused"]
             assert len(answered) == len(charged), "only what was charged was answered"

@@ -22,7 +22,7 @@ from party.journal import StudyState
 from party.owner import decisions
 from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
 from tests.harness.process_consortium import Processes, clock
-from tests.study.conftest import Sums
+from tests.harness.small_study import Sums
 
 NAMES = ("north", "east", "south", "west")
 LEFT = ("north", "east", "west")
@@ -45,9 +45,9 @@ def vanishing(party, after, gone):
 
     class Vanishing(Wrapped):
         def submit(self, study, messages):
-            first = [one for one in messages if one.number <= after]
+            first = [one for one in messages if one.sequence <= after]
             newest = self.connection.submit(study, first)
-            if messages[-1].number >= after:
+            if messages[-1].sequence >= after:
                 gone.set()
                 raise HungUpError
             return newest
@@ -123,7 +123,7 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
     with south.house() as house:
         record = house.journal.record(consortium.study.digest)
         assert "declared missing" in record.reason
-        assert house.journal.outbox(consortium.study.digest) == []
+        assert list(house.journal.outbox(consortium.study.digest)) == []
 
 
 def declare_south_missing(consortium):
@@ -177,7 +177,8 @@ def test_an_owner_that_withdraws_is_missing_and_the_others_finish(consortium, ca
         lost.result(timeout=30)
         paid = spent(south)
         withdraw(south, consortium.study)
-        told = [declaration(body) for body in store.bodies(consortium.study.digest, DECLARED)]
+        said = store.inbox.bodies(consortium.study.digest, DECLARED)
+        told = [declaration(body) for body in said]
         assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
     assert told in ([], [("south", "withdrew: the owner does not take part in this study")])
     assert "south withdrew: the owner does not take part" in caplog.text
@@ -223,11 +224,8 @@ def test_a_process_that_is_killed_for_good_does_not_end_the_study(tmp_path):
     propose(world.settings, study, clock=clock)
 
     def record():
-        database, store = open_store(world.settings)
-        try:
+        with open_store(world.settings) as store:
             return store.record(study.digest)
-        finally:
-            database.close()
 
     try:
         for who in ("curator", *NAMES):

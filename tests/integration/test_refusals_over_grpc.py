@@ -9,6 +9,7 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
+from common.service.durable.messages import Outgoing
 from common.study import approval
 from common.study.messages import ShareSubmitted
 from common.study.requests import TableRequest
@@ -18,7 +19,7 @@ from common.wire.pki import certificates
 from common.wire.pki.keyring import init_party
 from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
-from party.journal import Outgoing, StudyState
+from party.journal import StudyState
 from party.owner.approvals import Decision
 from tests.harness.consortium import (
     Party,
@@ -27,7 +28,7 @@ from tests.harness.consortium import (
     finish,
     wrapping,
 )
-from tests.study.conftest import SIZES, EveryKindOfStep
+from tests.harness.small_study import SIZES, EveryKindOfStep
 
 
 def refusal_of(call):
@@ -77,7 +78,7 @@ def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
         assert refusal_of(lambda: list(connection.work(digest, received=0))) is (
             ErrorCode.STUDY_UNKNOWN
         )
-        assert refusal_of(lambda: connection.submit(digest, [Outgoing(number=1, body=b"x")])) is (
+        assert refusal_of(lambda: connection.submit(digest, [Outgoing(sequence=1, body=b"x")])) is (
             ErrorCode.STUDY_UNKNOWN
         )
 
@@ -150,15 +151,15 @@ def test_a_party_out_of_turn_is_refused_and_the_study_goes_on(gathering):
     consortium = gathering(2)
     study = consortium.study
     with consortium.parties["north"].dial() as connection:
-        early = [Outgoing(number=1, body=share(study))]
+        early = [Outgoing(sequence=1, body=share(study))]
         assert refusal_of(lambda: connection.submit(study.digest, early)) is ErrorCode.OUT_OF_TURN
-        gap = [Outgoing(number=2, body=share(study))]
+        gap = [Outgoing(sequence=2, body=share(study))]
         assert refusal_of(lambda: connection.submit(study.digest, gap)) is ErrorCode.OUT_OF_ORDER
         for name, party in consortium.parties.items():
             statement = approval.statement(study=study.digest, party=name)
             with party.dial() as own:
                 own.approve(study.digest, party.identity.sign(statement))
-        wrong = [Outgoing(number=1, body=share(study, step=3))]
+        wrong = [Outgoing(sequence=1, body=share(study, step=3))]
         assert refusal_of(lambda: connection.submit(study.digest, wrong)) is ErrorCode.OUT_OF_TURN
         ahead = lambda: connection.acknowledge(study.digest, 99)  # noqa: E731
         assert refusal_of(ahead) is ErrorCode.OUT_OF_ORDER
@@ -170,10 +171,10 @@ def test_another_answer_under_the_same_number_is_refused(gathering):
     finish(consortium)
     digest = consortium.study.digest
     with consortium.parties["north"].dial() as connection:
-        reused = [Outgoing(number=1, body=share(consortium.study))]
+        reused = [Outgoing(sequence=1, body=share(consortium.study))]
         assert refusal_of(lambda: connection.submit(digest, reused)) is ErrorCode.SEQUENCE_REUSED
-        newest = consortium.curator.store.newest_incoming(digest, "north")
-        more = [Outgoing(number=newest + 1, body=share(consortium.study))]
+        newest = consortium.curator.store.inbox.newest(digest, "north")
+        more = [Outgoing(sequence=newest + 1, body=share(consortium.study))]
         assert refusal_of(lambda: connection.submit(digest, more)) is ErrorCode.STUDY_CLOSED
 
 
@@ -221,7 +222,7 @@ def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gat
     with north.house() as house:
         charged = [entry.charge.step for entry in house.ledger.entries()]
         assert charged == (["tables"] if plan is SamePhaseAgain else [])
-        left = [departure.kind for departure in house.journal.transcript()]
+        left = [departure.kind for departure in house.journal.sent_log()]
         assert left == [*["ShareSubmitted"] * len(charged), "PartyRefused"]
         assert house.journal.state(consortium.study.digest) is StudyState.REFUSED
     record = consortium.curator.store.record(consortium.study.digest)
@@ -287,7 +288,7 @@ def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(north.attend, consortium.study)
         deadline = time.monotonic() + 60
-        while consortium.curator.store.newest_queued(digest, "east") < 3:
+        while consortium.curator.store.outbox.newest(digest, "east") < 3:
             assert time.monotonic() < deadline, "the key, the step, and what north sealed for east"
             time.sleep(0.02)
         assert east.attend(consortium.study) is StudyState.REFUSED

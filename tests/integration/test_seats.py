@@ -210,12 +210,17 @@ def test_an_acknowledgement_lost_at_the_very_end_is_made_up_for(consortium):
             north.attend(consortium.study)
         with north.house() as house:
             assert house.journal.state(digest) is StudyState.FINISHED
-        assert store.acknowledged(digest, "north") < store.newest_queued(digest, "north")
+        assert store.outbox.acknowledged(digest, "north") < store.outbox.newest(digest, "north")
         with joined(north):
             wait_for(
-                lambda: store.acknowledged(digest, "north") == store.newest_queued(digest, "north")
+                lambda: (
+                    store.outbox.acknowledged(digest, "north")
+                    == store.outbox.newest(digest, "north")
+                )
             )
-        wait_for(lambda: store.acknowledged(digest, "east") == store.newest_queued(digest, "east"))
+        wait_for(
+            lambda: store.outbox.acknowledged(digest, "east") == store.outbox.newest(digest, "east")
+        )
     assert consortium.curator.database.rows("SELECT COUNT(*) FROM content") == [(0,)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +10,12 @@ import typer
 
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
+from common.service.clock import stamp, system_clock
 from common.service.process import running_in
 from common.study.document import Study
 from parley.cli import console
-from parley.cli.commands.party_records import open_file
 from parley.cli.options import AsJson, Config
-from party.app import PartySettings
+from party.app import PartySettings, open_file
 from party.configuration import party_settings
 from party.journal import Journal
 from party.ledger import Ledger
@@ -109,7 +108,7 @@ def _say_no(
             console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
             if not typer.confirm("Withdraw from it?", err=True):
                 raise InputError("not confirmed; the approval stands")
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = stamp(system_clock())
         decisions.decline(
             digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
         )
