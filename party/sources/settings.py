@@ -31,8 +31,8 @@ Columns that a study does not name are not read for it. Several tables are writt
 `[[source]]`, each with its own settings; the rows of all of them take part. Files of Excel, SPSS,
 Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
 
-A condition (`where`) is written as in `parley query`, in the file's own names and codes, and decided
-for every row by itself. The rows that it takes are the table: their number is public.
+A condition (`where`) is written as in `parley query`, in the file's own names and codes, and is
+decided for every row by itself. The rows that it takes are the table: their number is public.
 
 The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
 whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file

@@ -13,6 +13,7 @@ import parley
 import party.sources.kinds
 from common.methods.registry import methods
 from common.schema import Schema
+from parley.cli import commands
 from parley.cli import main as command_line
 from party.sources.kind import all_kinds
 from party.sources.settings import SourceSettings
@@ -138,7 +139,7 @@ def add(tmp_path, monkeypatch):
     monkeypatch.undo()
     for registry in (methods, all_kinds):
         registry.cache_clear()
-    for name in ("common.methods.coins", "party.sources.kinds.lines", "newcomers_command"):
+    for name in ("common.methods.coins", "party.sources.kinds.lines", "parley.cli.commands.hello"):
         sys.modules.pop(name, None)
 
 
@@ -163,7 +164,7 @@ def test_a_source_is_one_file(add, tmp_path):
 
 
 def test_a_command_is_a_module_and_a_line(tmp_path, monkeypatch, capsys):
-    (tmp_path / "newcomers_command.py").write_text(
+    (tmp_path / "hello.py").write_text(
         "from parley.cli import console\n"
         "from parley.cli.commands import new_app\n\n"
         "app = new_app()\n\n\n"
@@ -171,8 +172,8 @@ def test_a_command_is_a_module_and_a_line(tmp_path, monkeypatch, capsys):
         "def hello() -> None:\n"
         "    console.result('hello')\n"
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setitem(command_line.COMMANDS, "hello", ("newcomers_command", "Say hello."))
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    monkeypatch.setitem(command_line.COMMANDS["To see it work"], "hello", "Say hello.")
     assert command_line.main(["hello"]) == 0
     assert capsys.readouterr().out == "hello\n"
     assert command_line.main(["--help"]) == 0
