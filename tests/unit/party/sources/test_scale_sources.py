@@ -231,7 +231,7 @@ def test_spark_settings_say_where_the_table_is(tmp_path):
     assert made(path="people").address == str(tmp_path / "people")
     assert made(path="s3a://bucket/people").address == "s3a://bucket/people"
     assert made(table="health.people").query == "SELECT * FROM `health`.`people`"
-    assert made(query="SELECT 1", master="yarn").master == "yarn"
+    assert made(query="SELECT 1", master="yarn").options == {"master": "yarn"}
 
 
 def test_without_pyspark_the_extra_is_named(monkeypatch):
