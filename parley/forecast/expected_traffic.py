@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from common.crypto.sums.plan import Noise
+from common.crypto.two_party.computation import message_bytes
 from common.study.document import Study
 from common.study.messages import DIGEST_BYTES
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
+from common.study.steps import ChoiceStep, JointChoiceStep, ReplaceStep, Step, SumStep
 from common.study.sums import needs_key, sum_plan_of
 from parley.forecast.unit_costs import UnitCosts
 
@@ -70,10 +71,21 @@ def _add_step(
     if isinstance(step, ChoiceStep):
         opening = 0
         traffic.sent[step.party] += DIGEST_BYTES + published
+        if isinstance(step, JointChoiceStep):
+            _add_computation(traffic, step, costs)
     else:
         opening = _add_sum(traffic, study, number, step, costs)
     for member in study.members:
         traffic.received[member.name] += _WORDS_OF_A_STEP + opening + DIGEST_BYTES + published
+
+
+def _add_computation(traffic: ExpectedTraffic, step: JointChoiceStep, costs: UnitCosts) -> None:
+    """The sealed messages of a two-party computation, there and back and there."""
+    ends = ((step.partner, step.party), (step.party, step.partner), (step.partner, step.party))
+    for (sender, other), content in zip(ends, message_bytes(step.choice), strict=True):
+        envelope = DIGEST_BYTES + costs.seed_bytes + content  # a seed is short
+        traffic.sent[sender] += envelope + len(other)
+        traffic.received[other] += envelope + len(sender)
 
 
 def _add_sum(
