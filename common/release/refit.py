@@ -110,7 +110,7 @@ class _Answers:
             case ReplaceStep():
                 return self._replacement.answer(step, self._rows(step.release.party))
             case ChoiceStep():
-                return step.choice.run(self._rows(step.party), self._source)
+                return step.choice.run(self._rows(*step.parties), self._source)
 
     def _rows(self, *parties: str) -> RowsInMemory:
         return RowsInMemory(concatenate([self._tables[party] for party in parties]))
