@@ -1,8 +1,7 @@
 """DP-SUBN [Su16], Figs 4 to 8, and noise replacement against cohorts at the same true epsilon.
 
 The studies run in one copy of their script (`one_copy`): the noise is that of a deployment.
-Bytes are those of Paillier sums, by the rules that the roles follow (`parley.forecast`), from the
-steps of a study.
+Bytes are those of Paillier sums between the roles of a deployment, in one process.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.designs.nocd import Design, optimal_design, printed_design
 from common.methods.distdiffgen import SCORES, DivisionChoice
 from common.methods.dp_subn.decisions import Plan
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
@@ -34,9 +34,7 @@ from common.study.document import Member, Study
 from common.study.requests import Counts
 from common.study.script import Result
 from common.study.steps import ChoiceStep, SumStep
-from common.study.sums import encode_result
-from parley.forecast.expected_traffic import expected_traffic
-from parley.forecast.unit_costs import UnitCosts, measure
+from parley.simulation.in_process import run_study
 
 PARTIES = 3
 OF_PARTIES = (2, 4, 6, 8, 10)
@@ -262,24 +260,15 @@ def wire(options: Options) -> list[Row]:
         for parties in OF_BYTES if variant is not distdiffgen else (2,):
             tables = split_rows(adult().dataset.codes, parties, RANDOM, 1)
             study = study_of(tables, Fraction(4, 5), variant)
-            played = OneCopy(study, tables, SeededRandomSource("bytes"))
-            played.run()
-            results = [encode_result(result) for result in played.results]
             sealed = replace(study, aggregation=Aggregation.PAILLIER)
-            traffic = expected_traffic(sealed, played.steps, results, _unit_costs(sealed))
-            line[f"K = {parties}"] = f"{traffic.total:,}"
-            published[f"K = {parties}"] = f"{sum(map(len, results)) * parties:,}"
+            own = {name: identity(name) for name in tables}
+            run = run_study(sealed, run_of, tables, own, source=SeededRandomSource("bytes"))
+            phases = run.traffic.values()
+            moved = sum(phase.sent.total() + phase.received.total() for phase in phases)
+            line[f"K = {parties}"] = f"{moved:,}"
+            published[f"K = {parties}"] = f"{sum(map(len, run.results)) * parties:,}"
         lines += line, published
     return lines
-
-
-_COSTS: dict[tuple[Noise, bool], UnitCosts] = {}
-
-
-def _unit_costs(study: Study) -> UnitCosts:
-    """Of a ciphertext, measured once for every kind of noise."""
-    key = (study.noise, study.profile == "sound")
-    return _COSTS.get(key) or _COSTS.setdefault(key, measure(study))
 
 
 def cohorts(options: Options) -> list[Row]:

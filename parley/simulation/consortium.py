@@ -32,6 +32,7 @@ from common.errors import LocalError
 from common.files import read
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
+from common.release.verify import verify
 from common.schema import Schema
 from common.service.clock import system_clock
 from common.study.document import Member, Study
@@ -166,11 +167,13 @@ class Consortium:
             words = ["party", "join", "--once", "--curator", flags["curator"]]
             self._start(name, home, [*words, "--config", str(home / "party.toml")])
         place = self._watch(deadline, tell)
+        tell(0.99, "verifying the release")
+        found = verify(place, unsigned=True)  # once: the owners of a simulation are one user
         for name, home in self._parties.items():
             self._wait_for_end(name)
             tell(0.99, f"{name} countersigns the release")
             settings = party_settings(home / "party.toml", {}, flags).values
-            countersign(place, settings, passphrase=no_passphrase)
+            countersign(place, settings, passphrase=no_passphrase, found=found)
         return place
 
     def transcript(self) -> dict[str, object]:

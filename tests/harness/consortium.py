@@ -39,7 +39,7 @@ from party.owner.policy import Policy
 from party.owner.review import PlannedStep
 from party.role import PartyRole
 from party.sources.source import Snapshot
-from tests.study.conftest import SIZES, EveryKindOfStep, make_study
+from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "plain", "island")
 POLICY = Policy(

@@ -99,3 +99,24 @@ def outcome_of(study):
         study=study, model=plan.model(), steps=steps, results=results, private=True,
         traffic=traffic,
     )  # fmt: skip
+
+
+BACKUP = ("backup", "party", "--out", "north.backup", *NORTH)
+RESTORE = ("restore", "north.backup", "--yes", *NORTH)
+
+
+def state(place):
+    return place.folder / "north" / "state" / "party.db"
+
+
+def books_of_north(place, study):
+    """North's file with the study begun and one step charged."""
+    database = Database(place.folder / "north" / "state" / "party.db")
+    ledger, journal = Ledger(database), Journal(database, OsRandomSource())
+    journal.begin(study.digest, name="regional", data_digest="d", at="now")
+    charge = Charge(
+        study=study.digest.hex(), study_name="regional", step="first", mechanism="laplace",
+        epsilon=Fraction(1, 3),
+    )  # fmt: skip
+    ledger.charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), "now")
+    return database, journal

@@ -36,7 +36,7 @@ from party.owner.dry_run import rehearse
 from party.owner.review import PlannedStep
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
-from tests.study.conftest import Sums
+from tests.harness.small_study import Sums
 
 PARTIES = stage.NAMES[:2]
 DELTA = Fraction(1, 10**6)

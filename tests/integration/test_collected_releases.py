@@ -25,27 +25,19 @@ from party.ui.site import serving_ui
 from tests.harness.consortium import clock
 from tests.harness.deployed_folder import NORTH
 from tests.harness.serving import serving
-from tests.unit.parley.conftest import (  # noqa: F401  # fixtures
-    no_settings_of_the_user,
-    parley,
-    place,
-    small,
-    written,
-)
 from tests.unit.service.web.conftest import Client
 
-pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
 OWNERS = ("north", "east")
 
 
-def settings_of(place, name, port, **changes):  # noqa: F811
+def settings_of(place, name, port, **changes):
     path = place.folder / name / "party.toml"
     settings = party_settings(path, {})
     quick = {"look_again_s": 0.2, "first_wait_s": 0.1, "curator": f"127.0.0.1:{port}"}
     return replace(settings, values=replace(settings.values, **quick, **changes)), path
 
 
-def join(place, name, port, study, **changes):  # noqa: F811
+def join(place, name, port, study, **changes):
     """Approve the study and take part, as `parley party join --once` does."""
     settings, path = settings_of(place, name, port, **changes)
     source = source_settings(settings, path, {})
@@ -58,7 +50,7 @@ def join(place, name, port, study, **changes):  # noqa: F811
 
 
 @pytest.fixture
-def done(place, written):  # noqa: F811
+def done(place, written):
     """A study that ran to its end; north countersigned by itself, east was told not to."""
     hub = curator_settings(place.folder / "hub" / "curator.toml", {}).values
     propose(hub, written, clock=clock)
@@ -73,7 +65,7 @@ def done(place, written):  # noqa: F811
         yield place, hub, port
 
 
-def collected(place, name):  # noqa: F811
+def collected(place, name):
     database = Database(place.folder / name / "state" / "party.db")
     try:
         (found,) = Collection(database).all().values()
@@ -84,8 +76,8 @@ def collected(place, name):  # noqa: F811
     return found
 
 
-def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done, parley):  # noqa: F811
-    place, hub, port = done  # noqa: F811
+def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done, parley):
+    place, hub, port = done
     (released,) = hub.releases.iterdir()
     names = [(s.role.value, s.name) for s in verify(released).checked.signatures]
     assert sorted(names) == [("curator", "hub"), ("party", "north")], "the curator has it, too"
@@ -106,7 +98,7 @@ def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done
     check_page(place, port)
 
 
-def check_page(place, port):  # noqa: F811
+def check_page(place, port):
     settings, path = settings_of(place, "north", port)
     source = source_settings(settings, path, {})
     with party_app.party_context(settings.values, source, clock=clock) as context:
@@ -129,12 +121,12 @@ def studies(hub):
         return [record.study for record in store.records()]
 
 
-def dialer_of(place, port):  # noqa: F811
+def dialer_of(place, port):
     settings, _ = settings_of(place, "north", port)
     return Dialer(party_app.address_of(settings.values, environment={}, software="parley"), clock)
 
 
-def collect_again(place, port, change):  # noqa: F811
+def collect_again(place, port, change):
     """Fetch the release of north's study once more, after a change of its records."""
     settings, path = settings_of(place, "north", port)
     source = source_settings(settings, path, {})
@@ -154,7 +146,7 @@ def collect_again(place, port, change):  # noqa: F811
 
 
 def test_what_our_records_contradict_is_not_countersigned_and_what_is_wrong_not_kept(done):
-    place, hub, port = done  # noqa: F811
+    place, hub, port = done
     other = "UPDATE received SET digest = x'00' WHERE number > 1"
     found = collect_again(place, port, other)
     assert not found.countersigned

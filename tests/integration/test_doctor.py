@@ -19,7 +19,7 @@ from curator.server.service import CuratorServer
 from parley.cli.main import main
 from party.journal import Journal
 from tests.harness.consortium import clock
-from tests.study.conftest import SCHEMA
+from tests.harness.small_study import SCHEMA
 
 POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'
 

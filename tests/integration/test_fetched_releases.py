@@ -21,7 +21,6 @@ from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
 from tests.harness.consortium import clock
 from tests.harness.deployed_folder import NORTH, Place, outcome_of
-from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures
 
 
 class Hub:
@@ -52,7 +51,7 @@ class Hub:
 
 
 @pytest.fixture
-def hub(parley, small, monkeypatch, request):  # noqa: F811
+def hub(parley, small, monkeypatch, request):
     place = Place(small())
     assert parley(*place.words()).code == 0
     study = Study.load(place.folder / "study.toml")
@@ -79,14 +78,14 @@ def hub(parley, small, monkeypatch, request):  # noqa: F811
             running.result(timeout=60)
 
 
-def fetch(parley, hub, *words):  # noqa: F811
+def fetch(parley, hub, *words):
     return parley(
         "party", "fetch", hub.study.digest.hex()[:8], "--release", "--out", "release.zip",
         *words, *NORTH,
     )  # fmt: skip
 
 
-def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley):  # noqa: F811
+def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley):
     made = hub.finish()
     done = fetch(parley, hub)
     assert done.code == 0, done.err
@@ -103,7 +102,7 @@ def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley)
 
 def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
     hub,
-    parley,  # noqa: F811
+    parley,
     monkeypatch,
 ):
     hub.finish()
@@ -117,7 +116,7 @@ def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
     assert "NOT VERIFIED" in kept.out
 
 
-def test_a_study_that_is_not_done_has_no_release(hub, parley):  # noqa: F811
+def test_a_study_that_is_not_done_has_no_release(hub, parley):
     done = fetch(parley, hub)
     assert done.code == 3
     assert "has no release: at the curator it is waiting for parties" in done.err
@@ -130,7 +129,7 @@ def left_nothing(hub):
     return not [path for path in hub.place.folder.iterdir() if "release.zip" in path.name]
 
 
-def test_a_release_that_was_changed_or_is_too_large_is_not_kept(hub, parley):  # noqa: F811
+def test_a_release_that_was_changed_or_is_too_large_is_not_kept(hub, parley):
     made = hub.finish()
     large = fetch(parley, hub, "--most-gb", "0.000001")
     assert large.code == 3
@@ -142,7 +141,7 @@ def test_a_release_that_was_changed_or_is_too_large_is_not_kept(hub, parley):  #
     assert left_nothing(hub)
 
 
-def test_the_release_of_another_study_is_not_kept(hub, parley):  # noqa: F811
+def test_the_release_of_another_study_is_not_kept(hub, parley):
     assert parley(*hub.place.words(out="other.toml", name="another")).code == 0
     other = Study.load(hub.place.folder / "other.toml")
     made = publish(outcome_of(other), hub.settings.releases.absolute())

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.harness.consortium import Consortium, finish
-from tests.study.conftest import EveryKindOfStep
+from tests.harness.small_study import EveryKindOfStep
 
 
 class OneSum(EveryKindOfStep):

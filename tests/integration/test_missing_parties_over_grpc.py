@@ -22,7 +22,7 @@ from party.journal import StudyState
 from party.owner import decisions
 from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
 from tests.harness.process_consortium import Processes, clock
-from tests.study.conftest import Sums
+from tests.harness.small_study import Sums
 
 NAMES = ("north", "east", "south", "west")
 LEFT = ("north", "east", "west")

@@ -28,7 +28,7 @@ from tests.harness.consortium import (
     finish,
     wrapping,
 )
-from tests.study.conftest import SIZES, EveryKindOfStep
+from tests.harness.small_study import SIZES, EveryKindOfStep
 
 
 def refusal_of(call):

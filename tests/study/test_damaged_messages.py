@@ -26,7 +26,7 @@ from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
 from party.role import PartyRole
 from tests.harness.run_script import chain_tables, study_of
-from tests.study.conftest import EveryKindOfStep, Sums, make_study
+from tests.harness.small_study import EveryKindOfStep, Sums, make_study
 from tests.unit.wire.test_fuzzing import damaged
 
 MODES = {

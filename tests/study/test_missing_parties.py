@@ -38,7 +38,7 @@ from curator.role import State as CuratorState
 from parley.simulation.in_process import RowsInMemory
 from party.effects import ChargeBudget
 from party.role import ALLOWED, PartyRole, State
-from tests.study.conftest import SIZES, Sums, make_study
+from tests.harness.small_study import SIZES, Sums, make_study
 
 NAMES = ("north", "east", "south", "west")
 MOMENTS = (StepOpened, KeysRelayed, ListPublished, SignaturesRelayed, ResultPublished)

@@ -32,7 +32,7 @@ from parley.simulation.in_process import RowsInMemory, run_study
 from party import role as party_role
 from party.effects import ChargeBudget
 from party.role import PartyRole
-from tests.study.conftest import EveryKindOfStep, make_study
+from tests.harness.small_study import EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south")
 RECOVERING = (

@@ -21,7 +21,7 @@ from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory
 from party.effects import ChargeBudget
 from party.role import PartyRole
-from tests.study.conftest import SIZES, EveryKindOfStep, make_study
+from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
 LIE = bytes(2)  # two cells of zero
 

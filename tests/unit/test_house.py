@@ -73,7 +73,7 @@ for module in modules:
             assert dict(os.environ) == environment, "importing changes the environment"
             os.write(writer, " ".join(sys.modules).encode())
             code = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001  # the end of a process
             print("importing", module)
             traceback.print_exc(file=sys.stdout)
         finally:

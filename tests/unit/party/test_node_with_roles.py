@@ -19,14 +19,7 @@ from party.journal import Journal, StudyState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
 from party.role import PartyRole
-from tests.study.conftest import (  # noqa: F401  # fixtures
-    EveryKindOfStep,
-    identities,
-    make_study,
-    paillier_key,
-    rows,
-    tables,
-)
+from tests.harness.small_study import EveryKindOfStep, make_study
 from tests.unit.party.conftest import JsonCodec
 
 CAPS = Caps(per_study=Fraction(100), in_total=Fraction(100))
@@ -114,7 +107,7 @@ def run(folder, study, people, data, key, *, mortal=()):
     ],
 )
 def test_a_party_that_dies_before_every_message_comes_to_the_same_release(
-    tmp_path, identities, rows, tables, paillier_key, aggregation, noise, profile, mortal  # noqa: F811
+    tmp_path, identities, rows, tables, paillier_key, aggregation, noise, profile, mortal
 ):  # fmt: skip
     study = make_study(identities, rows, aggregation=aggregation, noise=noise, profile=profile)
     steady, before = run(tmp_path / "steady", study, identities, tables, paillier_key)
