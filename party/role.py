@@ -261,13 +261,18 @@ class PartyRole:
         cost = step.costs.get(self._name)
         if cost:
             self._refuse_overspending(step.name, cost)
-        plan = None if isinstance(step, ChoiceStep) else self._sum_plan(step)
+        history, number = self._history.digest, self._number
+        plan = (
+            None
+            if isinstance(step, ChoiceStep)
+            else sum_plan_of(self._study, number, step, self._key, history=history)
+        )
         effects: list[Effect]
         if plan is not None and plan.may_miss:
             effects, state = [self._deal_keys(plan)], State.AWAITING_KEYS
         else:
             mine = self._name in step.parties
-            sent = self._contribute(step, message.opening) if mine else ()
+            sent = self._contribute(step, plan, message.opening) if mine else ()
             effects, state = [*self._charge(step), *sent], State.IN_STEP
         self._run.leave_out(message.missing)
         self._missing, self._plan, self._state = message.missing, plan, state
@@ -358,19 +363,22 @@ class PartyRole:
                 f"that is more than the {promise.budget} that the study promises"
             )
 
-    def _contribute(self, step: Step, opening: bytes) -> Iterable[Effect]:
+    def _contribute(self, step: Step, plan: SumPlan | None, opening: bytes) -> Iterable[Effect]:
         source = self._source_of(self._number)
         match step:
             case SumStep():
-                self._sum = self._summing(step, step.request.answer(self._data), opening, source)
+                values = step.request.answer(self._data)
             case ReplaceStep():
-                self._sum = self._summing(step, self._replacement(step, source), opening, source)
+                values = self._replacement(step, source)
             case JointChoiceStep():
                 self._sum = self._computing(step, source)
+                return [self._outgoing(message) for message in self._sum.begin()]
             case ChoiceStep():
                 return [self._choose(step.choice.run(self._data, source))]
             case _:
                 assert_never(step)
+        assert plan is not None  # noqa: S101  # every step but a choice has one
+        self._sum = self._summing(plan, values, opening, source)
         return [self._outgoing(message) for message in self._sum.begin()]
 
     def _choose(self, payload: bytes) -> Effect:
@@ -391,13 +399,8 @@ class PartyRole:
         return TwoPartyComputation(place, step.choice, self._member, bits, source)
 
     def _summing(
-        self,
-        step: SumStep | ReplaceStep,
-        values: NDArray[np.int64],
-        opening: bytes,
-        source: RandomSource,
+        self, plan: SumPlan, values: NDArray[np.int64], opening: bytes, source: RandomSource
     ) -> SumParty:
-        plan = self._sum_plan(step)
         selection = None
         if plan.noise is Noise.ONE_SHARE and self._seed is not None:
             selection = Selection(selector=opening, seed=self._seed)
@@ -411,9 +414,6 @@ class PartyRole:
         )
         party.prepare()
         return party
-
-    def _sum_plan(self, step: SumStep | ReplaceStep) -> SumPlan:
-        return sum_plan_of(self._study, self._number, step, self._key, history=self._history.digest)
 
     def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
         """Its counts with its fresh shares on its own turn; else the shares it gives up."""

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Protocol, TypeAlias
 
 from common.crypto.framing import frame
@@ -106,7 +107,7 @@ class SumStep:
         """How many owners' rows are added up with those of a party that contributes."""
         return len(self.parties)
 
-    @property
+    @cached_property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""
         return frame(
@@ -224,7 +225,7 @@ class ReplaceStep:
         rows = BitRows(data) if self.in_bits else data
         return dict(zip(marginals, rows.count(marginals), strict=True))
 
-    @property
+    @cached_property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""
         return frame(
@@ -309,7 +310,7 @@ class ChoiceStep:
         """0: nothing is added up."""
         return 0
 
-    @property
+    @cached_property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""
         ratio = frame(self.epsilon.as_integer_ratio())
