@@ -75,9 +75,9 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("parley eval", ["evaluate"]),
+        pytest.param("parley eval", ["evaluate"], marks=pytest.mark.slow),
         ("parley curator study st", ["status"]),
-        ("parley keys init --ho", ["--host"]),
+        pytest.param("parley keys init --ho", ["--host"], marks=pytest.mark.slow),
         ("parley synthesize --method priv", ["privbayes", "privelet"]),
     ],
 )
