@@ -29,16 +29,10 @@ SUFFIX = ".replicates"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a release was read from.
-
-    Attributes:
-        path: the folder or the .zip.
-        digest: of its manifest, in hexadecimal.
-        released: its synthetic rows.
-    """
+    """Where a release was read from."""
 
     path: Path
-    digest: str
+    digest: str  # of its manifest, in hexadecimal
     released: Codes
 
     def cache(self, seed: int) -> Path:

@@ -127,13 +127,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class PairFacts:
-    """What is known of one pair.
-
-    Attributes:
-        names: of the two attributes.
-        verdict: what an analyst may do with it.
-        reason: why, in a few words.
-    """
+    """What is known of one pair."""
 
     names: tuple[str, str]
     verdict: Verdict

@@ -28,11 +28,7 @@ METHOD = "privbayes"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedPrivBayes(DrawnModel):
-    """A model of a table; see `DrawnModel` for what is not here.
-
-    Attributes:
-        model: the network and the noisy tables.
-    """
+    """A model of a table; see `DrawnModel` for what is not here."""
 
     model: PrivBayesModel
 

@@ -35,11 +35,7 @@ _ABOUT = "parley.json"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedPrivelet(FittedModel):
-    """A range release; see `FittedModel` for what is not here.
-
-    Attributes:
-        ranges: the noisy counts, and answers from them.
-    """
+    """A range release; see `FittedModel` for what is not here."""
 
     ranges: RangeRelease
 

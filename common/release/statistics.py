@@ -34,17 +34,11 @@ _RIDGE = 1e-8  # keeps a coefficient finite where the rows do not determine it
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Synthetic rows, as codes and as values.
-
-    Attributes:
-        schema: the public domains.
-        codes: the rows.
-        seed: of the places of numbers inside their bins.
-    """
+    """Synthetic rows, as codes and as values."""
 
     schema: Schema
     codes: Codes
-    seed: str = ""
+    seed: str = ""  # of the places of numbers inside their bins
 
     @property
     def rows(self) -> int:

@@ -52,9 +52,6 @@ class Recoding:
 
     A cell is meant by its text, or by any text of the same number; the empty text is the empty
     cell, on either side.
-
-    Attributes:
-        texts: from texts to texts.
     """
 
     texts: Mapping[str, str]

@@ -33,12 +33,7 @@ _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that was read.
-
-    Attributes:
-        text: as the owner wrote it.
-        names: the columns it looks at.
-    """
+    """A condition that was read."""
 
     text: str
     names: tuple[str, ...]

@@ -205,11 +205,7 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class SeveralSources:
-    """Several tables, whose rows all take part; used like one.
-
-    Attributes:
-        sources: at least one.
-    """
+    """Several tables, whose rows all take part; used like one."""
 
     sources: tuple[SourceSettings, ...]
 
