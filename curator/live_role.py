@@ -9,6 +9,7 @@ from common.privacy.randomness import KeyedRandomSource
 from common.service.durable.messages import Received
 from common.service.durable.role import DurableRole, SourceForStep
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.sums import needs_key
 from common.wire import codec
 from curator.context import StudyContext
@@ -23,7 +24,7 @@ _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier k
 
 
 def live_role(
-    digest: bytes, study: Callable[[], Study], around: StudyContext
+    digest: StudyId, study: Callable[[], Study], around: StudyContext
 ) -> DurableRole[CuratorRole]:
     """The role of a study; its text is read when the role is first needed."""
     store = around.store

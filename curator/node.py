@@ -32,6 +32,7 @@ from common.errors import InputError, ParleyError
 from common.service.durable.messages import Arrival
 from common.study import approval
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.messages import (
     MOST_TEXT,
     Message,
@@ -67,7 +68,7 @@ class StudyNode:
         around: what it shares with other studies.
     """
 
-    def __init__(self, digest: bytes, names: tuple[str, ...], around: StudyContext) -> None:
+    def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
         self.digest, self.names = digest, names
         self._around = around
         self._store = around.store

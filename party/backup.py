@@ -19,6 +19,7 @@ from common.service import backup
 from common.service.backup import About
 from common.service.database import Database
 from common.service.process import alone_in
+from common.study.ids import StudyId
 from party.app import STATE, PartySettings
 from party.journal import Journal, StudyRecord, StudyState
 from party.ledger import Charge, Ledger
@@ -79,7 +80,7 @@ def _end_running(database: Database, about: About, *, at: str) -> list[StudyReco
     return running
 
 
-def _withdraw(approvals: Approvals, study: bytes, reason: str, at: str) -> None:
+def _withdraw(approvals: Approvals, study: StudyId, reason: str, at: str) -> None:
     decision = approvals.decision(study)
     if decision is not None and decision.approved:
         no = Decision(

@@ -22,6 +22,7 @@ from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource
 from common.service.database import Database
 from common.service.durable.messages import Received
+from common.study.ids import StudyId
 
 SourceForStep = Callable[[int], RandomSource]
 R = TypeVar("R")
@@ -53,7 +54,7 @@ class StepKeys:
         """Whether keys are secrets: false with a seeded source."""
         return self._source.private
 
-    def key(self, study: bytes, step: int) -> bytes:
+    def key(self, study: StudyId, step: int) -> bytes:
         """Return the key of a step, on disk before it is returned."""
         with self._file.transaction():
             found = self._file.rows(
@@ -65,7 +66,7 @@ class StepKeys:
             self._file.write("INSERT INTO step_key VALUES (?, ?, ?)", (study, step, key))
         return key
 
-    def wipe(self, study: bytes) -> None:
+    def wipe(self, study: StudyId) -> None:
         """Forget the keys of a study, in the caller's transaction."""
         self._file.write("DELETE FROM step_key WHERE study = ?", (study,))
 
