@@ -38,7 +38,8 @@ def live_role(
 
     def feed(role: CuratorRole, message: Received) -> list[str]:
         if message.sender == DECLARED:
-            effects = role.declare_missing(*declaration(message.body))
+            party, why = declaration(message.body)
+            effects = role.declare_missing(party, why=why)
         else:
             effects = role.receive(message.sender, codec.decode_to_curator(message.body))
         return effect_names(effects)

@@ -22,7 +22,7 @@ class CallCounter:
         self._lock = threading.Lock()
         self._calls: Counter[tuple[str, str]] = Counter()
 
-    def add(self, method: str, outcome: str) -> None:
+    def add(self, method: str, *, outcome: str) -> None:
         """One more call; the outcome is a code of the catalogue, or OK."""
         with self._lock:
             self._calls[method, outcome] += 1

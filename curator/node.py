@@ -195,7 +195,7 @@ class StudyNode:
             self._start_when_all_approved()
             return self.record.state
 
-    def decline(self, party: str, reason: str) -> StudyState:
+    def decline(self, party: str, *, reason: str) -> StudyState:
         """A party's owner does not approve, or does not any more.
 
         A study under way that may miss the party goes on without it; any other ends.
@@ -269,7 +269,7 @@ class StudyNode:
     def _go_on_without(self, party: str, why: str = "") -> None:
         role = self._current()
         with self._role.guarded():
-            effects = role.declare_missing(party, why)
+            effects = role.declare_missing(party, why=why)
             if not effects:
                 return
             with self._store.transaction():

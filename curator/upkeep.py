@@ -109,7 +109,7 @@ class Upkeep:
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", study.hex()[:16], late, words)
-        store.alerts.add(study, event, words, at=self._studies.around.now())
+        store.alerts.add(study, event, words=words, at=self._studies.around.now())
 
     def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
         """Declare the parties missing that are overdue, if the study can do without them."""

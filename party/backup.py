@@ -43,7 +43,7 @@ def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> Ab
             role="party", state=STATE, sha256=backup.sha256_of(copy), taken_at=at,
             software=software, head=head,
         )  # fmt: skip
-        backup.write(copy, out, about)
+        backup.write(copy, out=out, about=about)
     return about
 
 

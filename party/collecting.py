@@ -60,7 +60,7 @@ class Collector:
         self.collection.note(study, collected, at=self.context.now())
         level = logging.WARNING if collected.problem else logging.INFO
         logger.log(level, "study %s: release %s", study.hex()[:16], collected.text())
-        self.context.alert(study, "release", collected.text())
+        self.context.alert(study, "release", words=collected.text())
 
     def _collect(self, study: StudyId) -> Collected:
         from common.release.verify import verify  # slow to load: it derives a release again

@@ -12,7 +12,7 @@ _CONTEXT = b"parley approval of a study, version 1\0"
 class Verifier(Protocol):
     """The public identity that a study pins for a party."""
 
-    def verify(self, signature: bytes, message: bytes) -> None:
+    def verify(self, signature: bytes, *, message: bytes) -> None:
         """Raise InvalidSignature unless this identity signed the message."""
 
 
@@ -27,4 +27,4 @@ def require(*, study: StudyId, party: str, signature: bytes, identity: Verifier)
     Raises:
         InvalidSignature: it did not.
     """
-    identity.verify(signature, statement(study=study, party=party))
+    identity.verify(signature, message=statement(study=study, party=party))

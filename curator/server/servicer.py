@@ -102,7 +102,7 @@ class CuratorServicer:
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
         """The owner does not approve."""
         node, peer = self._node(request, call)
-        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, request.reason)])
+        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, reason=request.reason)])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
         """Messages to this party until the study is over."""

@@ -26,7 +26,7 @@ class AlertLog:
     def __init__(self, database: Database) -> None:
         self._file = database
 
-    def add(self, study: StudyId, event: str, words: str, *, at: str) -> None:
+    def add(self, study: StudyId, event: str, *, words: str, at: str) -> None:
         """Note an event, in the caller's transaction or in one of its own."""
         with self._file.transaction():
             self._file.write(

@@ -154,7 +154,7 @@ class StoreReader:
         """The agreed study; it never changes, so it is parsed once."""
         if digest not in self._studies:
             ((text,),) = self._rows("SELECT document FROM study WHERE study = ?", (digest,))
-            self._studies[digest] = read_study(digest, name, text)
+            self._studies[digest] = read_study(digest, name, text=text)
         return self._studies[digest]
 
     def _awaited(self, digest: StudyId) -> list[Awaited]:

@@ -177,7 +177,7 @@ class Store:
         ((name, text),) = self._file.rows(
             "SELECT name, document FROM study WHERE study = ?", (study,)
         )
-        return read_study(study, name, text)
+        return read_study(study, name, text=text)
 
     def document(self, study: StudyId) -> str:
         """The text of a study, with the signature under it if it has one."""
@@ -236,7 +236,7 @@ class Store:
             "UPDATE study SET state = ?, cause = ?, place = ?, ended_at = ? WHERE study = ?",
             (state.value, cause, place, at, study),
         )
-        self.alerts.add(study, state.value, cause or place, at=at)
+        self.alerts.add(study, state.value, words=cause or place, at=at)
         self.keys.wipe(study)
         self.inbox.wipe(study)
         self._file.write("DELETE FROM paillier_key WHERE study = ?", (study,))
@@ -372,7 +372,7 @@ def _record(row: tuple[Any, ...]) -> Record:
     )  # fmt: skip
 
 
-def read_study(digest: StudyId, name: str, text: str) -> Study:
+def read_study(digest: StudyId, name: str, *, text: str) -> Study:
     """A study of the store from its text.
 
     Raises:

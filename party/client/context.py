@@ -129,7 +129,7 @@ class PartyContext:
         """The day by which studies expire."""
         return self.clock().astimezone(dt.UTC).date()
 
-    def alert(self, study: StudyId, event: str, words: str = "") -> None:
+    def alert(self, study: StudyId, event: str, *, words: str = "") -> None:
         """Tell the owner of an event; the words must not depend on rows."""
         self.hook.tell_later(
             {

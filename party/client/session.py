@@ -309,7 +309,7 @@ class StudySession:
         if decision is None:
             self._waits_for_owner = True
             self.release()  # an owner may take weeks
-            context.alert(self._digest, "to decide", study.name)
+            context.alert(self._digest, "to decide", words=study.name)
             logger.info(
                 "study %s waits for its owner: `parley party approve`, or `decline`",
                 self._digest.hex()[:16],

@@ -359,7 +359,7 @@ class SessionManager:
         self._waiting.pop(study, None)
         self._put_off(place, self._look_again_s * min(_MOST_LOOKS, 1 << min(place.failed, 10)))
         if not place.failed:
-            self._context.alert(study, "stopped", "`parley party status` says why")
+            self._context.alert(study, "stopped", words="`parley party status` says why")
         place.failed += 1
         known = isinstance(error, ParleyError)
         words = _words(error) if isinstance(error, ParleyError) else type(error).__name__

@@ -270,7 +270,7 @@ def node_section(process: str | None) -> Markup:
     )
 
 
-def ask_form(csrf: str, answer: str) -> Markup:
+def ask_form(csrf: str, *, answer: str) -> Markup:
     """The button that asks the curator."""
     return Markup(
         f'<form class="row" method="post" action="/ask">{_hidden(csrf=csrf)}'

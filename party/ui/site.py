@@ -60,7 +60,7 @@ class OwnerPages:
             complaint = str(error)
         studies = [pages.study_list(inbox.studies())]
         if inbox.asks:
-            studies.append(pages.ask_form(session.csrf, inbox.answer))
+            studies.append(pages.ask_form(session.csrf, answer=inbox.answer))
         return page(
             f"Parley, for {house.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",

@@ -73,13 +73,13 @@ def start(members, blinder):
 def forged(plan, member, recipient, payload):
     """What a party that really is in the ring seals, whatever it is."""
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    envelope = mailbox.seal(recipient, ring_step(plan, None), payload)
+    envelope = mailbox.seal(recipient, step=ring_step(plan, None), plaintext=payload)
     return PartialForwarded(sender=member.name, recipient=recipient, envelope=envelope)
 
 
 def opened(plan, member, message):
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    return mailbox.open(message.sender, ring_step(plan, None), message.envelope)
+    return mailbox.open(message.sender, step=ring_step(plan, None), envelope=message.envelope)
 
 
 # A curator that wants no noise.

@@ -186,12 +186,12 @@ def propose_seed(
     seed = source.random_bytes(SEED_BYTES)
     mailbox = Mailbox(member, study=study, round_=0)
     others = [name for name in parties if name != member.name]
-    return seed, {name: mailbox.seal(name, _SEED_STEP, seed) for name in others}
+    return seed, {name: mailbox.seal(name, step=_SEED_STEP, plaintext=seed) for name in others}
 
 
 def receive_seed(member: Member, *, study: bytes, proposer: str, envelope: bytes) -> bytes:
     """Every other party's step: the seed out of the envelope."""
-    return Mailbox(member, study=study, round_=0).open(proposer, _SEED_STEP, envelope)
+    return Mailbox(member, study=study, round_=0).open(proposer, step=_SEED_STEP, envelope=envelope)
 
 
 def agreed_permutation(seed: bytes, *, context: bytes, parties: int) -> list[int]:
