@@ -59,7 +59,7 @@ def make_key(study: Study, store: Store) -> None:
     """Make the study's Paillier key, once, if it needs one."""
     if needs_key(study) and store.paillier_key(study.digest) is None:
         key = store.keys.key(study.digest, _KEY_STEP)
-        source = KeyedRandomSource(key, private=store.keys.private)
+        source = KeyedRandomSource(key.reveal(), private=store.keys.private)
         store.keep_paillier_key(study.digest, generate_key_pair(study.key_bits, source))
 
 

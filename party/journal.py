@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
+from common.privacy.secret import Secret
 from common.service.database import Database
 from common.service.durable.messages import Arrival, Inbox, Outbox, Outgoing, Received
 from common.service.durable.role import StepKeys
@@ -180,7 +181,7 @@ class Journal:
             raise LocalError(f"study {study.hex()[:16]} was never begun here")
         return StudyState(found[0][0])
 
-    def step_key(self, study: StudyId, step: int) -> bytes:
+    def step_key(self, study: StudyId, step: int) -> Secret[bytes]:
         """The secret key of a step's randomness, on disk before it is returned."""
         if self.state(study) is not StudyState.RUNNING:
             raise LocalError("a study that ended has no keys any more")
