@@ -164,8 +164,8 @@ def test_an_approval_holds_for_one_party_and_one_study_only():
     signature = key.sign(approval.statement(study=study, party="north"))
 
     class Identity:
-        def verify(self, signature, message):
-            key.public_key().verify(signature, message=message)
+        def verify(self, signature, *, message):
+            key.public_key().verify(signature, message)
 
     approval.require(study=study, party="north", signature=signature, identity=Identity())
     for changed in ({"study": other}, {"party": "south"}, {"signature": bytes(64)}):
