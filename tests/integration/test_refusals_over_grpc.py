@@ -89,7 +89,7 @@ def test_a_certificate_revoked_during_the_study_opens_no_door_any_more(gathering
     with north.dial() as connection:
         assert connection.enrol("north", b"")
         certificate = north.ring.files.load().certificate
-        consortium.curator.ring.revoke(certificates.fingerprint(certificate), "lost")
+        consortium.curator.ring.revoke(certificates.fingerprint(certificate), reason="lost")
         assert refusal_of(lambda: connection.enrol("north", b"")) is ErrorCode.CERTIFICATE_REVOKED
     assert refusal_of(lambda: north.attend(consortium.study)) is ErrorCode.CERTIFICATE_REVOKED
 
@@ -107,7 +107,7 @@ def test_a_certificate_replaced_during_the_study_is_used_from_the_next_connectio
                 north.ring.rotate(now=clock())
                 _, path = ring.approve(north.ring.read_request(), days=30, now=clock())
                 north.ring.accept(path.read_bytes(), where=path, now=clock())
-                ring.revoke(certificates.fingerprint(old), "rotated")
+                ring.revoke(certificates.fingerprint(old), reason="rotated")
                 rotated.append(old)
             return self.connection.submit(study, messages)
 
