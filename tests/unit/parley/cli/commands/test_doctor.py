@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.service.checks import Finding
-from tests.harness.deployed_folder import HUB, NORTH, Place, spend
+from tests.harness.deployed_folder import HUB, NORTH, DeployedFolder, spend
 
 
 def findings(done):
@@ -77,7 +77,7 @@ def test_a_duration_that_is_no_number_is_said_in_words(parley, place, command):
 
 
 def test_an_expired_certificate_is_found(parley, small):
-    Place(small(), days=30, now=datetime.now(UTC) - timedelta(days=40))
+    DeployedFolder(small(), days=30, now=datetime.now(UTC) - timedelta(days=40))
     done = parley("doctor", "party", "--json", *NORTH)
     assert done.code == 3
     assert not findings(done)["certificate"]["ok"]

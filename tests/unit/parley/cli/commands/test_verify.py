@@ -22,7 +22,7 @@ from common.study.document import Study
 from common.wire.pki.keyring import init_identity
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from tests.harness.deployed_folder import NORTH, Place
+from tests.harness.deployed_folder import NORTH, DeployedFolder
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_a_forged_release_contradicts_itself(parley, copies, release, spoil, fil
 
 
 def test_a_party_does_not_countersign_another_report_or_another_version(parley, made, copies):
-    Place(copies)
+    DeployedFolder(copies)
     words = ("party", "countersign", "several", *NORTH)
     sign_again(copies / "several", made, version="0.0.9")
     assert parley(*words).code == 4
