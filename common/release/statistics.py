@@ -23,7 +23,7 @@ from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.conditions import Condition, parse
 from common.schema.decoder import decode_column
-from common.schema.query import suggestion
+from common.schema.toml import suggest
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
@@ -304,7 +304,7 @@ def _known(schema: Schema, name: str | None) -> str | None:
 def _attribute(schema: Schema, name: str) -> Attribute:
     if name not in schema.names:
         raise InputError(
-            f"there is no attribute {name!r}{suggestion(name, schema.names)}; there are "
+            f"there is no attribute {name!r}{suggest(name, schema.names)}; there are "
             f"{', '.join(schema.names)}"
         )
     return schema.attributes[schema.position(name)]

@@ -17,7 +17,6 @@ from public knowledge; `infer` proposes one from data, for its owner to review.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +37,7 @@ from common.schema.encoder import encode_column
 from common.schema.quick_encoder import QuickColumn
 from common.schema.refusals import NumbersFrom, RowNumbers
 from common.schema.rules import Possible, Rule
+from common.schema.toml import suggest, text_of
 from common.wording import many
 
 if TYPE_CHECKING:
@@ -94,13 +94,7 @@ class Schema:
         Raises:
             InputError: naming the file, the attribute and what is wrong.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
-        return cls.from_toml(text, where=str(path))
+        return cls.from_toml(text_of(Path(path)), where=str(path))
 
     @staticmethod
     def infer(table: pd.DataFrame | pa.Table, *, missing: Sequence[str] = ()) -> Proposal:
@@ -158,7 +152,9 @@ class Schema:
         try:
             return self.names.index(name)
         except ValueError:
-            raise InputError(f"no attribute is called {name!r}{_near(name, self.names)}") from None
+            raise InputError(
+                f"no attribute is called {name!r}{suggest(name, self.names)}"
+            ) from None
 
     def encode(
         self,
@@ -263,7 +259,7 @@ class Schema:
         unknown = [name for name in columns if name not in self.names]
         if missing:
             raise InputError(
-                f"{where}: missing column {_quoted(missing)}{_near(missing[0], unknown)}; "
+                f"{where}: missing column {_quoted(missing)}{suggest(missing[0], unknown)}; "
                 f"the table has {_quoted(columns)}"
             )
 
@@ -305,8 +301,3 @@ def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN4
 def _quoted(names: Sequence[str]) -> str:
     shown = ", ".join(f'"{name}"' for name in names[:8])
     return f"{shown}, ... ({len(names)} in all)" if len(names) > 8 else shown
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""

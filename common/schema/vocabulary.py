@@ -27,8 +27,8 @@ from common.schema.query import (
     choices,
     parse,
     refuse,
-    suggestion,
 )
+from common.schema.toml import suggest
 
 Interval = tuple[int, int]
 _DAY_S = 86_400
@@ -130,7 +130,7 @@ class AttributeVocabulary:
             query,
             token.start,
             f"{self.attribute.name!r} has no value {token.text!r}"
-            f"{suggestion(token.text, [*self.groups, *self.values])}; there are "
+            f"{suggest(token.text, [*self.groups, *self.values])}; there are "
             f"{choices([*self.groups, *self.values])}",
         )
 
@@ -258,7 +258,7 @@ def unknown_attribute(query: str, name: Token, known: Iterable[str]) -> NoReturn
     refuse(
         query,
         name.start,
-        f"there is no attribute {name.text!r}{suggestion(name.text, names)}; there are "
+        f"there is no attribute {name.text!r}{suggest(name.text, names)}; there are "
         f"{choices(names)}",
     )
 

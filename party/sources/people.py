@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
-from common.schema.codes import concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate
 from common.schema.words import word_of
 from common.wording import many
 from party.sources.fingerprint import RowDigest
@@ -114,9 +114,11 @@ class PeopleSource(SnapshotSource):
         """All rows at once."""
         yield self._codes
 
-    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set."""
-        return count(self._codes, sets)
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set; see `Source`."""
+        return count(self._codes, sets, groups=groups)
 
     def codes(self) -> Codes:
         """All rows."""

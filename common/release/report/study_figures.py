@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from common.release.report.expected_error import NoisyTable, expected_errors
+from common.release.report.expected_error import NoisyTable, noise_by_name
 from common.release.report.released import Shares
 from common.study.document import Study
 from common.study.requests import TableShape, split_tables
@@ -60,15 +60,9 @@ def study_tables(study: Study, steps: Sequence[Step]) -> list[NoisyTable]:
 
 
 def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
-    """The deviation of the count of one value of an attribute, from the table that tells most.
-
-    Attributes of which no table of all parties was published value by value are left out.
-    """
+    """The deviation of the count of one value of an attribute, from tables of all parties."""
     tables = study_tables(study, [step for step in steps if _of_all(step, study)])
-    return {
-        study.schema.names[error.attributes[0]]: error.deviation
-        for error in expected_errors(tables, 1)
-    }
+    return noise_by_name(tables, study.schema.names)
 
 
 def _of_all(step: Step, study: Study) -> TypeGuard[SumStep]:
