@@ -28,7 +28,8 @@ from common.crypto.sums.plan import Aggregation, Noise, PartialForwarded, SumMes
 from common.crypto.sums.recovery import RecoverableParty
 from common.crypto.sums.replacement import ShareKeeper
 from common.crypto.sums.secure_sum import SumParty
-from common.errors import PolicyError, RemoteProtocolError
+from common.crypto.two_party.computation import Place, TwoPartyComputation
+from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.privacy.secret import Secret
 from common.study.document import Study
@@ -55,7 +56,14 @@ from common.study.messages import (
 )
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest
+from common.study.steps import (
+    ChoiceStep,
+    JointChoiceStep,
+    ReplaceStep,
+    Step,
+    SumStep,
+    step_digest,
+)
 from common.study.sums import decode_total, sum_plan_of
 from party.effects import ChargeBudget, Effect, Send
 
@@ -143,7 +151,7 @@ class PartyRole:
         self._key: PublicKey | None = None
         self._blinder: Blinder | None = None
         self._seed: Secret[bytes] | None = None
-        self._sum: SumParty | None = None
+        self._sum: SumParty | TwoPartyComputation | None = None
         self._plan: SumPlan | None = None
         self._recoverable: RecoverableParty | None = None
         self._missing: tuple[str, ...] = ()  # in the newest step that says so
@@ -363,20 +371,33 @@ class PartyRole:
                 values = step.request.answer(self._data)
             case ReplaceStep():
                 values = self._replacement(step, source)
+            case JointChoiceStep():
+                self._sum = self._computing(step, source)
+                return [self._outgoing(message) for message in self._sum.begin()]
             case ChoiceStep():
-                payload = self._chosen = step.choice.run(self._data, source)
-                return [
-                    Send(
-                        message=ChoiceSubmitted(
-                            study=self._study.digest, step=self._number, payload=payload
-                        )
-                    )
-                ]
+                return [self._choose(step.choice.run(self._data, source))]
             case _:
                 assert_never(step)
         assert plan is not None  # noqa: S101  # every step but a choice has one
         self._sum = self._summing(plan, values, opening, source)
         return [self._outgoing(message) for message in self._sum.begin()]
+
+    def _choose(self, payload: bytes) -> Effect:
+        self._chosen = payload
+        return self._send(
+            ChoiceSubmitted(study=self._study.digest, step=self._number, payload=payload)
+        )
+
+    def _computing(self, step: JointChoiceStep, source: RandomSource) -> TwoPartyComputation:
+        place = Place(
+            study=self._study.digest,
+            round=self._number,
+            step=step_digest(self._history.digest, self._number, step),
+            garbler=step.partner,
+            evaluator=step.party,
+        )
+        bits = step.choice.inputs(self._data, source)
+        return TwoPartyComputation(place, step.choice, self._member, bits, source)
 
     def _summing(
         self, plan: SumPlan, values: NDArray[np.int64], opening: bytes, source: RandomSource
@@ -425,7 +446,12 @@ class PartyRole:
         forwarded = PartialForwarded(
             sender=message.sender, recipient=self._name, envelope=message.envelope
         )
-        return [self._outgoing(self._sum.receive(forwarded))]
+        answer, step = self._sum.receive(forwarded), self._run.step()
+        if isinstance(answer, np.ndarray):  # what a two-party computation came to
+            if not isinstance(step, JointChoiceStep):
+                raise LocalError("only a joint choice has a two-party computation")
+            return [self._choose(step.choice.outcome(answer))]
+        return [self._outgoing(answer)]
 
     def _take_result(self, message: ResultPublished) -> list[Effect]:
         step = self._run.step()

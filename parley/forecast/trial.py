@@ -25,6 +25,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Codes
+from common.schema.codes import NO_GROUPS, Groups
 from common.study.document import Study
 from common.wording import many
 from parley.simulation.in_process import Run, run_study
@@ -55,10 +56,12 @@ class StandInRows:
         """How many rows the party has."""
         return int(self.repeated.sum())
 
-    def count(self, sets: Sequence[tuple[int, ...]]) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set."""
+    def count(
+        self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set; see `PartyRows`."""
         started = time.perf_counter()
-        tables = count(self.table, sets, weights=self.repeated)
+        tables = count(self.table, sets, groups=groups, weights=self.repeated)
         taken = time.perf_counter() - started
         self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
         return tables

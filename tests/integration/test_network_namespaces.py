@@ -7,7 +7,7 @@ import pytest
 from tests.harness.network_emulation import CUT, FAIR, Forwarded, Netem, Weather, make_country
 from tests.harness.process_consortium import NAMES, Town
 
-KINDS = [Forwarded, Netem]
+KINDS = [Forwarded, pytest.param(Netem, marks=pytest.mark.slow)]
 STORM = Weather(delay_s=0.03, loss=0.05, duplicate=0.1, reorder=0.25)
 WEATHERS = {
     "delay": Weather(delay_s=0.15),

@@ -50,14 +50,14 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("numpy.lib.format.write_array", full_disk)
-    with pytest.raises(InputError, match="cannot be written: No space"):
+    with pytest.raises(InputError, match=r"cannot write .*No space"):
         save(release_of(CODES, seed=2), target)
     assert target.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["r.npz"]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere.*cannot be written: No such file"):
+    with pytest.raises(InputError, match=r"cannot write .*nowhere.*No such file"):
         save(release_of(CODES), tmp_path / "nowhere" / "r.npz")
 
 

@@ -91,7 +91,7 @@ def test_replicates_are_the_same_in_several_processes(monkeypatch):
     told = []
     alone = Replicator(made, made.released, 3, processes=1).run(7)
     monkeypatch.setattr(replicates_module, "_WORTH_S", 1e-9)
-    shared = Replicator(made, made.released, 3, processes=3)
+    shared = Replicator(made, made.released, 3, processes=2)
     found = shared.run(7, tell=lambda fraction, doing: told.append(fraction))
     for one, other in zip(alone.tables, found.tables, strict=True):
         assert all(map(np.array_equal, one.columns, other.columns))

@@ -1,6 +1,7 @@
 """Small matrices through the package's own transforms."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -84,6 +85,7 @@ def query_variance(plan, ranges, *, padding=False):
 REPEATS = 40_000
 
 
+@cache
 def errors_of_a_query(scale_factor, seed):
     """Errors of the query [1, 7) x group 1, of variance 1026, in independent sub-matrices."""
     axes = (alone(REPEATS), haar(8), nominal(FIG3))

@@ -169,10 +169,10 @@ def test_large_blocks_are_drawn_in_pieces(monkeypatch):
     assert max(count for _, count in sampler.calls) <= 10
 
 
-@pytest.mark.parametrize("size", range(2, 260))
-def test_the_exact_rule_leaves_haar_domains_alone_up_to_159(size):
-    plan = make_plan((haar(size),), Fraction(1), "privelet+", "exact")
-    assert (plan.axes[0].kind == "untransformed") == (size <= 159)
+def test_the_exact_rule_leaves_haar_domains_alone_up_to_159():
+    for size in range(2, 260):
+        plan = make_plan((haar(size),), Fraction(1), "privelet+", "exact")
+        assert (plan.axes[0].kind == "untransformed") == (size <= 159), size
 
 
 @pytest.mark.parametrize(("size", "left"), [(512, True), (726, True), (727, False), (1001, False)])

@@ -74,14 +74,14 @@ def valid(one_of_each):
 
 
 @given(data=st.binary(max_size=300))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_random_bytes_are_refused_or_understood(data):
     survives(codec.decode_to_party, codec.encode_to_party, data)
     survives(codec.decode_to_curator, codec.encode_to_curator, data)
 
 
 @given(choice=st.data())
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=250)
 def test_damaged_messages_are_refused_or_understood(valid, choice):
     data = choice.draw(damaged(valid[messages.ToParty]))
     survives(codec.decode_to_party, codec.encode_to_party, data)
@@ -125,7 +125,7 @@ def an_example(kind):
 
 @pytest.mark.parametrize("kind", CALLS, ids=lambda kind: kind.__name__)
 @given(choice=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_calls_are_refused_or_understood(kind, choice):
     valid = an_example(kind).SerializeToString()
     assert strict.parse(kind, valid).SerializeToString() == valid
@@ -136,7 +136,7 @@ def test_calls_are_refused_or_understood(kind, choice):
 
 
 @given(choice=st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_damaged_frames_never_yield_another_message(choice):
     sent = [
         curator_pb2.WorkResponse(frame=frame).SerializeToString()
@@ -171,7 +171,7 @@ def as_pem(data, what):
 
 @example(data=REQUEST.replace(b"\x02\x01\x00", b"\x02\x01\x01", 1))  # a version that does not exist
 @given(data=damaged([REQUEST]))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_a_damaged_request_gets_no_certificate(data):
     assume(data != REQUEST)
     with contextlib.suppress(InputError):

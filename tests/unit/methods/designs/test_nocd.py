@@ -37,9 +37,9 @@ def test_the_published_figures_are_reproduced(attributes):
         assert (round(design.error_per_pair), len(design.views)) == (error, views)
 
 
-@pytest.mark.parametrize("start", range(0, 201, 25))
-def test_every_pair_is_in_exactly_one_view_for_every_number_of_attributes(start):
-    for attributes in range(start, min(start + 25, 201)):
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_pair_is_in_exactly_one_view_for_every_number_of_attributes(stride):
+    for attributes in (*range(12), *range(12, 201, stride)):
         assert holds_every_pair_once(printed_design(attributes)), attributes
 
 

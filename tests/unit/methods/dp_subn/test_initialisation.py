@@ -117,7 +117,7 @@ def test_choices_follow_the_law_of_the_exponential_mechanism():
     bound = sensitivity.mutual_information(100, binary=True)
     epsilon = Fraction(np.log(3)) * 2 * bound / Fraction(gap)  # the better one has odds of 3 to 1
     choice = choice_of(table, placed=(0, 1), take=1, epsilon=epsilon)
-    source, draws = SeededRandomSource("law"), 3000
+    source, draws = SeededRandomSource("law"), 2000
     drawn = [choice.families(choice.run(RowsInMemory(table), source))[0][1] for _ in range(draws)]
     frequency = np.mean(np.array(drawn) == int(scores[1] > scores[0]))
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from parley.cli.main import COMMANDS, load_command, main
+from parley.cli.main import all_commands, load_command, main
 from tests.harness.command_line import SMALL_ROWS, SMALL_SCHEMA
 
 RUN_UNTIL_STOPPED = {"curator serve", "party join", "party ui"}
@@ -88,7 +88,7 @@ def leaves(command, name):
     return [each for word, child in below.items() for each in leaves(child, f"{name} {word}")]
 
 
-EVERY_COMMAND = dict(each for name in COMMANDS for each in leaves(load_command(name), name))
+EVERY_COMMAND = dict(each for name in all_commands() for each in leaves(load_command(name), name))
 
 
 @pytest.mark.parametrize("name", EVERY_COMMAND)

@@ -28,6 +28,7 @@ NAMES = ("sex", "age", "income", "smokes")
 SCHEMA = schema_of(*NAMES)
 people = partial(everybody, columns=NAMES)
 SETS = [(0, 1), (3,), (1, 3, 0), (0, 3)]
+HALVES = {1: [code % 2 for code in range(SCHEMA.sizes[1])], 2: [0] * SCHEMA.sizes[2]}
 
 
 def assert_same(tables, wanted):
@@ -53,6 +54,7 @@ def test_row_groups_of_any_size_give_every_row_in_order(tmp_path, monkeypatch, g
     source = opened(tmp_path, {"kind": "parquet", "path": "p.parquet"})
     expected = SCHEMA.encode(frame)
     assert_same(source.count(SETS), count(expected, SETS))
+    assert_same(source.count(SETS, HALVES), count(expected, SETS, groups=HALVES))
     assert_same(concatenate(list(source.chunks())).columns, expected.columns)
 
 
@@ -103,24 +105,25 @@ def summed(outputs):
     return table.rename_columns(["cell", "count"])
 
 
+@pytest.mark.parametrize("groups", [{}, HALVES])
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=6), st.integers(1, 200))
-def test_partitions_add_up_to_the_table(cuts, size):
+def test_partitions_add_up_to_the_table(groups, cuts, size):
     frame = people(300)
     bounds = [0, *sorted(cuts), 300]
     sets = [(), (0,), *combinations(range(4), 2), (2, 0, 3)]
-    counter = PartitionCounter(SCHEMA.to_toml(), tuple(sets))
+    counter = PartitionCounter(SCHEMA.to_toml(), tuple(sets), groups)
     outputs = [
         output
         for low, high in pairwise(bounds)
         for output in counter(batches(positional(frame.iloc[low:high]), size))
     ]
-    digest, tables = gathered(summed(outputs), SCHEMA.sizes, sets)
+    digest, tables = gathered(summed(outputs), SCHEMA.sizes, sets, groups)
     codes = SCHEMA.encode(frame)
     whole = RowDigest(SCHEMA.sizes)
     whole.add(codes)
     assert digest.hexdigest() == whole.hexdigest()
-    assert_same(tables, count(codes, sets))
+    assert_same(tables, count(codes, sets, groups=groups))
 
 
 def test_encoded_partitions_come_back_as_codes(monkeypatch):
@@ -228,7 +231,7 @@ def test_spark_settings_say_where_the_table_is(tmp_path):
     assert made(path="people").address == str(tmp_path / "people")
     assert made(path="s3a://bucket/people").address == "s3a://bucket/people"
     assert made(table="health.people").query == "SELECT * FROM `health`.`people`"
-    assert made(query="SELECT 1", master="yarn").master == "yarn"
+    assert made(query="SELECT 1", master="yarn").options == {"master": "yarn"}
 
 
 def test_without_pyspark_the_extra_is_named(monkeypatch):

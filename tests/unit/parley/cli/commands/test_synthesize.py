@@ -233,7 +233,9 @@ def test_a_failure_while_writing_leaves_the_earlier_release(parley, small, monke
     assert sorted(p.name for p in folder.iterdir()) == ["data.csv", "r", "schema.toml"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupt_in_a_real_shell_leaves_nothing(small, number):
     folder = small()
     program = (
