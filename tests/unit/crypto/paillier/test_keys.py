@@ -11,15 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.crypto.paillier.keys import KEY_BITS, PrivateKey, PublicKey, generate_key_pair
-from common.crypto.paillier.primes import lim_lee_prime
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 
 LARGEST = (1 << 2046) - 1
 plaintexts = st.sampled_from([0, 1, -1, LARGEST, -LARGEST]) | st.integers(-LARGEST, LARGEST)
-
-
-# Keys
 
 
 def test_a_generated_key_has_the_structure_that_blinding_needs(private_key, public_key):
@@ -38,18 +34,6 @@ def test_the_blinding_base_is_an_nth_residue_whose_root_is_no_square(private_key
     p, q = private_key.reveal_factors()
     assert gmpy2.powmod(public_key.h, (p - 1) * (q - 1), public_key.n_squared) == 1
     assert gmpy2.legendre(public_key.h % p, p) == gmpy2.legendre(public_key.h % q, q) == -1
-
-
-@pytest.mark.parametrize("bits", [64, 128])
-def test_lim_lee_primes_are_twice_two_primes_plus_one(bits):
-    for seed in range(5):
-        p, parts = lim_lee_prime(bits, SeededRandomSource(seed))
-        assert gmpy2.is_prime(p)
-        assert p >> (bits - 2) == 3
-        a, b = parts
-        assert p == 2 * a * b + 1
-        assert gmpy2.is_prime(a)
-        assert gmpy2.is_prime(b)
 
 
 @pytest.mark.parametrize("bits", [0, 512, 1024, 2047, 8192])
@@ -149,9 +133,6 @@ def test_a_public_key_can_be_sent_to_another_process(public_key):
     assert pickle.loads(pickle.dumps(public_key)) == public_key  # noqa: S301  our own bytes
 
 
-# Encryption
-
-
 class _Ones:
     """No blinding at all: the arithmetic without its protection."""
 
@@ -232,9 +213,6 @@ def test_a_rerandomised_ciphertext_differs_and_says_the_same(private_key, public
     (fresh,) = public_key.rerandomise([ciphertext], blinder)
     assert fresh != ciphertext
     assert private_key.decrypt([fresh]) == [-12]
-
-
-# The wire
 
 
 def test_ciphertexts_come_back_from_their_bytes(public_key, blinder):
