@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import os
 import resource
 import sys
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject
 from common.wire.pki.credentials import parse_certificates, parse_request
 from common.wire.v1 import curator_pb2, errors_pb2, messages_pb2
+from tests.harness.forked import exit_code, fork
 
 DIGEST = bytes(range(32))
 CALLS = [
@@ -196,6 +198,26 @@ def peak_bytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
+def grown_by(work):
+    """How far the memory of a process of its own grows; our own peak lies behind us."""
+    reader, writer = os.pipe()
+    child = fork()
+    if child == 0:
+        code = 1
+        try:
+            before = peak_bytes()
+            work()
+            os.write(writer, str(peak_bytes() - before).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        grown = told.read()
+    assert exit_code(child) == 0
+    return int(grown)
+
+
 @pytest.mark.parametrize(
     ("kind", "unit"),
     [
@@ -208,7 +230,13 @@ def peak_bytes():
 )
 def test_the_densest_call_allowed_stays_within_memory(kind, unit):
     data = unit * (strict.MOST_CALL_BYTES // len(unit))
-    before = peak_bytes()
-    with contextlib.suppress(WireError):
-        strict.parse(kind, data)
-    assert peak_bytes() - before < 100 * strict.MOST_CALL_BYTES
+
+    def parse():
+        with contextlib.suppress(WireError):
+            strict.parse(kind, data)
+
+    assert grown_by(parse) < 100 * strict.MOST_CALL_BYTES
+
+
+def test_a_call_that_takes_more_memory_would_be_noticed():
+    assert grown_by(lambda: b"x" * (100 * strict.MOST_CALL_BYTES)) >= 100 * strict.MOST_CALL_BYTES
