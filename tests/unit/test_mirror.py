@@ -42,7 +42,7 @@ TESTED_IN = {
         "party/app",
     ),
     "integration/test_refusals_over_grpc": ("curator/server/servicer",),
-    "integration/test_seats": (
+    "protocol/reproductions/test_seats_taken_in_opposite_orders": (
         "party/client/context",
         "party/client/sessions",
     ),
@@ -72,7 +72,7 @@ TESTED_IN = {
         "party/effects",
         "party/role",
     ),
-    "study/test_transcript": (
+    "protocol/reproductions/test_results_told_differently": (
         "common/study/history",
         "common/study/transcript",
     ),
