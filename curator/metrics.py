@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from common.service.metrics import Sample
+from common.study.ids import StudyId
 from common.wire.pki.credentials import CredentialFiles
 from curator.store.records import Awaited, StudyState
 from curator.store.store import Store
@@ -21,7 +22,7 @@ class CallCounter:
         self._lock = threading.Lock()
         self._calls: Counter[tuple[str, str]] = Counter()
 
-    def add(self, method: str, outcome: str) -> None:
+    def add(self, method: str, *, outcome: str) -> None:
         """One more call; the outcome is a code of the catalogue, or OK."""
         with self._lock:
             self._calls[method, outcome] += 1
@@ -89,7 +90,7 @@ def curator_samples(
 
 
 def _waiting_samples(
-    awaited: Iterable[tuple[bytes, Awaited]], *, now: dt.datetime
+    awaited: Iterable[tuple[StudyId, Awaited]], *, now: dt.datetime
 ) -> Iterator[Sample]:
     """Of running studies only, so that the labels do not grow with those there ever were."""
     for study, each in sorted(awaited, key=lambda pair: (pair[0], pair[1].party)):

@@ -32,6 +32,7 @@ from common.errors import InputError, ParleyError
 from common.service.durable.messages import Arrival
 from common.study import approval
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.messages import (
     MOST_TEXT,
     Message,
@@ -67,7 +68,7 @@ class StudyNode:
         around: what it shares with other studies.
     """
 
-    def __init__(self, digest: bytes, names: tuple[str, ...], around: StudyContext) -> None:
+    def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
         self.digest, self.names = digest, names
         self._around = around
         self._store = around.store
@@ -194,7 +195,7 @@ class StudyNode:
             self._start_when_all_approved()
             return self.record.state
 
-    def decline(self, party: str, reason: str) -> StudyState:
+    def decline(self, party: str, *, reason: str) -> StudyState:
         """A party's owner does not approve, or does not any more.
 
         A study under way that may miss the party goes on without it; any other ends.
@@ -268,7 +269,7 @@ class StudyNode:
     def _go_on_without(self, party: str, why: str = "") -> None:
         role = self._current()
         with self._role.guarded():
-            effects = role.declare_missing(party, why)
+            effects = role.declare_missing(party, why=why)
             if not effects:
                 return
             with self._store.transaction():

@@ -79,13 +79,7 @@ class Askable(ABC):
     def replicates(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[pd.DataFrame]:
-        """Tables like the released one, each from its own refit; see `common.release.replicates`.
-
-        Args:
-            tables: how many.
-            seed: the same seed gives the same tables.
-            tell: told how far the work is.
-        """
+        """Tables like the released one, each from its own refit; the same for the same seed."""
         made = self.replicated(tables, seed=seed, tell=tell)
         return [self._decoded(codes, number) for number, codes in enumerate(made.tables, start=1)]
 

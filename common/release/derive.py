@@ -60,13 +60,7 @@ _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and 
 
 
 def check_agreement(contents: Contents, checked: Checked, *, tell: Reporter = silent) -> Agreement:
-    """Compare the files of a release with each other.
-
-    Args:
-        contents: the release.
-        checked: its files are the manifest's, and those that a release has.
-        tell: told how far the work is.
-    """
+    """Compare the files of a release with each other."""
     found = Agreement()
     try:
         _check_all(found, contents, checked, tell)
@@ -257,21 +251,19 @@ def _derived(
 
 
 def _check_statement(found: Agreement, expected: Mapping[str, object]) -> None:
+    again, stated = json.loads(json.dumps(expected)), found.privacy  # both as JSON has them
+    # Verdicts compare noisy sums with the model, whose last digits depend on the machine.
     differing = [
         key
-        for key in sorted(expected.keys() | found.privacy.keys())
-        if not _as_stated(key, _plain(expected.get(key)), found.privacy.get(key))
+        for key in sorted(again.keys() | stated.keys())
+        if again.get(key) != stated.get(key)
+        and not (key == "criteria" and _alike(again.get(key), stated.get(key)))
     ]
     if differing:
         found.blame(
             release.STATEMENT,
             f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}",
         )
-
-
-def _as_stated(key: str, expected: object, stated: object) -> bool:
-    """Verdicts compare noisy sums with the model, whose last digits depend on the machine."""
-    return _alike(expected, stated) if key == "criteria" else expected == stated
 
 
 def _check_derived_model(found: Agreement, contents: Contents, fitted: FittedStudy) -> None:
@@ -351,18 +343,6 @@ def replay(
     return list(plan.made), plan
 
 
-def _plain(value: object) -> object:
-    """A value as it comes back from JSON."""
-    return json.loads(json.dumps(value))
-
-
-def _close(one: float, other: float) -> bool:
-    try:
-        return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME)
-    except OverflowError:  # an integer that is larger than any float
-        return False
-
-
 def _alike(one: object, other: object) -> bool:
     """The same, but for the last digits of numbers."""
     match one, other:
@@ -375,6 +355,9 @@ def _alike(one: object, other: object) -> bool:
         case int(), int():  # which may be larger than any float
             return one == other
         case int() | float(), int() | float():
-            return _close(one, other)
+            try:
+                return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME)
+            except OverflowError:  # an integer that is larger than any float
+                return False
         case _:
             return one == other

@@ -140,11 +140,7 @@ def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
 
 
 class Priors:
-    """The earlier releases that the studies of a node build on, in a folder.
-
-    Args:
-        folder: is made when something is put into it.
-    """
+    """The earlier releases that the studies of a node build on, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -36,14 +36,7 @@ def registry_entry(path: Path) -> dict[str, object]:
 def entry_of(
     statement: Mapping[str, Any], study: Mapping[str, Any], *, date: str, digest: str | None
 ) -> dict[str, object]:
-    """Return the entry.
-
-    Args:
-        statement: privacy.json.
-        study: study.toml; empty for a release of one owner.
-        date: of the release.
-        digest: of the study; None for a release of one owner.
-    """
+    """Return the entry of a privacy.json and a study.toml, which is empty for one owner."""
     exact = statement["exact"]
     return {
         "format": FORMAT,

@@ -69,11 +69,12 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
     Raises:
         InputError: it is not what `transcript_of` makes of these steps and any counts of bytes.
     """
+    rounds_of = {SETTING_UP: 0} | Counter(step.phase for step in steps)  # as a transcript has them
     try:
         found = json.loads(data)
         phases = {
             phase: _traffic(found["phases"][phase], rounds, study)
-            for phase, rounds in _rounds(steps).items()
+            for phase, rounds in rounds_of.items()
         }
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{release.TRANSCRIPT}: not a transcript: {error!r}") from None
@@ -82,11 +83,6 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
     if release.json_text(again).encode() != data:
         raise InputError(f"{release.TRANSCRIPT}: is not a transcript of {release.STUDY}")
     return again
-
-
-def _rounds(steps: Sequence[Step]) -> Mapping[str, int]:
-    """How many rounds each phase has; in the order of a transcript."""
-    return {SETTING_UP: 0} | Counter(step.phase for step in steps)
 
 
 def _traffic(counted: Mapping[str, Any], rounds: int, study: Study) -> PhaseTraffic:

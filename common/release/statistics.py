@@ -202,8 +202,11 @@ class Regression:
         found: dict[tuple[str, Group], float] = {}
         for group, rows in _groups(table, self.by, self.where):
             use = rows & known
-            fit = _logistic if logistic else _least_squares
-            fitted = fit(design[use], outcome[use]) if use.any() else np.full(len(names), np.nan)
+            fitted = np.full(len(names), np.nan)
+            if use.any() and logistic:
+                fitted = _logistic(design[use], outcome[use])
+            elif use.any():
+                fitted = np.linalg.lstsq(design[use], outcome[use], rcond=None)[0]
             for name, value in zip(names, fitted, strict=True):
                 found[f"{formula}: {name}", group] = float(value)
         return found
@@ -349,10 +352,6 @@ def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
         for code, label in enumerate(attribute.labels)
         if code > 0
     }
-
-
-def _least_squares(design: Numbers, outcome: Numbers) -> Numbers:
-    return np.linalg.lstsq(design, outcome, rcond=None)[0].astype(np.float64)
 
 
 def _logistic(design: Numbers, outcome: Numbers) -> Numbers:

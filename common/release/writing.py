@@ -123,14 +123,7 @@ class Pages:
 
 
 def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages:
-    """Make the pages of a release.
-
-    Args:
-        fitted: what was released of the real rows.
-        rows: how many synthetic rows there are.
-        synthetic: those rows, or the first `KEPT_ROWS` of them.
-        date: when the release was made.
-    """
+    """Make the pages of a release from its rows, or the first `KEPT_ROWS` of them."""
     facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
     files = {release.REPORT: release_page(facts), release.USAGE: release.json_text(_usage(facts))}
     if facts.network is not None:

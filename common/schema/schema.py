@@ -98,12 +98,7 @@ class Schema:
 
     @staticmethod
     def infer(table: pd.DataFrame | pa.Table, *, missing: Sequence[str] = ()) -> Proposal:
-        """A draft of a schema for a table, with notes; NOT PRIVATE until its owner has reviewed it.
-
-        Args:
-            table: whose columns become attributes.
-            missing: codes that stand for empty cells.
-        """
+        """A draft of a schema for a table; NOT PRIVATE until its owner has reviewed it."""
         from common.schema.infer import infer  # it is made of schemas
 
         return infer(table, missing=missing)
@@ -188,7 +183,7 @@ class Schema:
         self.check_columns(columns, where=where)
         if len(table) == 0:
             raise InputError(f"{where}: the table has no rows")
-        numbers = row_numbers if row_numbers is not None else _positions
+        numbers = row_numbers if row_numbers is not None else list
         if compiled is None:
             compiled = len(table) * len(self.attributes) >= _COMPILED_FROM
         pieces = (
@@ -205,14 +200,7 @@ class Schema:
         row_numbers: RowNumbers,
         compiled: bool,
     ) -> Codes:
-        """`encode` for columns in pieces, each of which may be gone when the next one is taken.
-
-        Args:
-            columns: in the order of the schema; cut into pieces anywhere.
-            where: as for `encode`, and so are the others.
-            row_numbers: as for `encode`.
-            compiled: as for `encode`.
-        """
+        """`encode` for columns in pieces, each of which may be gone when the next one is taken."""
         codes = []
         for attribute, quick, pieces in zip(
             self.attributes, self._quick_columns, columns, strict=True
@@ -264,12 +252,7 @@ class Schema:
             )
 
     def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:
-        """The codes as a table of values that `encode` would give the same codes.
-
-        Args:
-            codes: columns in the order of the schema.
-            source: randomness to place numbers inside their bin.
-        """
+        """The codes as a table of values that `encode` would give the same codes."""
         import pandas as pd
 
         from common.schema.decoder import decode_column
@@ -286,10 +269,6 @@ class Schema:
             columns[self.names[first]] = one.where(~wrong, other)
             columns[self.names[second]] = other.where(~wrong, one)
         return pd.DataFrame(columns)
-
-
-def _positions(rows: Sequence[int]) -> Sequence[int]:
-    return rows
 
 
 def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401

@@ -35,12 +35,7 @@ _DAY_S = 86_400
 
 
 class AttributeVocabulary:
-    """What can be said about one attribute.
-
-    Args:
-        attribute: the attribute.
-        leaf_codes: the code at each position of its axis.
-    """
+    """What can be said about one attribute, whose axis has these codes at its positions."""
 
     def __init__(self, attribute: Attribute, leaf_codes: NDArray[np.intp]) -> None:
         self.attribute = attribute
@@ -170,13 +165,7 @@ class AttributeVocabulary:
         return interval[0]
 
     def _number(self, token: Token, query: str, *, last: bool) -> float:
-        """A number, date or datetime as the bins count it; of a day among times, the last second.
-
-        Args:
-            token: what was written.
-            query: where.
-            last: whether the end of what was written is meant, not its start.
-        """
+        """A number, date or time as the bins count it; with `last`, of a day its last second."""
         kind = self.attribute.kind
         try:
             if kind == "integer":
@@ -213,12 +202,7 @@ class AttributeVocabulary:
 
 
 class Vocabulary:
-    """What can be asked of a release.
-
-    Args:
-        attributes: of the schema, in order.
-        leaf_codes: for each, the code at each position of its axis.
-    """
+    """What can be asked of a release whose axes have these codes at their positions."""
 
     def __init__(
         self, attributes: Sequence[Attribute], leaf_codes: Sequence[NDArray[np.intp]]

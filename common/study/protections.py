@@ -12,13 +12,7 @@ from common.study.method import Method
 
 
 def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
-    """Every adversary that there is in this study, and whether it is held off.
-
-    Args:
-        study: what was agreed.
-        method: of the study.
-        epsilon: what the study's steps cost whose rows are spoken of.
-    """
+    """Every adversary that there is in this study, and whether it is held off."""
     public = Protection(
         against="the public",
         epsilon=epsilon,

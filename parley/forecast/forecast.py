@@ -114,16 +114,7 @@ def forecast(
     seed: int,
     tell: Reporter = silent,
 ) -> Forecast:
-    """Try a study at several epsilons.
-
-    Args:
-        study: as proposed; of its parties only names and row counts are used.
-        stand_in: rows that need no protection; as many as the study has, or fewer.
-        epsilons: to be tried.
-        runs: for each epsilon.
-        seed: of the noise.
-        tell: told how far the work is.
-    """
+    """Try a study at several epsilons, on rows that need no protection; see `Trial`."""
     if runs < 1:
         raise InputError(f"--runs {runs}: at least 1")
     trial = Trial(study, stand_in, seed)

@@ -35,6 +35,7 @@ from common.schema.toml import (
     yes_or_no,
 )
 from common.study.document import PROFILES, Study
+from common.study.ids import StudyId
 from common.wording import many
 from party.ledger import Caps
 
@@ -149,7 +150,7 @@ class Policy:
             in_year=self.epsilon_per_year,
         )
 
-    def writes_off(self, study: bytes) -> bool:
+    def writes_off(self, study: StudyId) -> bool:
         """Whether the owner knows that our ledger lacks what this study cost."""
         return any(study.hex().startswith(digest) for digest in self.forgotten)
 

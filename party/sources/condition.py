@@ -63,11 +63,7 @@ class Condition:
         return cls(text, tuple(dict.fromkeys(test.name.text for test in tests)), root)
 
     def holds(self, columns: Mapping[str, pa.Array]) -> Mask:
-        """Which rows it holds for.
-
-        Args:
-            columns: those of `names`, equally long.
-        """
+        """Which rows it holds for."""
         return self._mask(self._root, columns)
 
     def _mask(self, part: syntax.Expression, columns: Mapping[str, pa.Array]) -> Mask:

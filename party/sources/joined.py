@@ -15,11 +15,7 @@ from party.sources.source import Snapshot, SnapshotSource, Source
 
 
 class JoinedSource(SnapshotSource):
-    """A `Source` of the rows of several.
-
-    Args:
-        sources: in the same study's domains, at least one.
-    """
+    """A `Source` of the rows of several."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)

@@ -29,14 +29,7 @@ _HALF = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounter:
-    """A request, in a form that travels to the partitions.
-
-    Args:
-        schema: the study's, as text.
-        sets: the attribute sets asked for.
-        groups: of attributes that are counted in groups of values.
-        forgiving: whether no cell is refused.
-    """
+    """A request, in a form that travels to the partitions."""
 
     schema: str
     sets: tuple[tuple[int, ...], ...]
@@ -105,12 +98,7 @@ def gathered(
 
 @dataclass(frozen=True, slots=True)
 class PartitionEncoder:
-    """The rows of a partition as codes, one byte string per column and chunk.
-
-    Args:
-        schema: the study's, as text.
-        forgiving: whether no cell is refused.
-    """
+    """The rows of a partition as codes, one byte string per column and chunk."""
 
     schema: str
     forgiving: bool = False

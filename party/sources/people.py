@@ -70,12 +70,6 @@ class PeopleTable:
 class PeopleSource(SnapshotSource):
     """A `Source` of the rows that are kept, held in memory.
 
-    Args:
-        tables: of one owner; a person may be in several.
-        schema: the study's.
-        limit: what was agreed.
-        as_of: the date the data is of.
-
     Raises:
         InputError: a table cannot be read, or has no column for the person.
     """

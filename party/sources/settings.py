@@ -110,11 +110,6 @@ class SourceSettings:
     ) -> SourceSettings:
         """The settings in a `[source]` table.
 
-        Args:
-            table: as TOML gives it.
-            folder: what paths are relative to.
-            environment: where `uri_env` is looked up.
-
         Raises:
             InputError: naming the key and what would do.
         """

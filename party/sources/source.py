@@ -141,6 +141,29 @@ class TableReader(Protocol):
         """Rows as their owner finds them, for errors."""
 
 
+class PlainReader:
+    """What most readers have in common: one way to read, rows that count from 1, no counting."""
+
+    _names: Sequence[str]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the columns there are."""
+        return self._names
+
+    def grouping(self) -> Grouping | None:
+        """The place cannot count."""
+        return None
+
+    def read_slowly(self) -> bool:
+        """There is one way to read it."""
+        return False
+
+    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
+        """Rows count from 1."""
+        return [position + 1 for position in positions]
+
+
 def check_readable(reader: TableReader) -> None:
     """Read every column once, and look at nothing.
 
@@ -181,11 +204,6 @@ def in_some_way(reader: TableReader, read: Callable[[], _Read]) -> _Read:
 
 class TableSource(SnapshotSource):
     """A source over any reader; opening it reads the table once.
-
-    Args:
-        reader: where the values are.
-        schema: the study's.
-        held_bytes: up to how many bytes of codes are held in memory.
 
     Raises:
         InputError: the table cannot be read, or is not of the schema; row and cell are named.

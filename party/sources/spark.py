@@ -92,13 +92,6 @@ def start_session(master: str = "", options: dict[str, str] | None = None) -> Sp
 class SparkSource(SnapshotSource):
     """A `Source` over a table of Spark; opening it reads the table once.
 
-    Args:
-        session: where the table is.
-        table: gives the table, as of now.
-        schema: the study's.
-        where: the name of the table in errors.
-        as_of: the date the data is of, if it is known.
-
     Raises:
         InputError: the table cannot be read, or is not of the schema.
     """

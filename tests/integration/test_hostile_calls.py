@@ -197,7 +197,7 @@ def test_revoking_a_certificate_ends_the_calls_made_with_it(consortium, silent):
         work = channel.unary_stream(SERVICE + "Work")(waiting)
         assert status(consortium, "north").state == "waiting for parties"
         fingerprint = certificates.fingerprint(north.ring.files.load().certificate)
-        consortium.curator.ring.revoke(fingerprint, "stolen")
+        consortium.curator.ring.revoke(fingerprint, reason="stolen")
         assert code_of(call.exception(timeout=20)) is ErrorCode.UNAVAILABLE
         assert code_of(work.exception(timeout=20)) is ErrorCode.UNAVAILABLE
     assert status(consortium).state == "waiting for parties"

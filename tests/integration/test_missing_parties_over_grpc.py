@@ -19,8 +19,9 @@ from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.journal import StudyState
 from party.owner import decisions
-from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
+from tests.harness.consortium import Consortium, Wrapped, wrapping
 from tests.harness.process_consortium import ProcessConsortium
+from tests.harness.roles import replayed
 from tests.harness.small_study import Sums
 
 NAMES = ("north", "east", "south", "west")
@@ -200,11 +201,11 @@ def test_one_owner_too_many_that_withdraws_ends_the_study_by_name(consortium):
             approval.statement(study=consortium.study.digest, party=name)
         )
         node.approve(name, signature)
-    assert node.decline("south", "no") is CuratorState.RUNNING
-    assert node.decline("south", "no") is CuratorState.RUNNING  # said again
+    assert node.decline("south", reason="no") is CuratorState.RUNNING
+    assert node.decline("south", reason="no") is CuratorState.RUNNING  # said again
     consortium.curator.restart()  # it is in the store, with why
     node = consortium.curator.studies.known(consortium.study.digest)
-    assert node.decline("west", "no") is CuratorState.REFUSED
+    assert node.decline("west", reason="no") is CuratorState.REFUSED
     assert node.record.cause == (
         "party 'west' withdrew: no; south went missing before. The study can do without 1 "
         "(may_miss)"
