@@ -116,7 +116,7 @@ common/methods/distdiffgen/divisions common/methods/distdiffgen/leaves
 common/methods/distdiffgen/script common/methods/dp_subn/decisions common/methods/network_model
 common/methods/subn_plus/budget common/methods/subn_plus/contrast_plan
 common/methods/subn_plus/moment_loss common/methods/variables common/privacy/sampling/inversion
-common/release/asking common/release/bundling common/release/columns common/release/consistency
+common/release/asking common/release/bundling common/study/ids common/release/consistency
 common/release/estimates common/release/finishing common/release/fitted_privbayes
 common/release/fitted_privelet common/release/fitted_study common/release/late_model
 common/release/measured common/release/progress common/release/released_rows
