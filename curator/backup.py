@@ -25,7 +25,7 @@ def back_up(settings: CuratorSettings, out: Path, *, at: str, software: str) -> 
             role="curator", state=STORE, sha256=backup.sha256_of(copy), taken_at=at,
             software=software, head="",
         )  # fmt: skip
-        backup.write(copy, out, about)
+        backup.write(copy, out=out, about=about)
     return about
 
 

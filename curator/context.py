@@ -8,6 +8,7 @@ from pathlib import Path
 
 from common.service.clock import Clock, stamp
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.transcript import Phases
@@ -57,7 +58,7 @@ class StudyContext:
     publish: Callable[[Outcome], Path]
     clock: Clock
     later: Callable[[Callable[[], None]], None]
-    changed: Callable[[bytes, Iterable[str]], None]
+    changed: Callable[[StudyId, Iterable[str]], None]
 
     def now(self) -> str:
         """The time as records have it."""

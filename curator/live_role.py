@@ -9,6 +9,7 @@ from common.privacy.randomness import KeyedRandomSource
 from common.service.durable.messages import Received
 from common.service.durable.role import DurableRole, SourceForStep
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.sums import needs_key
 from common.wire import codec
 from curator.context import StudyContext
@@ -23,7 +24,7 @@ _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier k
 
 
 def live_role(
-    digest: bytes, study: Callable[[], Study], around: StudyContext
+    digest: StudyId, study: Callable[[], Study], around: StudyContext
 ) -> DurableRole[CuratorRole]:
     """The role of a study; its text is read when the role is first needed."""
     store = around.store
@@ -37,7 +38,8 @@ def live_role(
 
     def feed(role: CuratorRole, message: Received) -> list[str]:
         if message.sender == DECLARED:
-            effects = role.declare_missing(*declaration(message.body))
+            party, why = declaration(message.body)
+            effects = role.declare_missing(party, why=why)
         else:
             effects = role.receive(message.sender, codec.decode_to_curator(message.body))
         return effect_names(effects)
@@ -57,7 +59,7 @@ def make_key(study: Study, store: Store) -> None:
     """Make the study's Paillier key, once, if it needs one."""
     if needs_key(study) and store.paillier_key(study.digest) is None:
         key = store.keys.key(study.digest, _KEY_STEP)
-        source = KeyedRandomSource(key, private=store.keys.private)
+        source = KeyedRandomSource(key.reveal(), private=store.keys.private)
         store.keep_paillier_key(study.digest, generate_key_pair(study.key_bits, source))
 
 

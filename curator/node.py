@@ -24,6 +24,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
@@ -32,6 +34,7 @@ from common.errors import InputError, ParleyError
 from common.service.durable.messages import Arrival
 from common.study import approval
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.messages import (
     MOST_TEXT,
     Message,
@@ -67,7 +70,7 @@ class StudyNode:
         around: what it shares with other studies.
     """
 
-    def __init__(self, digest: bytes, names: tuple[str, ...], around: StudyContext) -> None:
+    def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
         self.digest, self.names = digest, names
         self._around = around
         self._store = around.store
@@ -112,15 +115,22 @@ class StudyNode:
 
         A study that is at work goes on already, and is left alone.
         """
-        if not self._lock.acquire(blocking=False):
-            return
+        with self._free_within(0) as free:
+            try:
+                if free and self._pause.is_over():
+                    self._go_on()
+            except Exception as error:  # noqa: BLE001  # the other studies go on
+                self._fail("the study cannot go on", error)
+
+    @contextmanager
+    def _free_within(self, wait_s: float) -> Iterator[bool]:
+        """Have the study to oneself for a block, if it is not at work for longer than that."""
+        free = self._lock.acquire(timeout=wait_s)
         try:
-            if self._pause.is_over():
-                self._go_on()
-        except Exception as error:  # noqa: BLE001  # the other studies go on
-            self._fail("the study cannot go on", error)
+            yield free
         finally:
-            self._lock.release()
+            if free:
+                self._lock.release()
 
     def _go_on(self) -> None:
         record = self.record
@@ -194,7 +204,7 @@ class StudyNode:
             self._start_when_all_approved()
             return self.record.state
 
-    def decline(self, party: str, reason: str) -> StudyState:
+    def decline(self, party: str, *, reason: str) -> StudyState:
         """A party's owner does not approve, or does not any more.
 
         A study under way that may miss the party goes on without it; any other ends.
@@ -223,13 +233,9 @@ class StudyNode:
         Nor while it is at work, which may take long: the request stays in the store, and whoever
         looks there has other studies to see to and comes again.
         """
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return
-        try:
-            if not self.record.state.over:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if free and not self.record.state.over:
                 self._end_early(StudyState.FAILED, cause)
-        finally:
-            self._lock.release()
 
     def declare_missing(self, party: str) -> bool:
         """Go on without a party for good, or end the study if it cannot; whether this was done.
@@ -243,32 +249,24 @@ class StudyNode:
         """
         if party not in self.names:
             raise InputError(f"{party!r} is not a party of study {self.digest.hex()[:16]}")
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return False
-        try:
-            if self.record.state is not StudyState.RUNNING:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if not free or self.record.state is not StudyState.RUNNING:
                 return False
             self._go_on_without(party)
-        finally:
-            self._lock.release()
         self._around.changed(self.digest, self.names)
         return True
 
     def can_miss(self, parties: int) -> bool:
         """Whether the study could go on now without so many parties more."""
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return False
-        try:
-            if self.record.state is not StudyState.RUNNING or not self.study.may_miss:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if not free or self.record.state is not StudyState.RUNNING or not self.study.may_miss:
                 return False
             return len(self._current().gone) + parties <= self.study.may_miss
-        finally:
-            self._lock.release()
 
     def _go_on_without(self, party: str, why: str = "") -> None:
         role = self._current()
         with self._role.guarded():
-            effects = role.declare_missing(party, why)
+            effects = role.declare_missing(party, why=why)
             if not effects:
                 return
             with self._store.transaction():

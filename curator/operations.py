@@ -8,6 +8,7 @@ from pathlib import Path
 from common.crypto.identities.files import load_public_identity
 from common.errors import InputError
 from common.study.document import Member
+from common.study.ids import StudyId
 from curator.live_role import DECLARED, declaration
 from curator.store.records import Record, StudyState
 from curator.store.store import Store
@@ -45,7 +46,7 @@ def last_calls(store: Store, record: Record) -> dict[str, str]:
     return {name: calls.get(name, "") for name in store.members(record.study)}
 
 
-def declared(store: Store, study: bytes) -> dict[str, str]:
+def declared(store: Store, study: StudyId) -> dict[str, str]:
     """The parties that a study under way goes on without, and what is known about why."""
     return dict(map(declaration, store.inbox.bodies(study, DECLARED)))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from common.errors import ParleyError
 from common.service.clock import stamp
+from common.study.ids import StudyId
 from common.wording import moment
 from curator.alerting import Alerting
 from curator.store.store import KEEP_QUEUES
@@ -53,7 +54,7 @@ class Upkeep:
         self, studies: Studies, limits: WaitingLimits, *, alerting: Alerting | None = None
     ) -> None:
         self._studies, self._limits, self._alerting = studies, limits, alerting
-        self._told: Mapping[bytes, tuple[str, str]] = {}
+        self._told: Mapping[StudyId, tuple[str, str]] = {}
         self._calls_written = self._queues_dropped = dt.datetime.min.replace(tzinfo=dt.UTC)
 
     def look(self) -> None:
@@ -87,7 +88,7 @@ class Upkeep:
                 logger.warning("study %s: %s", study.hex()[:16], error)
 
     def _see_to_waiting(self, now: dt.datetime) -> None:
-        told: dict[bytes, tuple[str, str]] = {}
+        told: dict[StudyId, tuple[str, str]] = {}
         for study, since in self._studies.store.waiting_since().items():
             wait = waited(since, now)
             if wait > self._limits.deadline and self._go_on_without(study, now):
@@ -101,16 +102,16 @@ class Upkeep:
                     self._say(study, event, since)
         self._told = told
 
-    def _say(self, study: bytes, event: str, since: str) -> None:
+    def _say(self, study: StudyId, event: str, since: str) -> None:
         """In the log, and to the operator's hook; once a step."""
         store = self._studies.store
         names = ", ".join(each.party for each in store.awaited(study))
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", study.hex()[:16], late, words)
-        store.alerts.add(study, event, words, at=self._studies.around.now())
+        store.alerts.add(study, event, words=words, at=self._studies.around.now())
 
-    def _go_on_without(self, study: bytes, now: dt.datetime) -> bool:
+    def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
         """Declare the parties missing that are overdue, if the study can do without them."""
         node = self._studies.known(study)
         late = [
@@ -126,7 +127,7 @@ class Upkeep:
             logger.error("study %s cannot go on now: %s", study.hex()[:16], error)
             return False
 
-    def _end(self, study: bytes, since: str) -> None:
+    def _end(self, study: StudyId, since: str) -> None:
         node = self._studies.known(study)
         if node is None:
             return

@@ -19,6 +19,7 @@ from common.service import backup
 from common.service.backup import About
 from common.service.database import Database
 from common.service.process import alone_in
+from common.study.ids import StudyId
 from party.app import STATE, PartySettings
 from party.journal import Journal, StudyRecord, StudyState
 from party.ledger import Charge, Ledger
@@ -42,7 +43,7 @@ def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> Ab
             role="party", state=STATE, sha256=backup.sha256_of(copy), taken_at=at,
             software=software, head=head,
         )  # fmt: skip
-        backup.write(copy, out, about)
+        backup.write(copy, out=out, about=about)
     return about
 
 
@@ -79,7 +80,7 @@ def _end_running(database: Database, about: About, *, at: str) -> list[StudyReco
     return running
 
 
-def _withdraw(approvals: Approvals, study: bytes, reason: str, at: str) -> None:
+def _withdraw(approvals: Approvals, study: StudyId, reason: str, at: str) -> None:
     decision = approvals.decision(study)
     if decision is not None and decision.approved:
         no = Decision(

@@ -21,10 +21,12 @@ from dataclasses import dataclass
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
+from common.privacy.secret import Secret
 from common.service.database import Database
 from common.service.durable.messages import Arrival, Inbox, Outbox, Outgoing, Received
 from common.service.durable.role import StepKeys
 from common.service.traffic import TrafficLog
+from common.study.ids import StudyId
 
 _CURATOR = "curator"  # the one peer of a party
 _TABLES = """
@@ -63,7 +65,7 @@ class StudyState(enum.StrEnum):
 class StudyRecord:
     """A study as the journal knows it; `reason` is for the owner's eyes, and never sent."""
 
-    study: bytes
+    study: StudyId
     name: str
     state: StudyState
     reason: str
@@ -75,7 +77,7 @@ class StudyRecord:
 class Departure:
     """A line of the sent log: a message that left, or may have left from `released_at` on."""
 
-    study: bytes
+    study: StudyId
     study_name: str
     sequence: int
     kind: str
@@ -110,7 +112,7 @@ class Journal:
         """All of the block's changes on disk, or none."""
         return self._file.transaction()
 
-    def begin(self, study: bytes, *, name: str, data_digest: str, at: str) -> None:
+    def begin(self, study: StudyId, *, name: str, data_digest: str, at: str) -> None:
         """Open a study, once, and pin the data that it is about.
 
         Raises:
@@ -132,7 +134,7 @@ class Journal:
                     "`parley party decline`"
                 )
 
-    def forget_unanswered(self, study: bytes) -> None:
+    def forget_unanswered(self, study: StudyId) -> None:
         """Undo `begin` while nothing was received: our approval did not arrive, nothing is due."""
         with self._file.transaction():
             self._file.write(
@@ -142,7 +144,7 @@ class Journal:
                 (study, StudyState.RUNNING.value),
             )
 
-    def pinned_data(self, study: bytes) -> str | None:
+    def pinned_data(self, study: StudyId) -> str | None:
         """The digest of the data that a running study is about; None if none runs."""
         found = self._file.rows(
             "SELECT data_digest FROM study WHERE study = ? AND state = ?",
@@ -154,7 +156,7 @@ class Journal:
         """Every study this party took part in, oldest first."""
         return self._records("", ())
 
-    def record(self, study: bytes) -> StudyRecord | None:
+    def record(self, study: StudyId) -> StudyRecord | None:
         """One of them; None if we took no part in it."""
         return next(iter(self._records("WHERE study = ?", (study,))), None)
 
@@ -172,20 +174,20 @@ class Journal:
             for study, name, state, reason, began_at, ended_at in rows
         ]  # fmt: skip
 
-    def state(self, study: bytes) -> StudyState:
+    def state(self, study: StudyId) -> StudyState:
         """Where a study stands."""
         found = self._file.rows("SELECT state FROM study WHERE study = ?", (study,))
         if not found:
             raise LocalError(f"study {study.hex()[:16]} was never begun here")
         return StudyState(found[0][0])
 
-    def step_key(self, study: bytes, step: int) -> bytes:
+    def step_key(self, study: StudyId, step: int) -> Secret[bytes]:
         """The secret key of a step's randomness, on disk before it is returned."""
         if self.state(study) is not StudyState.RUNNING:
             raise LocalError("a study that ended has no keys any more")
         return self._keys.key(study, step)
 
-    def is_duplicate(self, study: bytes, *, sequence: int, body: bytes) -> bool:
+    def is_duplicate(self, study: StudyId, *, sequence: int, body: bytes) -> bool:
         """Whether this message was received before.
 
         Raises:
@@ -200,24 +202,24 @@ class Journal:
             raise RemoteProtocolError(f"message {sequence} came twice, with different content")
         return arrival is Arrival.DUPLICATE
 
-    def newest_released(self, study: bytes) -> int:
+    def newest_released(self, study: StudyId) -> int:
         """The number of the newest message that left or may have left; 0 before the first."""
         return self._outbox.newest(study, _CURATOR)
 
-    def newest_received(self, study: bytes) -> int:
+    def newest_received(self, study: StudyId) -> int:
         """The number of the newest message received; 0 before the first."""
         return self._inbox.newest(study, _CURATOR)
 
-    def received(self, study: bytes) -> Iterator[Received]:
+    def received(self, study: StudyId) -> Iterator[Received]:
         """The messages of a running study, for replay."""
         return self._inbox.messages(study)
 
-    def received_digests(self, study: bytes) -> list[bytes]:
+    def received_digests(self, study: StudyId) -> list[bytes]:
         """SHA-256 of every message received, in order; they stay when the bodies are wiped."""
         return self._inbox.digests(study, _CURATOR)
 
     def add_received(
-        self, study: bytes, *, sequence: int, body: bytes, effects: Sequence[str], at: str
+        self, study: StudyId, *, sequence: int, body: bytes, effects: Sequence[str], at: str
     ) -> None:
         """Remember a message and the names of its effects, in the caller's transaction."""
         self._inbox.add(
@@ -226,7 +228,7 @@ class Journal:
         )  # fmt: skip
 
     def add_outgoing(
-        self, study: bytes, body: bytes, *, kind: str, recipient: str, at: str
+        self, study: StudyId, body: bytes, *, kind: str, recipient: str, at: str
     ) -> Outgoing:
         """Release bytes, in the caller's transaction."""
         outgoing = self._outbox.add(study, _CURATOR, body)
@@ -236,11 +238,11 @@ class Journal:
         )
         return outgoing
 
-    def outbox(self, study: bytes) -> Iterator[Outgoing]:
+    def outbox(self, study: StudyId) -> Iterator[Outgoing]:
         """What was released and not acknowledged, in order."""
         return self._outbox.due(study, _CURATOR)
 
-    def acknowledge(self, study: bytes, newest: int, *, at: str) -> None:
+    def acknowledge(self, study: StudyId, newest: int, *, at: str) -> None:
         """The curator has this message, and every one before it; again is harmless.
 
         Raises:
@@ -259,7 +261,7 @@ class Journal:
                 (at, study, newest),
             )
 
-    def end(self, study: bytes, state: StudyState, *, reason: str, at: str) -> None:
+    def end(self, study: StudyId, state: StudyState, *, reason: str, at: str) -> None:
         """Close a study and wipe its secrets; what was not acknowledged yet stays to be sent.
 
         Unless the curator ended the study for us: it takes nothing more then.

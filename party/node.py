@@ -23,6 +23,7 @@ from common.errors import PolicyError, RemoteProtocolError
 from common.service.clock import Clock, stamp
 from common.service.durable.messages import Outgoing, Received
 from common.service.durable.role import DurableRole, SourceForStep
+from common.study.ids import StudyId
 from common.study.messages import (
     EnvelopePosted,
     Message,
@@ -79,7 +80,7 @@ class Codec(Protocol):
 class StudyTicket:
     """What the shell knows of the study it runs."""
 
-    digest: bytes
+    digest: StudyId
     name: str
     party: str
     data_digest: str

@@ -31,6 +31,7 @@ from common.crypto.sums.secure_sum import SumParty
 from common.crypto.two_party.computation import Place, TwoPartyComputation
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
+from common.privacy.secret import Secret
 from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
@@ -149,7 +150,7 @@ class PartyRole:
         self._spent = Fraction(0)
         self._key: PublicKey | None = None
         self._blinder: Blinder | None = None
-        self._seed: bytes | None = None
+        self._seed: Secret[bytes] | None = None
         self._sum: SumParty | TwoPartyComputation | None = None
         self._plan: SumPlan | None = None
         self._recoverable: RecoverableParty | None = None

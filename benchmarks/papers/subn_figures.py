@@ -355,6 +355,16 @@ def cohorts(options: Options) -> list[Row]:
             replacement = Variant("dp-subn", "paper", (*spread, ("views", "optimal")))
             for label, variant, total in (
                 ("1 cohort", Variant("dp-subn", settings=LITERAL), epsilon),
+                (
+                    "1 cohort, k = 1",
+                    Variant("dp-subn", settings=(*LITERAL, ("degree", 1))),
+                    epsilon,
+                ),
+                (
+                    "1 cohort, k = 2",
+                    Variant("dp-subn", settings=(*LITERAL, ("degree", 2))),
+                    epsilon,
+                ),
                 ("K cohorts", Variant("dp-subn", settings=LITERAL, cohorts=parties), epsilon),
                 ("replacement at its true cost", replacement, cheaper),
             ):

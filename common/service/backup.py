@@ -78,7 +78,7 @@ def snapshot(state: Path) -> Iterator[Path]:
         yield copy
 
 
-def write(copy: Path, out: Path, about: About) -> None:
+def write(copy: Path, *, out: Path, about: About) -> None:
     """Write a snapshot into a new file, whole or not at all, for its owner's eyes only.
 
     Raises:

@@ -27,7 +27,7 @@ from typing import ClassVar, Protocol, TypeAlias
 from common.crypto.framing import frame
 from common.crypto.sums.plan import framed_law
 from common.crypto.sums.replacement import Group, Marginal, Release
-from common.crypto.two_party.computation import Circuit
+from common.crypto.two_party.computation import Circuit, message_bytes
 from common.crypto.two_party.gates import Bits
 from common.errors import InputError
 from common.privacy.noise_law import NoiseLaw
@@ -44,6 +44,8 @@ from common.study.requests import (
     TableRequest,
     TableShape,
 )
+
+_MOST_CIRCUIT_BYTES = 1 << 27
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,11 +365,16 @@ Step: TypeAlias = SumStep | ReplaceStep | ChoiceStep
 
 
 def check_size(step: Step) -> None:
-    """Refuse a step that asks for more integers than a party can send in one message.
+    """Refuse a step that asks for more than a party can send in one message.
 
     Raises:
         InputError: naming the step, and what asks for less.
     """
+    if isinstance(step, JointChoiceStep) and max(message_bytes(step.choice)) > _MOST_CIRCUIT_BYTES:
+        raise InputError(
+            f"step {step.name!r}: its two-party computation needs a message of more than "
+            f"{_MOST_CIRCUIT_BYTES:,} bytes. Give attributes fewer values, or choose in turn"
+        )
     if not isinstance(step, ChoiceStep) and step.cells > MOST_STEP_CELLS:
         raise InputError(
             f"step {step.name!r}: it asks for {step.cells:,} integers at once, at most "

@@ -17,6 +17,7 @@ import grpc
 
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
+from common.study.ids import StudyId
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
@@ -101,7 +102,7 @@ class CuratorServicer:
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
         """The owner does not approve."""
         node, peer = self._node(request, call)
-        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, request.reason)])
+        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, reason=request.reason)])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
         """Messages to this party until the study is over."""
@@ -176,10 +177,10 @@ class CuratorServicer:
     def _submission(
         self, first: pb.SubmitRequest, call: AdmittedCall
     ) -> tuple[StudyNode, Assembler]:
-        node = self._studies.node(first.study, call.peer.name)
+        node = self._studies.node(StudyId(first.study), call.peer.name)
         # A party submits once at a time for a study, as it waits once for work.
         self._admission.take_over(call, node.digest)
-        stored = self._studies.store.inbox.newest(first.study, call.peer.name)
+        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
         return node, Assembler(stored=stored)
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
@@ -258,7 +259,7 @@ class CuratorServicer:
         | pb.CountersignRequest,
         call: AdmittedCall,
     ) -> tuple[StudyNode, Peer]:
-        return self._studies.node(request.study, call.peer.name), call.peer
+        return self._studies.node(StudyId(request.study), call.peer.name), call.peer
 
 
 def _file_pieces(path: Path) -> Iterator[bytes]:

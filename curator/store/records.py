@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from common.study.ids import StudyId
+
 UNREADABLE = "this version of parley cannot read its text"
 
 
@@ -40,7 +42,7 @@ class Record:
         proposed_at: when it was offered.
     """
 
-    study: bytes
+    study: StudyId
     name: str
     state: StudyState
     step: int
@@ -86,7 +88,7 @@ class Summary:
         queued: the newest message to the party.
     """
 
-    study: bytes
+    study: StudyId
     name: str
     state: StudyState
     approved: bool

@@ -16,6 +16,7 @@ from common.release.prior import Priors
 from common.service.alerts import Hook
 from common.service.clock import Clock, stamp
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
 from party.client.connection import Connection
@@ -119,7 +120,7 @@ class PartyContext:
         )
         return review(study, self.policy, circumstances, steps)
 
-    def withdrew(self, study: bytes) -> bool:
+    def withdrew(self, study: StudyId) -> bool:
         """Whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
@@ -128,7 +129,7 @@ class PartyContext:
         """The day by which studies expire."""
         return self.clock().astimezone(dt.UTC).date()
 
-    def alert(self, study: bytes, event: str, words: str = "") -> None:
+    def alert(self, study: StudyId, event: str, *, words: str = "") -> None:
         """Tell the owner of an event; the words must not depend on rows."""
         self.hook.tell_later(
             {

@@ -20,6 +20,7 @@ from common.service.durable.messages import Outgoing
 from common.service.durable.role import SourceForStep
 from common.study import approval
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.messages import ToCurator, ToParty
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
@@ -75,7 +76,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def decline(connection: Connection, study: bytes, *, told: str = _DECLINED) -> None:
+def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) -> None:
     """Tell the curator that the owner takes no part, or no longer; one that is over stays so."""
     try:
         connection.decline(study, told)
@@ -97,7 +98,7 @@ class StudySession:
 
     def __init__(
         self,
-        study: bytes,
+        study: StudyId,
         context: PartyContext,
         *,
         limits: Limits = DEFAULT_LIMITS,
@@ -308,7 +309,7 @@ class StudySession:
         if decision is None:
             self._waits_for_owner = True
             self.release()  # an owner may take weeks
-            context.alert(self._digest, "to decide", study.name)
+            context.alert(self._digest, "to decide", words=study.name)
             logger.info(
                 "study %s waits for its owner: `parley party approve`, or `decline`",
                 self._digest.hex()[:16],

@@ -25,6 +25,7 @@ from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
 from common.study.document import Study
+from common.study.ids import StudyId
 from party.owner.decisions import rows_in_words
 from party.ui import pages
 from party.ui.inbox import OwnerInbox
@@ -59,7 +60,7 @@ class OwnerPages:
             complaint = str(error)
         studies = [pages.study_list(inbox.studies())]
         if inbox.asks:
-            studies.append(pages.ask_form(session.csrf, inbox.answer))
+            studies.append(pages.ask_form(session.csrf, answer=inbox.answer))
         return page(
             f"Parley, for {house.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",
@@ -78,7 +79,7 @@ class OwnerPages:
         )
 
     def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        found = self._inbox.house.collection.all().get(bytes.fromhex(match["digest"]))
+        found = self._inbox.house.collection.all().get(StudyId(bytes.fromhex(match["digest"])))
         if found is None or found.place is None or not found.place.is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", found.place.name)
@@ -146,7 +147,7 @@ class OwnerPages:
         return see_other(request.path.rpartition("/")[0])
 
     def _found(self, match: Mapping[str, str]) -> Study | None:
-        return self._inbox.study(bytes.fromhex(match["digest"]))
+        return self._inbox.study(StudyId(bytes.fromhex(match["digest"])))
 
     def _trouble(self, session: Session, study: Study, what: str, error: ParleyError) -> Response:
         shown = page(

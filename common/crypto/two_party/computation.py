@@ -131,7 +131,7 @@ class TwoPartyComputation:
             raise RemoteProtocolError(
                 f"{self._name!r} expects no message of {message.sender!r} in this computation"
             )
-        content = self._mailbox.open(message.sender, self._step, message.envelope)
+        content = self._mailbox.open(message.sender, step=self._step, envelope=message.envelope)
         if self._transfer is not None:
             gates = self._garbled(self._transfer, content)
             self.finished = True
@@ -165,7 +165,7 @@ class TwoPartyComputation:
         return np.asarray(last_bits(found) ^ meaning.astype(np.bool_))
 
     def _sealed(self, content: bytes) -> PartialForwarded:
-        envelope = self._mailbox.seal(self._other, self._step, content)
+        envelope = self._mailbox.seal(self._other, step=self._step, plaintext=content)
         return PartialForwarded(sender=self._name, recipient=self._other, envelope=envelope)
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from common.errors import LocalError
 from common.service.database import Database
+from common.study.ids import StudyId
 
 _RECEIVED = """
 CREATE TABLE IF NOT EXISTS received (
@@ -86,7 +87,7 @@ class Inbox:
         self._file = database
         database.add_tables(_RECEIVED)
 
-    def arrival(self, study: bytes, sender: str, *, sequence: int, body: bytes) -> Arrival:
+    def arrival(self, study: StudyId, sender: str, *, sequence: int, body: bytes) -> Arrival:
         """Compare a message with those that came before it."""
         newest = self.newest(study, sender)
         if sequence == newest + 1:
@@ -101,7 +102,7 @@ class Inbox:
 
     def add(
         self,
-        study: bytes,
+        study: StudyId,
         sender: str,
         *,
         sequence: int,
@@ -120,7 +121,7 @@ class Inbox:
             ),
         )  # fmt: skip
 
-    def newest(self, study: bytes, sender: str) -> int:
+    def newest(self, study: StudyId, sender: str) -> int:
         """Return the number of a sender's newest message; 0 before the first."""
         ((newest,),) = self._file.rows(
             "SELECT COALESCE(MAX(sequence), 0) FROM received WHERE study = ? AND sender = ?",
@@ -128,7 +129,7 @@ class Inbox:
         )
         return int(newest)
 
-    def messages(self, study: bytes) -> Iterator[Received]:
+    def messages(self, study: StudyId) -> Iterator[Received]:
         """Yield the messages of a study under way, in the order in which they came.
 
         Raises:
@@ -150,7 +151,7 @@ class Inbox:
                 effects=tuple(json.loads(effects)),
             )  # fmt: skip
 
-    def bodies(self, study: bytes, sender: str) -> list[bytes]:
+    def bodies(self, study: StudyId, sender: str) -> list[bytes]:
         """List a sender's messages in order; none once they are wiped."""
         rows = self._file.rows(
             "SELECT body FROM received WHERE study = ? AND sender = ? AND body IS NOT NULL "
@@ -159,7 +160,7 @@ class Inbox:
         )
         return [bytes(body) for (body,) in rows]
 
-    def digests(self, study: bytes, sender: str) -> list[bytes]:
+    def digests(self, study: StudyId, sender: str) -> list[bytes]:
         """List SHA-256 of a sender's messages in order; digests outlive the messages."""
         rows = self._file.rows(
             "SELECT digest FROM received WHERE study = ? AND sender = ? ORDER BY sequence",
@@ -167,7 +168,7 @@ class Inbox:
         )
         return [bytes(digest) for (digest,) in rows]
 
-    def wipe(self, study: bytes) -> None:
+    def wipe(self, study: StudyId) -> None:
         """Forget what messages said."""
         self._file.write("UPDATE received SET body = NULL WHERE study = ?", (study,))
 
@@ -179,7 +180,7 @@ class Outbox:
         self._file = database
         database.add_tables(_SENT)
 
-    def add(self, study: bytes, recipient: str, body: bytes) -> Outgoing:
+    def add(self, study: StudyId, recipient: str, body: bytes) -> Outgoing:
         """Put a message behind the others for a recipient."""
         digest, sequence = _sha256(body), self.newest(study, recipient) + 1
         self._file.write("INSERT OR IGNORE INTO content VALUES (?, ?, ?)", (study, digest, body))
@@ -188,15 +189,15 @@ class Outbox:
         )
         return Outgoing(sequence=sequence, body=body)
 
-    def newest(self, study: bytes, recipient: str) -> int:
+    def newest(self, study: StudyId, recipient: str) -> int:
         """Return the number of the newest message to a recipient; 0 before the first."""
         return self._newest(study, recipient, "")
 
-    def acknowledged(self, study: bytes, recipient: str) -> int:
+    def acknowledged(self, study: StudyId, recipient: str) -> int:
         """Return the number of the newest acknowledged message; 0 before the first."""
         return self._newest(study, recipient, "AND acknowledged = 1")
 
-    def _newest(self, study: bytes, recipient: str, which: str) -> int:
+    def _newest(self, study: StudyId, recipient: str, which: str) -> int:
         ((newest,),) = self._file.rows(
             "SELECT COALESCE(MAX(sequence), 0) FROM outgoing "  # noqa: S608  # ours
             f"WHERE study = ? AND recipient = ? {which}",
@@ -204,7 +205,7 @@ class Outbox:
         )
         return int(newest)
 
-    def next(self, study: bytes, recipient: str, *, after: int) -> Outgoing | None:
+    def next(self, study: StudyId, recipient: str, *, after: int) -> Outgoing | None:
         """Return the first message to a recipient after a number, if one is still kept."""
         rows = self._file.rows(
             "SELECT sequence, body FROM outgoing JOIN content USING (study, digest) "
@@ -213,14 +214,14 @@ class Outbox:
         )
         return Outgoing(sequence=rows[0][0], body=bytes(rows[0][1])) if rows else None
 
-    def due(self, study: bytes, recipient: str) -> Iterator[Outgoing]:
+    def due(self, study: StudyId, recipient: str) -> Iterator[Outgoing]:
         """Yield what a recipient has not acknowledged and is still kept, in order."""
         newest = self.acknowledged(study, recipient)
         while (message := self.next(study, recipient, after=newest)) is not None:
             yield message
             newest = message.sequence
 
-    def acknowledge(self, study: bytes, recipient: str, newest: int) -> None:
+    def acknowledge(self, study: StudyId, recipient: str, newest: int) -> None:
         """Note that a recipient has messages up to a number; drop what is due to none."""
         which = "study = ? AND recipient = ? AND sequence <= ? AND acknowledged = 0"
         values = (study, recipient, newest)
@@ -235,7 +236,7 @@ class Outbox:
                 (study, digest),
             )
 
-    def drop(self, study: bytes) -> None:
+    def drop(self, study: StudyId) -> None:
         """Forget what messages say, acknowledged or not: they are not sent any more."""
         self._file.write("DELETE FROM content WHERE study = ?", (study,))
 

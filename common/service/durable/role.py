@@ -20,8 +20,10 @@ from typing import Generic, TypeVar
 
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource
+from common.privacy.secret import Secret
 from common.service.database import Database
 from common.service.durable.messages import Received
+from common.study.ids import StudyId
 
 SourceForStep = Callable[[int], RandomSource]
 R = TypeVar("R")
@@ -53,19 +55,19 @@ class StepKeys:
         """Whether keys are secrets: false with a seeded source."""
         return self._source.private
 
-    def key(self, study: bytes, step: int) -> bytes:
+    def key(self, study: StudyId, step: int) -> Secret[bytes]:
         """Return the key of a step, on disk before it is returned."""
         with self._file.transaction():
             found = self._file.rows(
                 "SELECT key FROM step_key WHERE study = ? AND step = ?", (study, step)
             )
             if found:
-                return bytes(found[0][0])
+                return Secret(bytes(found[0][0]))
             key = self._source.random_bytes(KEY_BYTES)
             self._file.write("INSERT INTO step_key VALUES (?, ?, ?)", (study, step, key))
-        return key
+        return Secret(key)
 
-    def wipe(self, study: bytes) -> None:
+    def wipe(self, study: StudyId) -> None:
         """Forget the keys of a study, in the caller's transaction."""
         self._file.write("DELETE FROM step_key WHERE study = ?", (study,))
 
@@ -91,7 +93,7 @@ class DurableRole(Generic[R]):
         feed: Callable[[R, Received], Iterable[str]],
         start: Callable[[R], object] = lambda role: None,
         messages: Callable[[], Iterable[Received]],
-        key_of: Callable[[int], bytes],
+        key_of: Callable[[int], Secret[bytes]],
         private: bool,
     ) -> None:
         self._study, self._begin, self._start, self._feed = study, begin, start, feed
@@ -155,7 +157,9 @@ class DurableRole(Generic[R]):
     def _source_of(self, step: int) -> RandomSource:
         """Return the one stream of a step; asked again, it goes on and repeats nothing."""
         if step not in self._sources:
-            self._sources[step] = KeyedRandomSource(self._key_of(step), private=self._private)
+            self._sources[step] = KeyedRandomSource(
+                self._key_of(step).reveal(), private=self._private
+            )
         return self._sources[step]
 
     def _drawn(self) -> int:

@@ -280,7 +280,7 @@ def revoke(
         fingerprint = certificates.fingerprint(parse_certificates(read(path), where=path)[0])
     if not reason.isprintable():
         raise InputError("--reason: one line, please")
-    added = ring.revoke(fingerprint, reason)
+    added = ring.revoke(fingerprint, reason=reason)
     if json:
         console.result_json({"revoked": fingerprint, "already": not added})
         return

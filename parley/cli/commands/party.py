@@ -17,6 +17,7 @@ from common.service.clock import system_clock
 from common.service.process import log_to, stopping_on_signals
 from common.service.version import software
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
@@ -279,7 +280,7 @@ def _name(known: StudyRecord | Summary | None) -> str:
     return "(name not known here)" if known is None else known.name
 
 
-def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summary]:
+def _invited(settings: PartySettings, house: PartyContext) -> dict[StudyId, Summary]:
     address = party_app.address_of(settings, environment=os.environ, software=software())
     try:
         with Dialer(address, system_clock).dial() as connection:

@@ -13,6 +13,7 @@ from common.privacy.randomness import OsRandomSource
 from common.service.clock import stamp, system_clock
 from common.service.process import running_in
 from common.study.document import Study
+from common.study.ids import StudyId
 from parley.cli import console
 from parley.cli.options import AsJson, Config
 from party.app import PartySettings, open_file
@@ -76,7 +77,7 @@ def withdraw(
     _say_no(digest, settings, reason=reason, yes=yes, as_json=json)
 
 
-def _known_study(written: str, approvals: Approvals, journal: Journal) -> bytes:
+def _known_study(written: str, approvals: Approvals, journal: Journal) -> StudyId:
     """The digest of the one study of ours that was meant."""
     path = Path(written)
     if path.is_file():
@@ -97,7 +98,7 @@ def _known_study(written: str, approvals: Approvals, journal: Journal) -> bytes:
 
 
 def _say_no(
-    digest: bytes, settings: PartySettings, *, reason: str, yes: bool, as_json: bool
+    digest: StudyId, settings: PartySettings, *, reason: str, yes: bool, as_json: bool
 ) -> None:
     """Decline a study, or withdraw from it; what it means is shown first."""
     with open_file(settings) as file:

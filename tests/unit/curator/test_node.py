@@ -196,8 +196,8 @@ def test_the_wrong_signature_and_the_wrong_study_do_not_approve(stage):
 def test_a_declined_study_is_refused_once_and_for_all(stage):
     node = stage.studies().propose(stage.study)
     node.approve("north", stage.signature("north"))
-    assert node.decline("east", "no") is StudyState.REFUSED
-    assert node.decline("east", "no") is StudyState.REFUSED
+    assert node.decline("east", reason="no") is StudyState.REFUSED
+    assert node.decline("east", reason="no") is StudyState.REFUSED
     assert refusal_of(lambda: node.approve("east", stage.signature("east"))) is (
         ErrorCode.STUDY_CLOSED
     )
@@ -208,7 +208,7 @@ def test_a_declined_study_is_refused_once_and_for_all(stage):
 def test_a_party_that_withdraws_ends_the_study_by_name(stage):
     node = stage.studies().propose(stage.study)
     node.approve("north", stage.signature("north"))
-    assert node.decline("north", "no more") is StudyState.REFUSED
+    assert node.decline("north", reason="no more") is StudyState.REFUSED
     assert node.record.cause == "party 'north' withdrew: no more"
 
 
@@ -251,7 +251,7 @@ def test_a_party_may_withdraw_until_every_result_is_there(stage, tables):
     while node.record.step < 2:
         for answer in parties.step():
             node.receive(*answer)
-    assert node.decline("east", "no more") is StudyState.REFUSED
+    assert node.decline("east", reason="no more") is StudyState.REFUSED
     assert node.record.cause == "party 'east' withdrew: no more"
     assert stage.database.rows("SELECT key FROM step_key UNION SELECT key FROM paillier_key") == []
     assert stage.outcomes == []
@@ -260,7 +260,7 @@ def test_a_party_may_withdraw_until_every_result_is_there(stage, tables):
 def test_nobody_withdraws_from_a_release(stage, tables):
     run_through(stage, tables)
     node = stage.studies().node(stage.study.digest, "east")
-    assert refusal_of(lambda: node.decline("east", "too late")) is ErrorCode.STUDY_CLOSED
+    assert refusal_of(lambda: node.decline("east", reason="too late")) is ErrorCode.STUDY_CLOSED
     assert node.record.state is StudyState.DONE
 
 
@@ -269,7 +269,7 @@ def test_a_party_that_refuses_a_step_ends_the_study(stage):
     refused = PartyRefused(study=stage.study.digest, step=0, reason="budget")
     node.receive("east", 1, codec.encode_to_curator(refused))
     assert node.record.state is StudyState.REFUSED
-    assert node.decline("north", "late") is StudyState.REFUSED
+    assert node.decline("north", reason="late") is StudyState.REFUSED
     assert stage.studies().node(stage.study.digest, "east").record.cause == (
         "party 'east' refused step 0: budget"
     )
@@ -285,7 +285,7 @@ def test_the_longest_reason_of_a_refusal_is_told_to_everybody(stage, begun):
         node.receive("east", 1, codec.encode_to_curator(refused))
     else:
         node = studies.propose(stage.study)
-        node.decline("east", reason)
+        node.decline("east", reason=reason)
     assert node.record.state is StudyState.REFUSED
     newest = stage.store.outbox.newest(stage.study.digest, "north")
     told = stage.store.outbox.next(stage.study.digest, "north", after=newest - 1)

@@ -212,6 +212,13 @@ def test_what_decides_the_target_is_learnt():
     assert model.as_json()["groups"][1] == [[0, 1, 2, 3]]
 
 
+def test_a_computation_too_large_to_be_sent_is_refused_before_the_study():
+    tables = random_tables((60, *[200] * 30), [5, 5])
+    with pytest.raises(InputError, match="two-party computation needs a message"):
+        run_of(study(tables, score="gini", most_cells=1 << 24))
+    run_of(study(tables, score="gini", most_cells=1 << 24, choices="in turn"))
+
+
 def test_it_is_for_two_parties_and_a_target():
     tables = random_tables(SIZES, [20, 20, 20])
     with pytest.raises(InputError, match="for 2 parties, not 3"):

@@ -13,13 +13,14 @@ import pytest
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
+from common.study.ids import StudyId
 from common.study.messages import ShareSubmitted, StepOpened, StudyAborted
 from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps
 from tests.harness.forked import exit_code, fork
 
-STUDY = hashlib.sha256(b"a study").digest()  # the study that the stage is set for
+STUDY = StudyId(hashlib.sha256(b"a study").digest())  # the study that the stage is set for
 
 
 def play(stage, node):
@@ -204,7 +205,10 @@ def test_messages_out_of_order_are_refused_and_change_nothing(stage, number, bod
 @pytest.mark.parametrize(
     ("message", "named"),
     [
-        (StepOpened(study=bytes(32), step=0, digest=bytes(32), opening=b""), "another study"),
+        (
+            StepOpened(study=StudyId(bytes(32)), step=0, digest=bytes(32), opening=b""),
+            "another study",
+        ),
         (StepOpened(study=STUDY, step=0, digest=b"\1" * 32, opening=b""), "study implies"),
         (None, "not a message"),
     ],

@@ -40,7 +40,7 @@ def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
                     role="party", state="party.db", sha256=backup.sha256_of(copy), taken_at="now",
                     software="parley", head="",
                 )  # fmt: skip
-                backup.write(copy, tmp_path / f"{number}.tar", about)
+                backup.write(copy, out=tmp_path / f"{number}.tar", about=about)
     finally:
         stopping.set()
         writing.join()

@@ -10,9 +10,9 @@ from curator.store.records import StudyState
 
 def test_refused_calls_are_counted_with_what_to_do():
     calls = CallCounter()
-    calls.add("Enrol", "OK")
-    calls.add("Enrol", "CERTIFICATE_EXPIRED")
-    calls.add("Work", "CERTIFICATE_EXPIRED")
+    calls.add("Enrol", outcome="OK")
+    calls.add("Enrol", outcome="CERTIFICATE_EXPIRED")
+    calls.add("Work", outcome="CERTIFICATE_EXPIRED")
     (trouble,) = troubles(calls.counted())
     assert (trouble["code"], trouble["count"]) == ("CERTIFICATE_EXPIRED", 2)
     assert "parley keys rotate" in trouble["todo"]

@@ -93,7 +93,7 @@ def test_names_and_causes_travel_as_text(stage, shown, identities, rows):
     page = shown()
     page.client.log_in(page.token)
     node = page.studies.propose(stage.study)
-    node.decline("north", nasty)
+    node.decline("north", reason=nasty)
     (study,) = document(page)["studies"]
     assert (study["name"], study["state"]) == (nasty, "refused")
     assert nasty in study["cause"]

@@ -3,6 +3,7 @@
 import pytest
 
 from common.errors import LocalError, RemoteProtocolError
+from common.privacy.secret import Secret
 from common.service.durable.messages import Received
 from common.service.durable.role import DurableRole
 
@@ -34,7 +35,7 @@ def live(kept):
         begin=Adder,
         feed=lambda role, message: role.take(message.body[0]),
         messages=lambda: kept,
-        key_of=lambda step: bytes([step]) * 32,
+        key_of=lambda step: Secret(bytes([step]) * 32),
         private=False,
     )
 
