@@ -12,7 +12,7 @@ import pytest
 from common.study.document import Study
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from tests.harness.deployed_folder import Place
+from tests.harness.deployed_folder import DeployedFolder
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def no_settings_of_the_user(monkeypatch):
 @pytest.fixture
 def place(small):
     """A curator's folder and those of two parties."""
-    return Place(small())
+    return DeployedFolder(small())
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from common.privacy.randomness import OsRandomSource
 from common.release.verify import verify
+from common.service.clock import system_clock
 from common.service.database import Database
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
@@ -22,9 +23,7 @@ from party.journal import Journal
 from party.owner import decisions
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
-from tests.harness.consortium import clock
-from tests.harness.deployed_folder import NORTH
-from tests.harness.serving import serving
+from tests.harness.deployed_folder import NORTH, serving
 from tests.unit.service.web.conftest import Client
 
 OWNERS = ("north", "east")
@@ -41,7 +40,7 @@ def join(place, name, port, study, **changes):
     """Approve the study and take part, as `parley party join --once` does."""
     settings, path = settings_of(place, name, port, **changes)
     source = source_settings(settings, path, {})
-    with party_app.party_context(settings.values, source, clock=clock) as context:
+    with party_app.party_context(settings.values, source, clock=system_clock) as context:
         seen = context.review(study, context.open_source(study))
         decisions.approve(context.approvals, seen, at=context.now())
         return party_app.session_manager(
@@ -53,7 +52,7 @@ def join(place, name, port, study, **changes):
 def done(place, written):
     """A study that ran to its end; north countersigned by itself, east was told not to."""
     hub = curator_settings(place.folder / "hub" / "curator.toml", {}).values
-    propose(hub, written, clock=clock)
+    propose(hub, written, clock=system_clock)
     with serving(hub) as port:
         with ThreadPoolExecutor(2) as threads:
             running = [
@@ -69,7 +68,7 @@ def collected(place, name):
     database = Database(place.folder / name / "state" / "party.db")
     try:
         (found,) = Collection(database).all().values()
-        due = Collection(database).due(Journal(database, OsRandomSource()), now=clock())
+        due = Collection(database).due(Journal(database, OsRandomSource()), now=system_clock())
     finally:
         database.close()
     assert due == []
@@ -101,7 +100,7 @@ def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done
 def check_page(place, port):
     settings, path = settings_of(place, "north", port)
     source = source_settings(settings, path, {})
-    with party_app.party_context(settings.values, source, clock=clock) as context:
+    with party_app.party_context(settings.values, source, clock=system_clock) as context:
         inbox = OwnerInbox(context, [], dial=None)
         with serving_ui(inbox, port=0) as address:
             client = Client(int(address.split(":")[2].split("/")[0]))
@@ -123,14 +122,16 @@ def studies(hub):
 
 def dialer_of(place, port):
     settings, _ = settings_of(place, "north", port)
-    return Dialer(party_app.address_of(settings.values, environment={}, software="parley"), clock)
+    return Dialer(
+        party_app.address_of(settings.values, environment={}, software="parley"), system_clock
+    )
 
 
 def collect_again(place, port, change):
     """Fetch the release of north's study once more, after a change of its records."""
     settings, path = settings_of(place, "north", port)
     source = source_settings(settings, path, {})
-    with party_app.party_context(settings.values, source, clock=clock) as context:
+    with party_app.party_context(settings.values, source, clock=system_clock) as context:
         (study,) = context.collection.all()
         database = context.collection._file
         with database.transaction():

@@ -11,6 +11,7 @@ import pytest
 
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
+from common.service.clock import system_clock
 from common.service.database import Database
 from common.study import approval
 from common.study.document import Study
@@ -26,7 +27,6 @@ from tests.harness.consortium import (
     Crash,
     Wrapped,
     check_release,
-    clock,
     wrapping,
 )
 
@@ -98,7 +98,7 @@ def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering
     consortium = gathering(3)
     curator, study = consortium.curator, consortium.study
     late = datetime.timedelta()
-    curator.clock = lambda: clock() + late
+    curator.clock = lambda: system_clock() + late
     curator.restart()
     approve(consortium.parties["south"], study)  # and dies
     late = ONLINE_FOR

@@ -1,26 +1,24 @@
 """An owner's node fetches the release of a study that is done, over the same connection as all."""
 
 import contextlib
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from common.crypto.identities.files import load_identity
+from common.service.clock import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
-from curator.app import open_store, serve
+from curator.app import open_store
 from curator.configuration import curator_settings
 from curator.publisher import curator_signer, publish
 from curator.server.admission import Kind, limits
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
-from tests.harness.consortium import clock
-from tests.harness.deployed_folder import NORTH, Place, outcome_of
+from tests.harness.deployed_folder import NORTH, DeployedFolder, outcome_of, serving
 
 
 class Hub:
@@ -47,35 +45,20 @@ class Hub:
     def dialer(self, name):
         files = CredentialFiles.in_folder(self.place.folder / name / "keys", Role.PARTY)
         address = Address(target=f"127.0.0.1:{self.port}", proxy=None, files=files, software="test")
-        return Dialer(address, clock)
+        return Dialer(address, system_clock)
 
 
 @pytest.fixture
 def hub(parley, small, monkeypatch, request):
-    place = Place(small())
+    place = DeployedFolder(small())
     assert parley(*place.words()).code == 0
     study = Study.load(place.folder / "study.toml")
     made = Hub(place, study, getattr(request, "param", {}))
     with made.store() as store:
         store.propose(study, at="now")
-    stopping, ready = threading.Event(), threading.Event()
-
-    def started(port):
-        made.port = port
-        monkeypatch.setenv("PARLEY_PARTY_CURATOR", f"127.0.0.1:{port}")
-        ready.set()
-
-    with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(
-            serve, made.settings, publish=None, stopping=stopping, clock=clock, software="test",
-            started=started,
-        )  # fmt: skip
-        try:
-            assert ready.wait(30)
-            yield made
-        finally:
-            stopping.set()
-            running.result(timeout=60)
+    with serving(made.settings) as made.port:
+        monkeypatch.setenv("PARLEY_PARTY_CURATOR", f"127.0.0.1:{made.port}")
+        yield made
 
 
 def fetch(parley, hub, *words):

@@ -12,7 +12,6 @@ import pytest
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError
 from common.study import approval
-from curator.app import open_store, propose
 from curator.live_role import DECLARED, declaration
 from curator.publisher import fitted_study
 from curator.store.records import StudyState as CuratorState
@@ -20,8 +19,9 @@ from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.journal import StudyState
 from party.owner import decisions
-from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
-from tests.harness.process_consortium import Processes, clock
+from tests.harness.consortium import Consortium, Wrapped, wrapping
+from tests.harness.process_consortium import ProcessConsortium
+from tests.harness.roles import replayed
 from tests.harness.small_study import Sums
 
 NAMES = ("north", "east", "south", "west")
@@ -214,30 +214,21 @@ def test_one_owner_too_many_that_withdraws_ends_the_study_by_name(consortium):
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_for_good_does_not_end_the_study(tmp_path):
-    world = Processes(tmp_path, NAMES)
+    consortium = ProcessConsortium(tmp_path, NAMES)
     settings = tmp_path / "curator.toml"
     settings.write_text(settings.read_text() + "step_deadline_s = 3.0\n")
-    study = world.new_study(
-        "killed", epsilon=8, method="floor", aggregation=Aggregation.MASKED, may_miss=1
-    )
-    world.write_policy(per_study=8, in_total=9)
-    propose(world.settings, study, clock=clock)
-
-    def record():
-        with open_store(world.settings) as store:
-            return store.record(study.digest)
-
+    consortium.propose(method="floor", may_miss=1)
     try:
         for who in ("curator", *NAMES):
-            world.start(who)
-        world.wait_for(lambda: "is approved" in (tmp_path / "south.log").read_text())
-        world.kill("south")
-        world.wait_for(lambda: record().state.over)
-        assert record().state is CuratorState.DONE, record().cause
-        released = json.loads(Path(record().place).read_text())
+            consortium.start(who)
+        consortium.wait_for(lambda: "is approved" in (tmp_path / "south.log").read_text())
+        consortium.kill("south")
+        consortium.wait_for(lambda: consortium.record().state.over)
+        assert consortium.record().state is CuratorState.DONE, consortium.record().cause
+        released = json.loads(Path(consortium.record().place).read_text())
         assert [set(costs) for _, costs in released["steps"]] in (
             [set(LEFT)],
             [set(NAMES)],  # its words had left before it was killed
         )
     finally:
-        world.stop()
+        consortium.stop()

@@ -7,8 +7,7 @@ import sqlite3
 import pytest
 
 from curator.configuration import curator_settings
-from tests.harness.deployed_folder import HUB
-from tests.harness.serving import serving
+from tests.harness.deployed_folder import HUB, serving
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
+from common.service.clock import system_clock
 from common.service.durable.messages import Outgoing
 from common.study import approval
 from common.study.messages import ShareSubmitted
@@ -24,7 +25,6 @@ from party.owner.approvals import Decision
 from tests.harness.consortium import (
     Party,
     Wrapped,
-    clock,
     finish,
     wrapping,
 )
@@ -66,9 +66,9 @@ def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
     consortium = gathering(1)
     stranger = init_party(tmp_path / "stranger", "stranger")
     ring = consortium.curator.ring
-    _, path = ring.approve(stranger.read_request(), days=1, now=clock())
+    _, path = ring.approve(stranger.read_request(), days=1, now=system_clock())
     stranger.trust(ring.files.authority.read_bytes(), where=path)
-    stranger.accept(path.read_bytes(), where=path, now=clock())
+    stranger.accept(path.read_bytes(), where=path, now=system_clock())
     party = Party(tmp_path, "stranger", stranger, None, consortium.curator)
     digest = consortium.study.digest
     with party.dial() as connection:
@@ -104,9 +104,9 @@ def test_a_certificate_replaced_during_the_study_is_used_from_the_next_connectio
         def submit(self, study, messages):
             if not rotated:
                 old = north.ring.files.load().certificate
-                north.ring.rotate(now=clock())
-                _, path = ring.approve(north.ring.read_request(), days=30, now=clock())
-                north.ring.accept(path.read_bytes(), where=path, now=clock())
+                north.ring.rotate(now=system_clock())
+                _, path = ring.approve(north.ring.read_request(), days=30, now=system_clock())
+                north.ring.accept(path.read_bytes(), where=path, now=system_clock())
                 ring.revoke(certificates.fingerprint(old), reason="rotated")
                 rotated.append(old)
             return self.connection.submit(study, messages)
@@ -120,7 +120,7 @@ def test_a_certificate_replaced_during_the_study_is_used_from_the_next_connectio
 def test_an_expired_certificate_is_told_before_anything_is_dialled(gathering):
     consortium = gathering(1)
     north = consortium.parties["north"]
-    later = clock().replace(year=clock().year + 2)
+    later = system_clock().replace(year=system_clock().year + 2)
     there = Address(target="127.0.0.1:1", proxy=None, files=north.ring.files, software="test")
 
     def call():

@@ -14,7 +14,6 @@ from common.service.database import Database
 from common.study import approval
 from common.study.messages import ShareSubmitted
 from common.wire import codec
-from common.wire.pki.keyring import init_curator
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import CallCounter
@@ -22,9 +21,9 @@ from curator.presence import Presence
 from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
-from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
-from party.role import PartyRole
+from tests.harness.enrolment import authority
+from tests.harness.roles import party_role
 from tests.harness.small_study import EveryKindOfStep, make_study
 from tests.unit.service.web.conftest import Client
 
@@ -73,8 +72,7 @@ def stage(quick_folder, identities, rows):
 @pytest.fixture
 def ring(tmp_path):
     """The curator's keys."""
-    now = dt.datetime.now(dt.UTC)
-    return init_curator(tmp_path / "hub", "hub", ("127.0.0.1",), now=now, external=False)
+    return authority(tmp_path / "hub")
 
 
 class Parties:
@@ -83,14 +81,7 @@ class Parties:
     def __init__(self, study, people, data, node, store):
         self.study, self.node, self.store = study, node, store
         self.roles = {
-            name: PartyRole(
-                study=study,
-                run=EveryKindOfStep(study),
-                name=name,
-                identity=people[name],
-                data=RowsInMemory(data[name]),
-                source_of=lambda step, name=name: SeededRandomSource(f"{name} {step}"),
-            )
+            name: party_role(study, EveryKindOfStep, name, people[name], data[name])
             for name in people
         }
         self.taken = dict.fromkeys(people, 0)

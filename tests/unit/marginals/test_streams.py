@@ -1,14 +1,11 @@
 """Counting while reading: any number of threads gives the counts of all rows together."""
 
-import threading
-
 import numpy as np
 import pytest
 
 from common.errors import InputError, LocalError
 from common.marginals import count, count_streams, counting
 from common.marginals.counting import Tally
-from common.marginals.threads import map_in_threads
 from common.schema.codes import Codes
 
 SIZES = (3, 4, 300)
@@ -65,25 +62,3 @@ def test_an_error_in_a_stream_is_raised():
 def test_tallies_of_different_requests_do_not_mix():
     with pytest.raises(LocalError, match="same request"):
         Tally(SIZES, [(0,)]).merge(Tally(SIZES, [(1,)]))
-
-
-def test_results_come_in_order_and_few_items_are_taken_ahead():
-    taken, done = [], []
-
-    def items():
-        for item in range(100):
-            taken.append(item)
-            yield item
-
-    for result in map_in_threads(lambda item: -item, items(), 3):
-        done.append(-result)
-        assert len(taken) - len(done) <= 6
-    assert done == list(range(100))
-
-
-def test_whoever_stops_asking_leaves_no_thread_behind():
-    before = threading.active_count()
-    results = map_in_threads(lambda item: item, iter(range(1000)), 3)
-    assert next(results) == 0
-    results.close()
-    assert threading.active_count() == before

@@ -7,18 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.crypto.paillier.blinding import PowerBlinder
 from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from common.study.sums import needs_key
 from curator.effects import Send
-from curator.role import CuratorRole
-from parley.simulation.in_process import RowsInMemory
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
-from party.role import PartyRole
+from tests.harness.roles import curator_role, party_role
 from tests.harness.small_study import EveryKindOfStep, make_study
 from tests.unit.party.conftest import JsonCodec
 
@@ -56,15 +52,10 @@ class Party:
         )
 
     def make_role(self, source_for_step):
-        return PartyRole(
-            study=self.study,
-            run=EveryKindOfStep(self.study),
-            name=self.name,
-            identity=self.identity,
-            data=RowsInMemory(self.table),
+        return party_role(
+            self.study, EveryKindOfStep, self.name, self.identity, self.table,
             source_of=source_for_step,
-            blinder_of=PowerBlinder,
-        )
+        )  # fmt: skip
 
     def deliver(self, message):
         self.delivered += 1
@@ -74,12 +65,7 @@ class Party:
 def run(folder, study, people, data, key, *, mortal=()):
     """The released results, and the parties."""
     folder.mkdir()
-    curator = CuratorRole(
-        study=study,
-        run=EveryKindOfStep(study),
-        private_key=key if needs_key(study) else None,
-        source_of=lambda number: SeededRandomSource(f"curator {number}"),
-    )
+    curator = curator_role(study, EveryKindOfStep, key=key)
     parties = {
         name: Party(folder / f"{name}.db", name, study, people[name], data[name]) for name in data
     }

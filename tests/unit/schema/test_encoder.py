@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.schema import words
-from common.schema.columns import arrow_column, real_numbers, whole_numbers
-from common.schema.encoder import encode_column
+from common.schema.columns import arrow_column
 from tests.harness.cells import (
     ATTRIBUTES,
     BEYOND_DOUBLES,
@@ -29,8 +27,9 @@ from tests.harness.cells import (
     TRUTH,
     WHOLE,
     WORDS,
+    codes_of,
     schema_of,
-)  # fmt: skip
+)
 
 ANY = "other = true\nmissing = true\n"
 SOME = [
@@ -48,10 +47,6 @@ CELLS = [cell for group in OBJECTS for cell in group] + EMPTY
 # One cell of every type that pandas makes another column of; the slow test has every pair.
 NEXT_TO = [OBJECTS[at][0] for at in (0, 1, 6, 7, 8, 9, 11, 12, 13, 15, 18, 19)]
 NEXT_TO += ["n/a", "0x1F", None]
-
-
-def codes_of(attribute, column):
-    return encode_column(attribute, column, where="", row_numbers=lambda rows: rows).tolist()
 
 
 @functools.cache
@@ -126,8 +121,6 @@ def test_pandas_rounds_an_integer_next_to_a_float_and_the_code_is_that_of_the_ro
     assert codes_of(attribute, rounded)[0] == 7
 
 
-# Arrow's own types.
-
 MOMENTS = [0, 1_706_704_215, -1, 2**55, -(2**55)]
 TYPED = [
     *((kind, [0, 1, 7, 31, 40]) for kind in (pa.int8(), pa.uint16(), pa.int64(), pa.uint64())),
@@ -171,9 +164,6 @@ def test_no_cell_of_an_arrow_column_has_a_part_in_the_code_of_another(kind, cell
                 assert codes.columns[0].tolist() == wanted, text
 
 
-# Strict: a cell is refused or has the code that it has when nothing is refused.
-
-
 @pytest.mark.parametrize("text", PLAIN)
 def test_a_strict_schema_refuses_a_cell_or_gives_it_the_forgiven_code(text):
     strict = schema_of(text, "x").attributes[0]
@@ -188,67 +178,3 @@ def test_a_strict_schema_refuses_a_cell_or_gives_it_the_forgiven_code(text):
                 outcomes.append(None)
         assert set(outcomes) <= {None, codes_of(forgiven(text), pa.array([cell]))[0]}, cell
         assert len(set(outcomes)) == 1, cell
-
-
-# The grammar, and Arrow's parsers where they are used instead.
-
-FIGURES = st.text(alphabet="0123456789+-.eE \t", max_size=8) | st.integers().map(str)
-DATES = st.from_regex(
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{1,2}(:?[0-9]{2}(:?[0-9]{2}([.,][0-9]{0,8})?)?)?)?",
-    fullmatch=True,
-) | st.datetimes().map(lambda moment: moment.isoformat())
-
-
-@settings(max_examples=150)
-@given(st.lists(FIGURES | st.floats(allow_nan=False).map(str), min_size=1, max_size=3))
-def test_arrow_reads_numbers_as_the_grammar_does(texts):
-    for column in (texts, [*texts, "x"]):
-        array = pa.array(column)
-        whole, empty, wrong = whole_numbers("integer", array, None)
-        real, no, not_real = real_numbers(array, None)
-        for at, text in enumerate(texts):
-            absent = wrong is not None and wrong[at]
-            missing = empty is not None and empty[at]
-            found = words.whole(text.encode())
-            assert (None if absent or missing else whole[at]) == found
-            number = words.real(text.encode())
-            absent = (not_real is not None and not_real[at]) or (no is not None and no[at])
-            assert (None if absent else real[at]) == number
-
-
-@settings(max_examples=100)
-@given(DATES)
-def test_arrow_reads_moments_as_the_grammar_does(text):
-    for column in ([text], [text, "x"]):
-        seconds, _, wrong = whole_numbers("datetime", pa.array(column), None)
-        absent = wrong is not None and wrong[0]
-        assert (None if absent else seconds[0]) == words.moment(text.encode())
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("7", 7), ("+7", 7), ("-0", 0), ("-0.0", 0), ("7.0", 7), ("7.", 7), (".5", 0.5),
-        ("1e3", 1000), (" 7\t", 7), ("007", 7), ("0x1F", None), ("1_000", None), ("٣", None),
-        ("", None), (" ", None),
-        ("9007199254740993", 9007199254740993), ("9007199254740993.0", 9007199254740992),
-        ("1e400", float("inf")), ("-Infinity", -float("inf")), ("9" * 301, float("inf")),
-        ("1.5", 1.5), ("1,5", None), ("nan(1)", None), ("--7", None), ("1e", None), ("e1", None),
-    ],
-)  # fmt: skip
-def test_what_a_number_is(text, number):
-    assert words.number(text.encode()) == number
-
-
-def test_a_number_that_is_not_listed_is_the_listed_text_of_the_same_number():
-    schema = schema_of(
-        'kind = "categorical"\nvalues = ["1", "1.0", "01067", "0.50"]\nother = true\n', "x"
-    )
-    columns = {
-        "1": [0], "1.0": [1], "1.00": [0], "1067": [2], "1067.0": [2], "0.5": [3], "5e-1": [3],
-        "2": [4], "a": [4],
-    }  # fmt: skip
-    for text, codes in columns.items():
-        assert codes_of(schema.attributes[0], pa.array([text])) == codes
-    for number, code in ((1, 0), (1.0, 0), (1067, 2), (0.5, 3), (np.float32(1), 0), (3, 4)):
-        assert codes_of(schema.attributes[0], pd.Series([number])) == [code]

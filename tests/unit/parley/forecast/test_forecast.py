@@ -2,21 +2,19 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 from statistics import fmean
 
 import numpy as np
 import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
-from common.marginals import count
 from common.methods.dp_subn.decisions import bound
 from common.methods.registry import run_of
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.release.derive import derive
-from common.release.evaluation import cramers_v, marginal_sets, total_variation
+from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Schema
 from common.schema.codes import concatenate
 from common.study.steps import ReplaceStep, SumStep
@@ -154,72 +152,3 @@ def test_the_expected_noise_of_all_shares_is_their_average():
     assert DiscreteLaplace(Fraction(20)).mean_absolute(Fraction(3, 2)) == pytest.approx(
         np.abs(total).mean(), 0.02
     )
-
-
-def test_made_up_rows_repeat_fit_the_schema_and_depend_as_asked():
-    schema = Schema.from_toml(demo_schema_toml())
-    first = made_up(schema, 5000, seed=4)
-    again, other = made_up(schema, 5000, seed=4), made_up(schema, 5000, seed=5)
-    assert all(np.array_equal(a, b) for a, b in zip(first.columns, again.columns, strict=True))
-    assert not all(np.array_equal(a, b) for a, b in zip(first.columns, other.columns, strict=True))
-    assert first.sizes == schema.sizes
-    pairs = list(combinations(range(first.width), 2))
-    strength = {}
-    for dependence in (0.0, 0.5, 0.95):
-        rows = made_up(schema, 5000, seed=4, dependence=dependence)
-        strength[dependence] = np.sort([cramers_v(table) for table in count(rows, pairs)])
-    assert strength[0.0].max() < 0.12, "independent but for chance"
-    assert strength[0.0][-10:].mean() < strength[0.5][-10:].mean() < strength[0.95][-10:].mean()
-
-
-def test_made_up_marginals_do_not_depend_on_the_dependence():
-    schema = Schema.from_toml(demo_schema_toml())
-    loose = made_up(schema, 20_000, seed=4, dependence=0.1)
-    tight = made_up(schema, 20_000, seed=4, dependence=0.9)
-    alone = [(i,) for i in range(loose.width)]
-    assert max(total_variation(loose, tight, alone)) < 0.15
-
-
-@pytest.fixture
-def proposed(parley, small, tmp_path):
-    """A study.toml as `parley curator study new` writes it."""
-    small()
-    for name in ("north", "south"):
-        assert parley("keys", "init", "party", name, "--folder", name).code == 0
-    words = ["curator", "study", "new", "--name", "s", "--schema", "schema.toml", "--epsilon", "1"]
-    for name in ("north", "south"):
-        words += ["--party", f"{name}:200:{name}/identity.pub"]
-    words += ["--signer", "north/identity.key", "--aggregation", "masked", "--out", "study.toml"]
-    assert parley(*words).code == 0
-    return "study.toml"
-
-
-def test_the_command_prints_a_table_to_choose_from_and_the_same_as_json(parley, proposed):
-    done = parley("plan", proposed, "--epsilon", "0.1,1/2", "--epsilon", "4", "--runs", "2")
-    assert done.code == 0
-    assert "of the stand-in, not of your data" in done.out
-    told = parley("plan", proposed, "--epsilon", "0.1,1/2,4", "--runs", "2", "--json").json
-    assert [line["epsilon"] for line in told["epsilons"]] == [0.1, 0.5, 1.0, 4.0]
-    for line in told["epsilons"]:
-        assert f"{line['tvd_2']:.4f}" in done.out, "the same seed, the same forecast"
-        assert set(line["parties"]) == {"north", "south"}
-        assert line["parties"]["north"]["bytes_sent"] > 0
-        assert sum(Fraction(phase["epsilon"]) for phase in line["phases"]) == Fraction(
-            line["epsilon_exact"]
-        )
-    assert told["epsilons"][0]["tvd_2"] > told["epsilons"][-1]["tvd_2"]
-
-
-def test_a_public_table_can_stand_in(parley, proposed):
-    told = parley("plan", proposed, "--stand-in", "data.csv", "--runs", "1", "--json").json
-    assert told["stand_in_rows"] == 40
-    assert "data.csv" in told["stand_in"]
-    assert parley("plan", proposed, "--stand-in", "nowhere.csv").code == 3
-
-
-@pytest.mark.parametrize(
-    "words", [("--epsilon", "0"), ("--epsilon", "0.1,,2"), ("--dependence", "2")]
-)
-def test_what_cannot_be_forecast_is_said(parley, proposed, words):
-    assert parley("plan", proposed, *words).code == 3
-    assert parley("plan", "nowhere.toml").code == 3

@@ -9,65 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from common.errors import PolicyError
-from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from common.wire.catalogue import ErrorCode, WireError
 from common.wording import moment
-from parley.simulation.in_process import RowsInMemory
-from party.client.context import PartyContext
-from party.collection import Collection
-from party.journal import Journal, StudyState
-from party.ledger import Caps, Charge, Ledger
-from party.notes import Notes
-from party.owner.approvals import Approvals
-from party.owner.policy import Policy
-from party.owner.review import PlannedStep
-from party.sources.source import Snapshot
+from party.journal import StudyState
+from party.ledger import Caps, Charge
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
-from tests.harness.small_study import EveryKindOfStep, make_study
+from tests.unit.party.ui.conftest import NASTY
 from tests.unit.service.web.conftest import Client
-
-NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-NASTY = "<img src=x onerror=alert(1)>"
-
-
-class Rows(RowsInMemory):
-    @property
-    def snapshot(self):
-        return Snapshot(rows=self.rows, digest="d", as_of=None)
-
-
-@pytest.fixture
-def house(tmp_path, identities, tables):
-    database = Database(tmp_path / "party.db")
-    yield PartyContext(
-        name="north",
-        identity=identities["north"],
-        policy=Policy(
-            epsilon_per_study=Fraction(3), epsilon_in_total=Fraction(10), min_parties=3,
-        ),
-        approvals=Approvals(database),
-        journal=Journal(database, SeededRandomSource("north")),
-        ledger=Ledger(database),
-        notes=Notes(database),
-        collection=Collection(database),
-        check_source=lambda: None,
-        open_source=lambda study: Rows(tables["north"]),
-        begin=EveryKindOfStep,
-        forecast=lambda study, party: [
-            PlannedStep(phase="counting", cost=Fraction(1, 3), tables=2, cells=8),
-            PlannedStep(phase="choosing", cost=Fraction(2), choices=1),
-        ],
-        clock=lambda: NOW,
-    )  # fmt: skip
-    database.close()
-
-
-@pytest.fixture
-def study(identities, rows):
-    return make_study(identities, rows, name=f"health {NASTY}")
 
 
 @pytest.fixture
@@ -251,70 +200,6 @@ def test_studies_come_from_the_curator_when_it_is_asked(opened, house, study):
     assert client.ask("POST", "/ask", body=f"csrf={csrf}".encode()).status == 303
     assert page_of(client, study).status == 200
     assert study.digest.hex() in client.ask("GET", "/").body.decode()
-
-
-def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(house, study):
-    other = replace(study, name="other")
-
-    @contextlib.contextmanager
-    def dial():
-        yield SimpleNamespace(
-            enrol=lambda name, identity: [SimpleNamespace(study=study.digest, state="running")],
-            fetch_study=lambda digest: other.to_toml(),
-        )
-
-    inbox = OwnerInbox(house, [], dial=dial)
-    inbox.ask()
-    assert inbox.studies() == []
-
-
-def test_a_text_that_is_no_study_hides_no_other(house, study):
-    sent = {b"x": "name = 5", study.digest: study.to_toml()}
-
-    @contextlib.contextmanager
-    def dial():
-        yield SimpleNamespace(
-            enrol=lambda name, identity: [
-                SimpleNamespace(study=digest, state="running") for digest in sent
-            ],
-            fetch_study=lambda digest: sent[digest],
-        )
-
-    inbox = OwnerInbox(house, [], dial=dial)
-    inbox.ask()
-    assert [each.digest for each, _ in inbox.studies()] == [study.digest]
-
-
-def test_a_study_that_ended_without_us_is_nothing_to_decide_about(house, study):
-    summary = SimpleNamespace(study=study.digest, state="waiting for parties")
-
-    @contextlib.contextmanager
-    def dial():
-        yield SimpleNamespace(
-            enrol=lambda name, identity: [summary], fetch_study=lambda digest: study.to_toml()
-        )
-
-    inbox = OwnerInbox(house, [], dial=dial)
-    inbox.ask()
-    assert [each.digest for each, _ in inbox.studies()] == [study.digest]
-    summary.state = "failed"
-    inbox.ask()
-    assert inbox.studies() == []
-
-
-def test_a_curator_out_of_reach_is_said_and_nothing_more(house):
-    def dial():
-        raise WireError(ErrorCode.UNAVAILABLE)
-
-    inbox = OwnerInbox(house, [], dial=dial)
-    inbox.ask()
-    assert "could not be asked" in inbox.answer
-
-
-def test_what_costs_more_than_was_shown_is_not_approved(house, study):
-    inbox = OwnerInbox(house, [study], dial=None)
-    with pytest.raises(PolicyError, match="Review it again"):
-        inbox.approve(study, shown_cost="1")
 
 
 def test_a_decision_stands_on_top_and_says_that_our_node_must_run(opened, study):

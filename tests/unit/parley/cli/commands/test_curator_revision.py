@@ -3,7 +3,6 @@
 import pytest
 
 from common.study.document import Study
-from curator.revision import next_name
 from tests.harness.deployed_folder import HUB
 
 
@@ -95,14 +94,3 @@ def test_an_owner_cannot_be_declared_missing_where_all_are_needed(parley, place,
     early = parley("curator", "study", "missing", "with gaps", "south", *HUB)
     assert "it does not run (waiting for parties), so no owner is missing" in early.err
     assert "has no party 'x'" in parley("curator", "study", "missing", "health 2026", "x", *HUB).err
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later"),
-    [
-        ("health 2026", "health 2027"), ("2026, north", "2027, north"), ("health", "health 2031"),
-        ("survey 120261", "survey 120261 2031"),
-    ],
-)  # fmt: skip
-def test_the_year_in_a_name(earlier, later):
-    assert next_name(earlier, 2031) == later

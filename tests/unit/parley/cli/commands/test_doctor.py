@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.service.checks import Finding
-from tests.harness.deployed_folder import HUB, NORTH, Place, spend
+from tests.harness.deployed_folder import HUB, NORTH, DeployedFolder, spend
 
 
 def findings(done):
@@ -77,7 +77,7 @@ def test_a_duration_that_is_no_number_is_said_in_words(parley, place, command):
 
 
 def test_an_expired_certificate_is_found(parley, small):
-    Place(small(), days=30, now=datetime.now(UTC) - timedelta(days=40))
+    DeployedFolder(small(), days=30, now=datetime.now(UTC) - timedelta(days=40))
     done = parley("doctor", "party", "--json", *NORTH)
     assert done.code == 3
     assert not findings(done)["certificate"]["ok"]
@@ -109,28 +109,6 @@ def test_a_ledger_from_the_future_means_a_wrong_clock(parley, place):
     found = findings(parley("doctor", "party", "--json", *NORTH))
     assert not found["clock"]["ok"]
     assert not found["ledger"]["ok"], "and somebody changed it"
-
-
-def test_settings_are_shown_with_where_they_came_from(parley, place, monkeypatch):
-    monkeypatch.setenv("PARLEY_PARTY_CURATOR", "hub.example:7443")
-    told = parley("config", "show", "party", "--json", *NORTH).json
-    assert told["curator"] == {
-        "value": "hub.example:7443",
-        "from": "the environment (PARLEY_PARTY_*)",
-    }
-    assert told["folder"]["from"] == "north/party.toml"
-    assert told["log_level"] == {"value": "info", "from": "default"}
-    assert (
-        "listen = 127.0.0.1:0  # hub/curator.toml" in parley("config", "show", "curator", *HUB).out
-    )
-
-
-def test_an_unknown_setting_is_an_error(parley, place):
-    path = place.folder / "hub" / "curator.toml"
-    path.write_text(path.read_text() + "lissten = 1\n")
-    done = parley("config", "show", "curator", *HUB)
-    assert done.code == 3
-    assert "lissten" in done.err
 
 
 def test_damage_in_the_books_is_found(parley, place):

@@ -15,47 +15,10 @@ import pytest
 from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
-from common.release.finishing import finish, put_signature
 from common.release.signatures import Signer, SignerRole
-from common.release.verify import missing_curator, missing_parties
+from common.release.verify import missing_curator
 from common.study.document import Study
-from common.wire.pki.keyring import init_identity
-from parley.cli.main import main
-from parley.simulation.population import demo_schema_toml, make_population
-from tests.harness.deployed_folder import NORTH, Place
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Releases of several owners and of one, and the key they were signed with."""
-    folder = tmp_path_factory.mktemp("made")
-    people, attributes = make_population(300, seed=3), demo_schema_toml().split("[[attribute]]")
-    people.iloc[:, :4].to_csv(folder / "data.csv", index=False)
-    (folder / "schema.toml").write_text("[[attribute]]".join(attributes[:5]))
-    people.iloc[:, :2].to_csv(folder / "narrow.csv", index=False)
-    (folder / "narrow.toml").write_text("[[attribute]]".join(attributes[:3]))
-    (folder / "keys").mkdir()
-    init_identity(folder / "keys")
-
-    def make(command, table, schema, out, *words):
-        place = [str(folder / table), "--schema", str(folder / schema), "--out", str(folder / out)]
-        assert main([command, *place, "--epsilon", "1", *words]) == 0
-
-    signing = ["--sign-with", str(folder / "keys" / "identity.key")]
-    signed = [*signing, "--sign-as", "hub", "--aggregation", "masked", "--parties", "2"]
-    make("simulate", "data.csv", "schema.toml", "several", *signed)
-    single = [*signing, "--format", "parquet", "--method", "privbayes"]
-    make("synthesize", "data.csv", "schema.toml", "one", *single)
-    make("synthesize", "narrow.csv", "narrow.toml", "ranges", "--method", "privelet")
-    return folder
-
-
-@pytest.fixture
-def copies(made, tmp_path):
-    """The same, to be spoilt."""
-    for name in ("several", "one", "ranges"):
-        shutil.copytree(made / name, tmp_path / name)
-    return tmp_path
+from tests.unit.parley.cli.commands.conftest import append, finish_again, sign_again
 
 
 def fingerprint(made):
@@ -106,19 +69,6 @@ def test_a_changed_table_is_named_in_words_and_for_scripts(parley, copies):
     assert not (copies / "x.zip").exists()
 
 
-def finish_again(folder):
-    """A forger's manifest for what is there now, without signatures."""
-    shutil.rmtree(folder / "signatures", ignore_errors=True)
-    (folder / "manifest.json").unlink()
-    study = folder / "study.toml"
-    finish(
-        folder,
-        study=Study.load(study).digest if study.exists() else None,
-        date="2026-11-17",
-        signer=None,
-    )
-
-
 def edit_json(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
@@ -152,10 +102,6 @@ def rename_a_column(folder):
 def another_study(folder):
     agreed = replace(Study.load(folder / "study.toml"), epsilon=Fraction(2), signature=None)
     (folder / "study.toml").write_text(agreed.to_toml())
-
-
-def append(path, text):
-    path.write_bytes(path.read_bytes() + text.encode())
 
 
 def add_to_the_ranges(folder):
@@ -225,30 +171,6 @@ def test_a_forged_release_contradicts_itself(parley, copies, release, spoil, fil
     assert bytes_only == (3 if "missing" in {p["kind"] for p in done.json["problems"]} else 0)
 
 
-def test_a_party_does_not_countersign_another_report_or_another_version(parley, made, copies):
-    Place(copies)
-    words = ("party", "countersign", "several", *NORTH)
-    sign_again(copies / "several", made, version="0.0.9")
-    assert parley(*words).code == 4
-    append(copies / "several" / "report.html", "<script>")
-    sign_again(copies / "several", made)
-    done = parley(*words)
-    assert done.code == 3
-    assert "report.html: is not what the table, the model and the statement imply" in done.err
-    assert len(list((copies / "several" / "signatures").iterdir())) == 1
-
-
-def test_a_countersignature_of_somebody_outside_the_study_is_refused(parley, copies):
-    stranger = Signer(
-        role=SignerRole.PARTY, name="party 1", identity=Identity.generate(SeededRandomSource("x"))
-    )
-    signature = stranger.sign((copies / "several" / "manifest.json").read_bytes())
-    (copies / "several" / signature.file).write_bytes(signature.to_bytes())
-    done = parley("verify", "several")
-    assert done.code == 3
-    assert "pins no such identity for a party 'party 1'" in done.err
-
-
 def test_a_release_of_a_signed_study_follows_from_it_too(parley, copies):
     """Its signature is of the study as agreed, not of the variants that are derived of it."""
     study = Study.load(copies / "several" / "study.toml")
@@ -259,33 +181,10 @@ def test_a_release_of_a_signed_study_follows_from_it_too(parley, copies):
     assert (done.code, done.json["problems"], done.json["not_checked"]) == (0, [], [])
 
 
-def test_a_party_that_signs_as_something_else_has_not_countersigned(tmp_path):
-    party = Identity.generate(SeededRandomSource("party"))
-    agreed = SimpleNamespace(members=[SimpleNamespace(name="north", identity=party.public)])
-    signature = Signer(role=SignerRole.CURATOR, name="hub", identity=party).sign(b"manifest")
-    for role, missing in ((SignerRole.CURATOR, 1), (SignerRole.PARTY, 0)):
-        signatures = (replace(signature, role=role),)
-        assert len(missing_parties(agreed, signatures)) == missing
-
-
 def test_a_release_without_a_study_does_not_pass_for_one_that_all_parties_vouch_for(parley, copies):
     done = parley("verify", "one", "--all-parties")
     assert done.code == 3
     assert "study.toml: is missing: without a study there are no parties" in done.err
-
-
-def sign_again(folder, made, *, version=None):
-    """The maker itself forges: a fresh manifest, perhaps in the name of another version."""
-    finish_again(folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["versions"]["parley"] = version or manifest["versions"]["parley"]
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    signer = Signer(
-        role=SignerRole.CURATOR if manifest["study"] else SignerRole.OWNER,
-        name="hub",
-        identity=load_identity(made / "keys" / "identity.key"),
-    )
-    put_signature(folder, signer.sign((folder / "manifest.json").read_bytes()))
 
 
 @pytest.mark.parametrize("name", ["several", "one"])
@@ -433,19 +332,6 @@ def test_formulas_are_warned_of_and_are_text_in_the_copy_for_spreadsheets(parley
     assert not Path("other.csv").exists()
     assert parley(*words, "--out", "p", "--format", "parquet").code == 0
     assert "needs no such copy" in parley("verify", "p", *verify[2:], "other.csv").err
-
-
-def test_a_bundle_is_not_overwritten_unasked(parley, copies):
-    assert parley("bundle", "one", "--out", "one.zip").code == 0
-    before = (copies / "one.zip").read_bytes()
-    assert parley("bundle", "one", "--out", "one.zip").code == 3
-    assert parley("bundle", "one", "--out", "one.zip", "--overwrite", "--json").code == 0
-    assert (copies / "one.zip").read_bytes() == before
-    assert parley("bundle", "one.zip", "--out", "two.zip").code == 3
-    assert parley("bundle", "nowhere", "--out", "two.zip").code == 3
-    with zipfile.ZipFile(copies / "one.zip") as archive:
-        archive.extractall(copies / "unpacked")
-    assert parley("verify", "unpacked/release").code == 0
 
 
 def test_signing_needs_a_key_before_any_budget_is_spent(parley, small):

@@ -9,7 +9,6 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books
 from common.errors import RemoteProtocolError
 from common.privacy.laplace import DiscreteLaplace
-from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
@@ -17,10 +16,8 @@ from common.study.requests import TableRequest
 from common.study.steps import ReplaceStep, SumStep, step_digest
 from common.study.sums import sum_plan_of
 from curator.effects import Send
-from curator.role import CuratorRole
-from parley.simulation.in_process import RowsInMemory
 from party.effects import ChargeBudget
-from party.role import PartyRole
+from tests.harness.roles import make_roles
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
 LIE = bytes(2)  # two cells of zero
@@ -63,25 +60,8 @@ class Storyteller:
     """Delivers every message; what one party is told may be changed on the way."""
 
     def __init__(self, study, identities, tables, begin, key=None):
-        streams = {name: SeededRandomSource(name) for name in (*identities, "curator")}
         self.study = study
-        self.curator = CuratorRole(
-            study=study,
-            run=begin(study),
-            private_key=key,
-            source_of=lambda _: streams["curator"],
-        )
-        self.roles = {
-            name: PartyRole(
-                study=study,
-                run=begin(study),
-                name=name,
-                identity=identities[name],
-                data=RowsInMemory(tables[name]),
-                source_of=lambda _, name=name: streams[name],
-            )
-            for name in identities
-        }
+        self.curator, self.roles = make_roles(study, begin, identities, tables, key=key)
 
     def run(self, tell=lambda to, message: message):
         waiting = self.curator.start()
