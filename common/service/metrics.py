@@ -106,9 +106,6 @@ def serving_metrics(listen: str, collect: Callable[[], Iterable[Sample]]) -> Ite
     if not listen:
         yield
         return
-    server = metrics_server(listen, collect)
-    logger.info("metrics on port %s", server.start())
-    try:
+    with metrics_server(listen, collect).running() as port:
+        logger.info("metrics on port %s", port)
         yield
-    finally:
-        server.stop()

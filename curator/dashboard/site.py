@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -18,7 +17,7 @@ from common.errors import InputError
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.release.folder import cautions_of
-from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.feed import Feed
 from common.service.web.pages import Asset, Markup, asset, page
 from common.service.web.sessions import Session
@@ -190,12 +189,7 @@ class Dashboard:
             release = FolderContents(place)
         except InputError as error:  # something else was put there
             return text(HTTPStatus.CONFLICT, f"The release cannot be sent: {error}")
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", place.name)
-        return Response(
-            kind="application/zip",
-            body=zip_pieces(release),
-            headers=(("Content-Disposition", f'attachment; filename="{name}.zip"'),),
-        )
+        return download(f"{place.name}.zip", zip_pieces(release))
 
     def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         view = self._reader.study(StudyId(bytes.fromhex(match["digest"])))

@@ -10,11 +10,11 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import cast
 
 import grpc
 
+from common.files import pieces_of
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.study.ids import StudyId
@@ -200,7 +200,9 @@ class CuratorServicer:
         """The release of a study that is done, or the prior of any, piece by piece."""
         node, peer = self._node(request, call)
         if request.prior:
-            yield from self._pieces(_file_pieces(self._studies.prior(node.study)), call)
+            yield from self._pieces(
+                pieces_of(self._studies.prior(node.study), most=strict.MOST_FRAME_BYTES), call
+            )
             return
         record = node.record
         if record.state is not StudyState.DONE:
@@ -260,12 +262,6 @@ class CuratorServicer:
         call: AdmittedCall,
     ) -> tuple[StudyNode, Peer]:
         return self._studies.node(StudyId(request.study), call.peer.name), call.peer
-
-
-def _file_pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(strict.MOST_FRAME_BYTES):
-            yield piece
 
 
 def _summary(study: Summary) -> pb.StudySummary:

@@ -122,48 +122,40 @@ class Review:
 
     def text(self) -> str:
         """For people."""
+        phases = [_phase_text(phase, self.currency) for phase in self.phases]
+        verdict = "Our policy REFUSES it" if self.reasons_against else "Our policy allows it"
+        sections = {
+            "What it is for": self.purpose,
+            "What it costs": self._cost_lines(),
+            "What it is about": (*self.about, *(f"  {line}" for line in self.columns)),
+            "Who takes part": self.members,
+            "What it asks": phases,
+            "What leaves the building": self.leaves,
+            "Who is protected from whom": [_protection_text(each) for each in self.protections],
+            "What is not promised": self.limits,
+            verdict: self.reasons_against,
+        }
         lines = [
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
             f"  signed by {self.signer}" if self.signer else "  not signed",
-            "",
-            "What it is for",
-            *(f"  {line}" for line in self.purpose),
-            "",
-            "What it costs",
-            f"  epsilon {shown(self.cost)}{self.at_delta} for each of our rows"
-            + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
-            f"  {suspicion(float(self.cost))}",
-            "  what is published is at most exp(epsilon) times likelier with one row than another"
-            + (", but for a probability of delta" if self.delta else ""),
-            *([f"  {self.delta_means}"] if self.delta else []),
-            f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
-            "",
-            "What it is about",
-            *(f"  {line}" for line in self.about),
-            *(f"    {line}" for line in self.columns),
-            "",
-            "Who takes part",
-            *(f"  {line}" for line in self.members),
-            "",
-            "What it asks",
-            *(f"  {_phase_text(phase, self.currency)}" for phase in self.phases),
-            "",
-            "What leaves the building",
-            *(f"  {line}" for line in self.leaves),
-            "",
-            "Who is protected from whom",
-            *(f"  {_protection_text(each)}" for each in self.protections),
-            "",
-            "What is not promised",
-            *(f"  {line}" for line in self.limits),
-            "",
         ]
-        if self.reasons_against:
-            lines += ["Our policy REFUSES it", *(f"  {reason}" for reason in self.reasons_against)]
-        else:
-            lines += ["Our policy allows it"]
+        for title, content in sections.items():
+            lines += ["", title, *(f"  {line}" for line in content)]
         return "\n".join(lines) + "\n"
+
+    def _cost_lines(self) -> list[str]:
+        claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
+        likelier = (
+            "what is published is at most exp(epsilon) times likelier with one row than another"
+        )
+        return [
+            f"epsilon {shown(self.cost)}{self.at_delta} for each of our rows{claims}",
+            suspicion(float(self.cost)),
+            likelier + (", but for a probability of delta" if self.delta else ""),
+            *([self.delta_means] if self.delta else []),
+            f"{shown(self.spent)} spent before; {shown(self.left)} would be left",
+        ]
 
 
 def review(

@@ -10,16 +10,15 @@ not send; the page posts it once and gets a cookie for it.
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from pathlib import Path
 
 from common.errors import InputError, LocalError, ParleyError
-from common.service.web.exchange import Request, Response, see_other, text
+from common.files import pieces_of
+from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.pages import Markup, code, page, paragraph, section
 from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
@@ -82,12 +81,7 @@ class OwnerPages:
         found = self._inbox.house.collection.all().get(StudyId(bytes.fromhex(match["digest"])))
         if found is None or found.place is None or not found.place.is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", found.place.name)
-        return Response(
-            kind="application/zip",
-            body=_pieces(found.place),
-            headers=(("Content-Disposition", f'attachment; filename="{name}"'),),
-        )
+        return download(found.place.name, pieces_of(found.place))
 
     def _ask(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         self._inbox.ask()
@@ -157,12 +151,6 @@ class OwnerPages:
         return Response(status=HTTPStatus.CONFLICT, body=shown.body)
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            yield piece
-
-
 @contextmanager
 def serving_ui(inbox: OwnerInbox, *, port: int) -> Iterator[str]:
     """Serve the owner's pages for the length of a block; the address to open.
@@ -180,8 +168,5 @@ def serving_ui(inbox: OwnerInbox, *, port: int) -> Iterator[str]:
     )
     server = WebServer(f"127.0.0.1:{port}", site, name="ui")
     site.at_port(server.port)
-    server.start()
-    try:
-        yield f"http://127.0.0.1:{server.port}/login#token={token}"
-    finally:
-        server.stop()
+    with server.running() as listening:
+        yield f"http://127.0.0.1:{listening}/login#token={token}"
