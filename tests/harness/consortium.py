@@ -287,11 +287,12 @@ def check_release(consortium):
 
 
 def wait_until_finished(house, study):
-    """Give a party that attends in another thread its time; the test checks what came of it."""
-    for _ in range(500):
+    """Give a party that attends in another thread its time."""
+    for _ in range(1500):
         if house.journal.state(study.digest) is StudyState.FINISHED:
             return
         time.sleep(0.02)
+    raise AssertionError(f"the study is {house.journal.state(study.digest)} after 30 seconds")
 
 
 def finish(consortium):

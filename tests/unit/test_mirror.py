@@ -42,7 +42,7 @@ TESTED_IN = {
         "party/app",
     ),
     "integration/test_refusals_over_grpc": ("curator/server/servicer",),
-    "integration/test_seats": (
+    "protocol/reproductions/test_seats_taken_in_opposite_orders": (
         "party/client/context",
         "party/client/sessions",
     ),
@@ -72,7 +72,7 @@ TESTED_IN = {
         "party/effects",
         "party/role",
     ),
-    "study/test_transcript": (
+    "protocol/reproductions/test_results_told_differently": (
         "common/study/history",
         "common/study/transcript",
     ),
@@ -116,7 +116,7 @@ common/methods/distdiffgen/divisions common/methods/distdiffgen/leaves
 common/methods/distdiffgen/script common/methods/dp_subn/decisions common/methods/network_model
 common/methods/subn_plus/budget common/methods/subn_plus/contrast_plan
 common/methods/subn_plus/moment_loss common/methods/variables common/privacy/sampling/inversion
-common/release/asking common/release/bundling common/release/columns common/release/consistency
+common/release/asking common/release/bundling common/study/ids common/release/consistency
 common/release/estimates common/release/finishing common/release/fitted_privbayes
 common/release/fitted_privelet common/release/fitted_study common/release/late_model
 common/release/measured common/release/progress common/release/released_rows

@@ -12,6 +12,7 @@ from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.v1 import messages_pb2
+from tests.harness.vectors import negative
 from tests.unit.wire.conftest import DIGEST
 
 
@@ -101,28 +102,9 @@ def share(**changes):
     return envelope.SerializeToString()
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"", ErrorCode.FIELD_UNKNOWN),
-        (b"\xff\xff\xff", ErrorCode.MALFORMED),
-        (share()[:-1], ErrorCode.MALFORMED),
-        (share(study=None), ErrorCode.FIELD_MISSING),
-        (share(encoding=None), ErrorCode.FIELD_MISSING),
-        (share(share_submitted__step=None), ErrorCode.FIELD_MISSING),
-        (share(share_submitted__chunk=None), ErrorCode.FIELD_MISSING),
-        (share(share_submitted__payload=None), ErrorCode.FIELD_MISSING),
-        (share(share_submitted=None), ErrorCode.FIELD_UNKNOWN),
-        (share(encoding=2), ErrorCode.VERSION_MISMATCH),
-        (share(study=DIGEST[:-1]), ErrorCode.FIELD_INVALID),
-        (share(study=DIGEST + b"x"), ErrorCode.TOO_LARGE),
-        (share() + b"\xf8\x01\x01", ErrorCode.FIELD_UNKNOWN),  # field 31 = 1
-        (share() + b"\x08\x01", ErrorCode.FIELD_UNKNOWN),  # encoding = 1, again
-        (share().replace(b"\x08\x01", b"\x08\x81\x00", 1), ErrorCode.FIELD_UNKNOWN),  # 1, padded
-        (share(share_submitted=None) + b"\x7a\x00", ErrorCode.FIELD_UNKNOWN),  # another kind
-    ],
-)
-def test_what_is_not_a_whole_known_message_is_refused_by_name(data, code):
+@pytest.mark.parametrize("vector", negative("messages"))
+def test_what_is_not_a_whole_known_message_is_refused_by_name(vector):
+    data, code = bytes.fromhex(vector["body"]), ErrorCode[vector["code"]]
     with pytest.raises(WireError) as refusal:
         codec.decode_to_curator(data)
     assert refusal.value.code is code
