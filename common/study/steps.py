@@ -355,6 +355,10 @@ class JointChoiceStep(ChoiceStep):
         """Both parties' rows are in the choice."""
         return dict.fromkeys(self.parties, self.epsilon)
 
+    def owners_with(self, party: str) -> int:
+        """Both."""
+        return len(self.parties)
+
     @property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""

@@ -42,9 +42,9 @@ class PlannedStep:
         cost: what it costs our rows, in the currency of the study's promise.
         tables: how many tables of counts it asks of us.
         cells: how many integers they are, together.
-        choices: how many outcomes of mechanisms on our own rows it asks of us.
-        owners: whose rows are in a sum that ours come into, ours included; 0 if they do not. Of
-            several steps, the fewest.
+        choices: how many outcomes of mechanisms it asks of us.
+        owners: whose rows are in a sum, or a joint choice, that ours come into, ours included; 0 if
+            they do not. Of several steps, the fewest.
     """
 
     phase: str
@@ -279,7 +279,8 @@ def _members(study: Study, us: str) -> list[str]:
 
 def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     tables, cells = sum(p.tables for p in phases), sum(p.cells for p in phases)
-    choices = sum(p.choices for p in phases)
+    alone = sum(p.choices for p in phases if not p.owners)
+    jointly = sum(p.choices for p in phases if p.owners)
     lines = []
     if tables and study.may_miss:
         lines.append(
@@ -291,10 +292,16 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
             f"{many(tables, 'table')} of counts ({many(cells, 'integer')}) with noise in them, "
             f"{_TRAVELS[study.aggregation].format(_sums(study, fewest_owners(phases)))}"
         )
-    if choices:
+    if alone:
         lines.append(
-            f"{many(choices, 'choice')} made by a differentially private mechanism on our rows "
+            f"{many(alone, 'choice')} made by a differentially private mechanism on our rows "
             "alone, published as they are"
+        )
+    if jointly:
+        lines.append(
+            f"{many(jointly, 'choice')} made by a differentially private mechanism on our rows and "
+            "the other party's, computed in sealed messages between the two: only the outcome is "
+            "published"
         )
     lines.append("our number of rows, which the study makes public, and when we answer")
     lines.append("never: a row, an exact count, our budget, or the reason of a refusal")
@@ -366,7 +373,8 @@ def _phase_text(phase: PlannedStep, currency: str) -> str:
     if phase.tables:
         parts.append(f"{many(phase.tables, 'table')} of {many(phase.cells, 'cell')} in all")
     if phase.choices:
-        parts.append(f"{many(phase.choices, 'choice')} of our own")
+        whose = "with the other party" if phase.owners else "of our own"
+        parts.append(f"{many(phase.choices, 'choice')} {whose}")
     return f"{phase.phase}: {', '.join(parts)}"
 
 
