@@ -24,6 +24,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
@@ -113,15 +115,22 @@ class StudyNode:
 
         A study that is at work goes on already, and is left alone.
         """
-        if not self._lock.acquire(blocking=False):
-            return
+        with self._free_within(0) as free:
+            try:
+                if free and self._pause.is_over():
+                    self._go_on()
+            except Exception as error:  # noqa: BLE001  # the other studies go on
+                self._fail("the study cannot go on", error)
+
+    @contextmanager
+    def _free_within(self, wait_s: float) -> Iterator[bool]:
+        """Have the study to oneself for a block, if it is not at work for longer than that."""
+        free = self._lock.acquire(timeout=wait_s)
         try:
-            if self._pause.is_over():
-                self._go_on()
-        except Exception as error:  # noqa: BLE001  # the other studies go on
-            self._fail("the study cannot go on", error)
+            yield free
         finally:
-            self._lock.release()
+            if free:
+                self._lock.release()
 
     def _go_on(self) -> None:
         record = self.record
@@ -224,13 +233,9 @@ class StudyNode:
         Nor while it is at work, which may take long: the request stays in the store, and whoever
         looks there has other studies to see to and comes again.
         """
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return
-        try:
-            if not self.record.state.over:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if free and not self.record.state.over:
                 self._end_early(StudyState.FAILED, cause)
-        finally:
-            self._lock.release()
 
     def declare_missing(self, party: str) -> bool:
         """Go on without a party for good, or end the study if it cannot; whether this was done.
@@ -244,27 +249,19 @@ class StudyNode:
         """
         if party not in self.names:
             raise InputError(f"{party!r} is not a party of study {self.digest.hex()[:16]}")
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return False
-        try:
-            if self.record.state is not StudyState.RUNNING:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if not free or self.record.state is not StudyState.RUNNING:
                 return False
             self._go_on_without(party)
-        finally:
-            self._lock.release()
         self._around.changed(self.digest, self.names)
         return True
 
     def can_miss(self, parties: int) -> bool:
         """Whether the study could go on now without so many parties more."""
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return False
-        try:
-            if self.record.state is not StudyState.RUNNING or not self.study.may_miss:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if not free or self.record.state is not StudyState.RUNNING or not self.study.may_miss:
                 return False
             return len(self._current().gone) + parties <= self.study.may_miss
-        finally:
-            self._lock.release()
 
     def _go_on_without(self, party: str, why: str = "") -> None:
         role = self._current()

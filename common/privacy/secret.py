@@ -29,5 +29,8 @@ class Secret(Generic[T]):
     def __format__(self, specification: str) -> str:
         return repr(self)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Secret[T]:
+        return self  # it does not leave the process
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret is not written down")

@@ -111,15 +111,22 @@ class Everybody(stage.Consortium):
             super().__init__(
                 folder, PARTIES, method="floor", criteria=wanted, criteria_epsilon=part
             )
-            self.curator.begin = run_of
-            for party in self.parties.values():
-                party.begin, party.forecast = run_of, partial(rehearse, begin=run_of)
+            self._run_the_method()
+        elif kind == "two-party":
+            settings = (("divisions", 2), ("target", "a"))
+            super().__init__(folder, PARTIES, method="distdiffgen", settings=settings)
+            self._run_the_method()
         else:
             super().__init__(folder, PARTIES)
         self.folder, self.without = folder, without
         self.lost = folder / "lost"
         self.release = folder / "release.json"
         self.port_file = folder / "port"
+
+    def _run_the_method(self):
+        self.curator.begin = run_of
+        for party in self.parties.values():
+            party.begin, party.forecast = run_of, partial(rehearse, begin=run_of)
 
     def clear(self):
         for path in (*self.folder.glob("*.db*"), self.release, self.port_file, self.lost):
@@ -128,7 +135,7 @@ class Everybody(stage.Consortium):
 
     def run_curator(self, fate):
         curator = self.curator
-        curator.keys_on = lambda database: KeysInOrder("curator", database, "secret")
+        curator.keys_on = lambda database: KeysInOrder("curator", database, "step_key")
 
         def publish(outcome):
             fate.point()
