@@ -18,7 +18,7 @@ def test_refused_calls_are_counted_with_what_to_do():
     assert "parley keys rotate" in trouble["todo"]
     every = CallCounter()
     for code in ErrorCode:
-        every.add("Work", code.name)
+        every.add("Work", outcome=code.name)
     assert len(troubles(every.counted())) == len(ErrorCode)
 
 
