@@ -22,13 +22,10 @@ from common.study.steps import ChoiceStep, ReplaceStep, SumStep
 
 SCHEMA = Schema.from_toml(
     """
-[[attribute]]
-name = "a"
-kind = "boolean"
-[[attribute]]
-name = "b"
-kind = "categorical"
-values = ["x", "y", "z"]
+attribute = [
+  { name = "a", kind = "boolean" },
+  { name = "b", kind = "categorical", values = ["x", "y", "z"] },
+]
 """
 )
 SIZES = (2, 3)

@@ -114,6 +114,7 @@ def check_logs(tmp_path):
         assert all(json.loads(line)["time"] for line in log.splitlines())
 
 
+@pytest.mark.slow
 def test_an_owner_fetches_a_study_and_countersigns_for_scripts_and_everybody_stops_when_asked(
     small, tmp_path, monkeypatch, capsys
 ):

@@ -17,7 +17,6 @@ from common.study.requests import TableRequest
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates
-from common.wire.pki.keyring import init_party
 from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
 from party.journal import StudyState
@@ -28,6 +27,7 @@ from tests.harness.consortium import (
     finish,
     wrapping,
 )
+from tests.harness.enrolment import enrolled
 from tests.harness.small_study import SIZES, EveryKindOfStep
 
 
@@ -64,11 +64,7 @@ def test_another_study_of_the_same_name_is_not_answered(gathering):
 
 def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
     consortium = gathering(1)
-    stranger = init_party(tmp_path / "stranger", "stranger")
-    ring = consortium.curator.ring
-    _, path = ring.approve(stranger.read_request(), days=1, now=system_clock())
-    stranger.trust(ring.files.authority.read_bytes(), where=path)
-    stranger.accept(path.read_bytes(), where=path, now=system_clock())
+    stranger = enrolled(consortium.curator.ring, tmp_path / "stranger", "stranger")
     party = Party(tmp_path, "stranger", stranger, None, consortium.curator)
     digest = consortium.study.digest
     with party.dial() as connection:

@@ -13,34 +13,13 @@ from party.sources import SourceSettings, parts
 ROWS = 400
 SCHEMA = Schema.from_toml(
     """
-[[attribute]]
-name = "grade"
-kind = "categorical"
-values = ["1", "2", "3"]
-other = true
-[[attribute]]
-name = "drug"
-kind = "categorical"
-values = ["12345678901", "12345678902"]
-other = true
-[[attribute]]
-name = "days"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-[[attribute]]
-name = "size"
-kind = "real"
-min = 0
-max = 1
-bins = 8
-[[attribute]]
-name = "since"
-kind = "date"
-min = 2020-01-01
-max = 2020-12-31
-bins = 4
+attribute = [
+  { name = "grade", kind = "categorical", values = ["1", "2", "3"], other = true },
+  { name = "drug", kind = "categorical", values = ["12345678901", "12345678902"], other = true },
+  { name = "days", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "size", kind = "real", min = 0, max = 1, bins = 8 },
+  { name = "since", kind = "date", min = 2020-01-01, max = 2020-12-31, bins = 4 },
+]
 """
 )
 SETS = [(), *((at,) for at in range(5)), *combinations(range(5), 2)]

@@ -89,7 +89,9 @@ def run(folder, study, people, data, key, *, mortal=()):
     ("aggregation", "noise", "profile", "mortal"),
     [
         (Aggregation.MASKED, Noise.DISTRIBUTED, "sound", ("north", "east", "south")),
-        (Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", ("east",)),
+        pytest.param(
+            Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", ("east",), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_party_that_dies_before_every_message_comes_to_the_same_release(

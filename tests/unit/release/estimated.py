@@ -8,22 +8,11 @@ from common.release.statistics import CodedTable
 
 SCHEMA = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "letter"
-kind = "categorical"
-values = ["a", "b", "c"]
-
-[[attribute]]
-name = "ill"
-kind = "boolean"
-
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 79
-bins = 80
-missing = true
+attribute = [
+  { name = "letter", kind = "categorical", values = ["a", "b", "c"] },
+  { name = "ill", kind = "boolean" },
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 80, missing = true },
+]
 """
 )
 

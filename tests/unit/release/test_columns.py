@@ -8,18 +8,10 @@ from common.release.columns import Columns
 from common.schema import Codes, Schema
 
 SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "word"
-kind = "categorical"
-values = ["a", "b"]
-other = true
-missing = true
-
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 3
+attribute = [
+  { name = "word", kind = "categorical", values = ["a", "b"], other = true, missing = true },
+  { name = "age", kind = "integer", min = 0, max = 3 },
+]
 """)
 
 

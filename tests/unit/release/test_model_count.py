@@ -15,21 +15,11 @@ from common.schema.conditions import parse
 
 SCHEMA = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "letter"
-kind = "categorical"
-values = ["a", "b", "c", "d"]
-
-[[attribute]]
-name = "ill"
-kind = "boolean"
-
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 79
-bins = 8
+attribute = [
+  { name = "letter", kind = "categorical", values = ["a", "b", "c", "d"] },
+  { name = "ill", kind = "boolean" },
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 8 },
+]
 """
 )
 QUERIES = (

@@ -52,13 +52,10 @@ def test_intervals_hold_the_truth_and_would_not_without_noise_in_the_replicates(
 
 PAIR = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "smokes"
-kind = "boolean"
-
-[[attribute]]
-name = "ill"
-kind = "boolean"
+attribute = [
+  { name = "smokes", kind = "boolean" },
+  { name = "ill", kind = "boolean" },
+]
 """
 )
 

@@ -1,6 +1,5 @@
 """Who is let in by a certificate."""
 
-import datetime as dt
 import ssl
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +8,8 @@ import pytest
 
 from common.errors import InputError
 from common.wire.pki import certificates
-from common.wire.pki.keyring import init_party
 from curator.dashboard.serving import Operators, Place, is_loopback
+from tests.harness.enrolment import enrolled
 from tests.unit.curator.conftest import NOW
 from tests.unit.service.web.conftest import Client
 
@@ -30,11 +29,7 @@ def test_plain_http_is_for_loopback_only(host, local):
 @pytest.fixture
 def operator(ring, tmp_path):
     """A certificate of the consortium for somebody who looks at the dashboard."""
-    now = dt.datetime.now(dt.UTC)
-    own = init_party(tmp_path / "alice", "alice")
-    _, path = ring.approve(own.read_request(), days=30, now=now)
-    own.trust(ring.files.authority.read_bytes(), where=path)
-    own.accept(path.read_bytes(), where=path, now=now)
+    own = enrolled(ring, tmp_path / "alice", "alice")
     fingerprint = certificates.fingerprint(own.files.load().certificate)
     return SimpleNamespace(files=own.files, fingerprint=fingerprint)
 

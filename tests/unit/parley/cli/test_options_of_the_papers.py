@@ -10,16 +10,10 @@ from common.release.evaluation import evaluate, noisy_majority
 from common.schema import Codes, Schema
 
 SCHEMA = """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 63
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 63 },
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+]
 """
 SYNTHESIZE = ("synthesize", "data.csv", "--schema", "schema.toml", "--out", "out", "--json")
 

@@ -13,16 +13,10 @@ from parley.cli.exit_codes import ExitCode
 from parley.simulation.people import PeopleRows, round_down
 
 SCHEMA = """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 499
-bins = 500
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 499, bins = 500 },
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+]
 """
 
 

@@ -16,23 +16,11 @@ from party.sources.settings import owners_table
 from tests.unit.party.sources.shaped import ROWS, as_csv, as_sqlite, expected, frame
 
 SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Male", "Female"]
-missing = true
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-[[attribute]]
-name = "since"
-kind = "date"
-min = 2020-01-01
-max = 2023-12-31
-bins = 4
+attribute = [
+  { name = "sex", kind = "categorical", values = ["Male", "Female"], missing = true },
+  { name = "age", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "since", kind = "date", min = 2020-01-01, max = 2023-12-31, bins = 4 },
+]
 """)
 SETS = [(0,), (1,), (2,), (0, 1), (2, 0)]
 COLUMNS = {"sex": "GESCHL", "since": "visit"}

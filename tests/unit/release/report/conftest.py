@@ -9,17 +9,10 @@ from common.schema import Codes
 
 SCHEMA = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "letter"
-kind = "categorical"
-values = ["a", "b", "c"]
-
-[[attribute]]
-name = "<b>number</b>"
-kind = "integer"
-min = 0
-max = 63
-bins = 64
+attribute = [
+  { name = "letter", kind = "categorical", values = ["a", "b", "c"] },
+  { name = "<b>number</b>", kind = "integer", min = 0, max = 63, bins = 64 },
+]
 """
 )
 

@@ -16,22 +16,11 @@ from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
 
 SCHEMA = """
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Female", "Male"]
-
-[[attribute]]
-name = "smoker"
-kind = "boolean"
-
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 79
-bins = 8
-missing = true
+attribute = [
+  { name = "sex", kind = "categorical", values = ["Female", "Male"] },
+  { name = "smoker", kind = "boolean" },
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 8, missing = true },
+]
 """
 
 
