@@ -14,6 +14,7 @@ latency, as every party has a machine of its own.
 from __future__ import annotations
 
 import argparse
+import gc
 import heapq
 import itertools
 import json
@@ -127,6 +128,7 @@ def study_cost(codes: Codes, parties: int, may_miss: int = 0) -> Cost:
         )
         for name, table in tables.items()
     }  # fmt: skip
+    gc.freeze()  # an owner's process does not search the objects of the other owners for garbage
     seconds, carried = {"parties": 0.0, "curator": 0.0}, Counter[str]()
     to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
     to_curator: deque[tuple[str, ToCurator]] = deque()

@@ -91,7 +91,7 @@ def _talk(database: Database, study: bytes, name: str) -> None:
     for sequence in range(1, 8):
         place = NAMES.index(name) * 10 + sequence
         database.write(
-            "INSERT INTO incoming VALUES (?, ?, ?, ?, ?, NULL, '[]', '')",
+            "INSERT INTO received VALUES (?, ?, ?, ?, ?, NULL, '[]', '')",
             (study, place, name, sequence, bytes(32)),
         )
         database.write(

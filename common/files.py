@@ -14,6 +14,13 @@ from common.errors import InputError
 _LARGEST_FILE = 1 << 20
 
 
+def pieces_of(path: Path, *, most: int = _LARGEST_FILE) -> Iterator[bytes]:
+    """Read a file of any size, piece by piece."""
+    with path.open("rb") as stream:
+        while piece := stream.read(most):
+            yield piece
+
+
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """A new file, whole or not at all; InputError rather than overwrite anything."""
     scratch = _scratch(path, data, mode)

@@ -20,6 +20,7 @@ from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
+from common.service.clock import Clock, stamp
 from common.service.database import Database
 from common.service.metrics import serving_metrics
 from common.service.passphrase import given_passphrase
@@ -145,19 +146,20 @@ class CuratorSettings:
         check_level(self.log_level)
 
 
-def open_store(settings: CuratorSettings) -> tuple[Database, Store]:
-    """The curator's state; the caller closes the database."""
+@contextmanager
+def open_store(settings: CuratorSettings) -> Iterator[Store]:
+    """The curator's state, open for the length of a block."""
     make_private_folder(settings.folder)
     passphrase = given_passphrase(settings.passphrase_file, {})
-    database = Database(settings.folder / STORE)
-    return database, Store(database, OsRandomSource(), passphrase=passphrase)
+    with Database(settings.folder / STORE) as database:
+        yield Store(database, OsRandomSource(), passphrase=passphrase)
 
 
-def propose(settings: CuratorSettings, study: Study, *, clock: Callable[[], dt.datetime]) -> None:
+def propose(settings: CuratorSettings, study: Study, *, clock: Clock) -> None:
     """Offer a study to its parties; a running curator notices it within a second."""
     priors(settings).begin(study)  # refuses a study that could never be run
-    with _opened(settings) as store:
-        store.propose(study, at=clock().astimezone(dt.UTC).isoformat(timespec="seconds"))
+    with open_store(settings) as store:
+        store.propose(study, at=stamp(clock()))
 
 
 def priors(settings: CuratorSettings) -> Priors:
@@ -170,7 +172,7 @@ def serve(
     *,
     publish: Callable[[Outcome], Path],
     stopping: threading.Event,
-    clock: Callable[[], dt.datetime],
+    clock: Clock,
     software: str,
     started: Callable[[int], None] = lambda port: None,
     begin: Callable[[Study], ScriptRun] | None = None,
@@ -195,7 +197,7 @@ def serve(
         logger.warning("%s", warning)
     with (
         alone_in(settings.folder, service="curator"),
-        _opened(settings) as store,
+        open_store(settings) as store,
         ThreadPoolExecutor(1, "release") as background,
         ThreadPoolExecutor(1, "alert") as alerts,
     ):
@@ -236,15 +238,6 @@ def serve(
         finally:
             server.stop(grace_s=settings.grace_s)
             _write_calls(upkeep)
-
-
-@contextmanager
-def _opened(settings: CuratorSettings) -> Iterator[Store]:
-    database, store = open_store(settings)
-    try:
-        yield store
-    finally:
-        database.close()
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def back_up(settings: CuratorSettings, out: Path, *, at: str, software: str) -> 
             role="curator", state=STORE, sha256=backup.sha256_of(copy), taken_at=at,
             software=software, head="",
         )  # fmt: skip
-        backup.write(copy, out, about)
+        backup.write(copy, out=out, about=about)
     return about
 
 
@@ -42,14 +42,11 @@ def restore(settings: CuratorSettings, file: Path, about: About, *, at: str) -> 
     with (
         alone_in(settings.folder, service="curator"),
         backup.restored(file, about, settings.folder) as copy,
+        Database(copy) as database,
     ):
-        database = Database(copy)
-        try:
-            store = Store(database, OsRandomSource())
-            running = [each for each in store.records() if each.state is StudyState.RUNNING]
-            for record in running:
-                reason = f"the curator was restored from a backup of {about.taken_at}"
-                store.ask_to_abort(record.study, reason, at=at)
-            return running
-        finally:
-            database.close()
+        store = Store(database, OsRandomSource())
+        running = [each for each in store.records() if each.state is StudyState.RUNNING]
+        for record in running:
+            reason = f"the curator was restored from a backup of {about.taken_at}"
+            store.ask_to_abort(record.study, reason, at=at)
+    return running

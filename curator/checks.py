@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from common.service.checks import (
     running,
     state_folder,
 )
+from common.service.clock import Clock
 from common.service.process import running_in
 from common.service.version import software
 from common.wire.pki import peers
@@ -30,7 +31,6 @@ from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wording import many
 from curator.app import CuratorSettings, open_store
-from curator.operations import records
 from curator.server.servicer import PROTOCOL
 from curator.waiting import in_words, waited
 
@@ -40,7 +40,7 @@ _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 def examine_curator(
-    settings: CuratorSettings, *, clock: Callable[[], datetime], monitored: bool = False
+    settings: CuratorSettings, *, clock: Clock, monitored: bool = False
 ) -> Iterator[Finding]:
     """Everything a curator needs; if it is monitored, that it runs, too."""
     files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
@@ -65,21 +65,15 @@ def _revocations(path: Path) -> str:
 
 
 def _studies(settings: CuratorSettings) -> str:
-    database, _ = open_store(settings)
-    try:
-        database.check()
-    finally:
-        database.close()
-    return many(len(records(settings)), "study")
+    with open_store(settings) as store:
+        store.check()
+        return many(len(store.records()), "study")
 
 
 def _parties(settings: CuratorSettings) -> str:
     """Who called, with which version: another than ours may speak another protocol."""
-    database, store = open_store(settings)
-    try:
+    with open_store(settings) as store:
         seen = store.parties()
-    finally:
-        database.close()
     other = [f"{name!r} runs {version}" for name, version in seen.items() if version != software()]
     if other:
         raise Concern(f"{', '.join(other)}; we run {software()}: use one version")
@@ -88,8 +82,7 @@ def _parties(settings: CuratorSettings) -> str:
 
 def _waiting(settings: CuratorSettings, now: datetime) -> str:
     """Whom the studies under way wait for; a concern once one of them is overdue."""
-    database, store = open_store(settings)
-    try:
+    with open_store(settings) as store:
         under_way = [record for record in store.records() if not record.state.over]
         stopped = [f"{record.name!r}: {record.cause}" for record in under_way if record.cause]
         late = [
@@ -98,8 +91,6 @@ def _waiting(settings: CuratorSettings, now: datetime) -> str:
             if (waits := store.awaited(record.study))
             and any(waited(each.since, now) > settings.step_deadline for each in waits)
         ]
-    finally:
-        database.close()
     if stopped or late:
         raise Concern("; ".join([*stopped, *(f"overdue: {words}" for words in late)]))
     return f"{many(len(under_way), 'study')} under way, none overdue"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.service.clock import Clock, stamp
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.transcript import Phases
@@ -55,20 +56,15 @@ class StudyContext:
     presence: Presence
     begin: Callable[[Study], ScriptRun]
     publish: Callable[[Outcome], Path]
-    clock: Callable[[], dt.datetime]
+    clock: Clock
     later: Callable[[Callable[[], None]], None]
-    changed: Callable[[bytes, Iterable[str]], None]
+    changed: Callable[[StudyId, Iterable[str]], None]
 
     def now(self) -> str:
         """The time as records have it."""
-        return written(self.clock())
+        return stamp(self.clock())
 
     def absent(self, parties: Iterable[str]) -> tuple[str, ...]:
         """Those of the parties that are not online."""
         online = self.presence.online(self.clock())
         return tuple(name for name in parties if name not in online)
-
-
-def written(at: dt.datetime) -> str:
-    """A time as records have it."""
-    return at.astimezone(dt.UTC).isoformat(timespec="seconds")

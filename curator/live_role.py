@@ -1,14 +1,18 @@
-"""A study's role with its randomness: begun, fed, and brought back by feeding it again."""
+"""A study's role as the curator's store brings it back."""
 
 from __future__ import annotations
 
-from common.crypto.paillier.keys import PrivateKey, generate_key_pair
-from common.errors import LocalError
-from common.privacy.randomness import KeyedRandomSource, RandomSource
+from collections.abc import Callable
+
+from common.crypto.paillier.keys import generate_key_pair
+from common.privacy.randomness import KeyedRandomSource
+from common.service.durable.messages import Received
+from common.service.durable.role import DurableRole, SourceForStep
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.sums import needs_key
 from common.wire import codec
-from curator.context import Outcome, StudyContext
+from curator.context import StudyContext
 from curator.effects import Effect, Send
 from curator.role import CuratorRole
 from curator.store.store import Store
@@ -19,60 +23,43 @@ DECLARED = ""
 _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
 
 
-class LiveRole:
-    """A role with its streams of randomness."""
+def live_role(
+    digest: StudyId, study: Callable[[], Study], around: StudyContext
+) -> DurableRole[CuratorRole]:
+    """The role of a study; its text is read when the role is first needed."""
+    store = around.store
 
-    def __init__(self, study: Study, around: StudyContext, key: PrivateKey | None) -> None:
-        self._study, self._store = study, around.store
-        self._sources: dict[int, KeyedRandomSource] = {}
-        self.role = CuratorRole(
-            study=study,
-            run=around.begin(study),
-            private_key=key,
-            source_of=self._source_of,
+    def begin(source_of: SourceForStep) -> CuratorRole:
+        agreed = study()
+        key = store.paillier_key(digest) if needs_key(agreed) else None
+        return CuratorRole(
+            study=agreed, run=around.begin(agreed), private_key=key, source_of=source_of
         )
 
-    @property
-    def drawn(self) -> int:
-        """How much randomness was used."""
-        return sum(source.drawn_bytes for source in self._sources.values())
-
-    def replay(self, sender: str, body: bytes, effects: tuple[str, ...]) -> None:
-        """Give the role a stored message or declaration again, and compare what it makes of it."""
-        if sender == DECLARED:
-            again = self.role.declare_missing(*declaration(body))
+    def feed(role: CuratorRole, message: Received) -> list[str]:
+        if message.sender == DECLARED:
+            party, why = declaration(message.body)
+            effects = role.declare_missing(party, why=why)
         else:
-            again = self.role.receive(sender, codec.decode_to_curator(body))
-        if tuple(effect_name(effect) for effect in again) != effects:
-            raise LocalError(
-                f"a message of {sender!r} in study {self._study.name!r} has other effects than "
-                "when it came; go on with the version of this program that the study was begun with"
-            )
+            effects = role.receive(message.sender, codec.decode_to_curator(message.body))
+        return effect_names(effects)
 
-    def outcome(self) -> Outcome:
-        """What the release is made of, after the last step."""
-        return Outcome(
-            study=self._study,
-            model=self.role.model(),
-            steps=self.role.steps,
-            results=self.role.results,
-            private=self._store.private,
-            traffic=self._store.traffic.phases(self._study.digest),
-        )
-
-    def _source_of(self, step: int) -> RandomSource:
-        """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
-        if step not in self._sources:
-            self._sources[step] = KeyedRandomSource(
-                self._store.step_key(self._study.digest, step), private=self._store.private
-            )
-        return self._sources[step]
+    return DurableRole(
+        digest.hex()[:16],
+        begin=begin,
+        start=CuratorRole.start,
+        feed=feed,
+        messages=lambda: store.inbox.messages(digest),
+        key_of=lambda step: store.keys.key(digest, step),
+        private=store.keys.private,
+    )
 
 
 def make_key(study: Study, store: Store) -> None:
     """Make the study's Paillier key, once, if it needs one."""
     if needs_key(study) and store.paillier_key(study.digest) is None:
-        source = KeyedRandomSource(store.step_key(study.digest, _KEY_STEP), private=store.private)
+        key = store.keys.key(study.digest, _KEY_STEP)
+        source = KeyedRandomSource(key.reveal(), private=store.keys.private)
         store.keep_paillier_key(study.digest, generate_key_pair(study.key_bits, source))
 
 
@@ -82,8 +69,11 @@ def declaration(body: bytes) -> tuple[str, str]:
     return party, why
 
 
-def effect_name(effect: Effect) -> str:
-    """What a replay must come to again: the kind of an effect, not its bytes."""
-    if isinstance(effect, Send):
-        return f"send {type(effect.message).__name__} to {effect.to}"
-    return type(effect).__name__
+def effect_names(effects: list[Effect]) -> list[str]:
+    """What a replay must come to again: the kinds of effects, not their bytes."""
+    return [
+        f"send {type(effect.message).__name__} to {effect.to}"
+        if isinstance(effect, Send)
+        else type(effect).__name__
+        for effect in effects
+    ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from common.service.metrics import Sample
+from common.service.metrics import Sample, certificate_gauge, gauge
 from common.wire.pki.credentials import CredentialFiles
-from curator.store.records import Awaited, StudyState
+from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.waiting import overdue, waited
 
@@ -21,7 +21,7 @@ class CallCounter:
         self._lock = threading.Lock()
         self._calls: Counter[tuple[str, str]] = Counter()
 
-    def add(self, method: str, outcome: str) -> None:
+    def add(self, method: str, *, outcome: str) -> None:
         """One more call; the outcome is a code of the catalogue, or OK."""
         with self._lock:
             self._calls[method, outcome] += 1
@@ -64,39 +64,22 @@ def curator_samples(
     """
     states = store.count_by_state()
     for state in StudyState:
-        yield Sample(
-            name="parley_curator_studies",
-            help="Studies, by state.",
-            kind="gauge",
-            value=states.get(state, 0),
-            labels={"state": state.value},
-        )
-    late = overdue(store.waiting_since(), deadline=deadline, now=now)
-    yield Sample(
-        name="parley_curator_overdue_studies",
-        help="Studies that wait for parties for longer than step_deadline_s.",
-        kind="gauge",
-        value=len(late),
+        yield gauge(
+            "parley_curator_studies", states.get(state, 0), "Studies, by state.",
+            {"state": state.value},
+        )  # fmt: skip
+    yield gauge(
+        "parley_curator_overdue_studies",
+        len(overdue(store.waiting_since(), deadline=deadline, now=now)),
+        "Studies that wait for parties for longer than step_deadline_s.",
     )
-    yield from _waiting_samples(store.all_awaited(), now=now)
+    # Of running studies only, so that the labels do not grow with those there ever were.
+    for study, each in sorted(store.all_awaited(), key=lambda pair: (pair[0], pair[1].party)):
+        yield gauge(
+            "parley_curator_waiting_seconds",
+            max(0.0, waited(each.since, now).total_seconds()),
+            "How long a running study waits for a call or an answer of a party.",
+            {"study": study.hex()[:16], "party": each.party},
+        )
     yield from calls.samples()
-    yield Sample(
-        name="parley_certificate_expires_seconds",
-        help="When the certificate in use expires, in seconds since 1970.",
-        kind="gauge",
-        value=files.load().certificate.not_valid_after_utc.timestamp(),
-    )
-
-
-def _waiting_samples(
-    awaited: Iterable[tuple[bytes, Awaited]], *, now: dt.datetime
-) -> Iterator[Sample]:
-    """Of running studies only, so that the labels do not grow with those there ever were."""
-    for study, each in sorted(awaited, key=lambda pair: (pair[0], pair[1].party)):
-        yield Sample(
-            name="parley_curator_waiting_seconds",
-            help="How long a running study waits for a call or an answer of a party.",
-            kind="gauge",
-            value=max(0.0, waited(each.since, now).total_seconds()),
-            labels={"study": study.hex()[:16], "party": each.party},
-        )
+    yield certificate_gauge(files)

@@ -1,9 +1,8 @@
 """The shell that runs the curator's role of one study: store, then send; after a crash the same.
 
 A party's message is given to the role, and what comes of it is stored in ONE transaction: the
-message, and the messages it causes to the parties. The server sends from there. The role is
-deterministic given the study, the messages in order and the random source of each step, so feeding
-it the stored messages again brings it back.
+message, and the messages it causes to the parties. The server sends from there. After a crash the
+role is rebuilt by a replay of the stored messages: see `common.service.durable.role`.
 
 `StudyFinished` says that the release is made, so it is queued when it is: between the last result
 and the release the study is PUBLISHING, and a crash there makes the release again.
@@ -23,18 +22,19 @@ What fails for want of room or files is tried again, with growing pauses.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
 
-from common.errors import InputError, ParleyError, RemoteProtocolError
+from common.errors import InputError, ParleyError
+from common.service.durable.messages import Arrival
 from common.study import approval
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.messages import (
     MOST_TEXT,
     Message,
@@ -45,14 +45,14 @@ from common.study.messages import (
     ToCurator,
     ToParty,
 )
-from common.study.sums import needs_key
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
-from curator.context import StudyContext
+from curator.context import Outcome, StudyContext
 from curator.effects import Effect, Fail, Finish, Send
-from curator.live_role import DECLARED, LiveRole, effect_name, make_key
+from curator.live_role import DECLARED, effect_names, live_role, make_key
 from curator.opening import Encoder, StepOpening
 from curator.progress import chosen_links
+from curator.role import CuratorRole
 from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
 
@@ -70,13 +70,13 @@ class StudyNode:
         around: what it shares with other studies.
     """
 
-    def __init__(self, digest: bytes, names: tuple[str, ...], around: StudyContext) -> None:
+    def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
         self.digest, self.names = digest, names
         self._around = around
         self._store = around.store
         self._lock = threading.RLock()
         self._study: Study | None = None
-        self._work: LiveRole | None = None
+        self._role = live_role(digest, lambda: self.study, around)
         self._waiting = Waiting()
         self._pause = Pause()
         self._publishing = False
@@ -115,15 +115,22 @@ class StudyNode:
 
         A study that is at work goes on already, and is left alone.
         """
-        if not self._lock.acquire(blocking=False):
-            return
+        with self._free_within(0) as free:
+            try:
+                if free and self._pause.is_over():
+                    self._go_on()
+            except Exception as error:  # noqa: BLE001  # the other studies go on
+                self._fail("the study cannot go on", error)
+
+    @contextmanager
+    def _free_within(self, wait_s: float) -> Iterator[bool]:
+        """Have the study to oneself for a block, if it is not at work for longer than that."""
+        free = self._lock.acquire(timeout=wait_s)
         try:
-            if self._pause.is_over():
-                self._go_on()
-        except Exception as error:  # noqa: BLE001  # the other studies go on
-            self._fail("the study cannot go on", error)
+            yield free
         finally:
-            self._lock.release()
+            if free:
+                self._lock.release()
 
     def _go_on(self) -> None:
         record = self.record
@@ -165,13 +172,13 @@ class StudyNode:
         with self._lock:
             if not self.holds_a_step:
                 return
-            work = self._current()
-            step = work.role.current_step
-            if step is None or self._opening(work).absent(step) == self._waiting.names:
+            role = self._current()
+            step = role.current_step
+            if step is None or self._opening(role).absent(step) == self._waiting.names:
                 return
-            with self._rebuilt_on_failure(), self._store.transaction():
-                absent = self._opening(work).held(step)
-                waiting = self._note_waiting(work, absent)
+            with self._role.guarded(), self._store.transaction():
+                absent = self._opening(role).held(step)
+                waiting = self._note_waiting(role, absent)
             self._waiting = waiting
         if not absent:
             self._around.changed(self.digest, self.names)
@@ -197,7 +204,7 @@ class StudyNode:
             self._start_when_all_approved()
             return self.record.state
 
-    def decline(self, party: str, reason: str) -> StudyState:
+    def decline(self, party: str, *, reason: str) -> StudyState:
         """A party's owner does not approve, or does not any more.
 
         A study under way that may miss the party goes on without it; any other ends.
@@ -226,13 +233,9 @@ class StudyNode:
         Nor while it is at work, which may take long: the request stays in the store, and whoever
         looks there has other studies to see to and comes again.
         """
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return
-        try:
-            if not self.record.state.over:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if free and not self.record.state.over:
                 self._end_early(StudyState.FAILED, cause)
-        finally:
-            self._lock.release()
 
     def declare_missing(self, party: str) -> bool:
         """Go on without a party for good, or end the study if it cannot; whether this was done.
@@ -246,42 +249,31 @@ class StudyNode:
         """
         if party not in self.names:
             raise InputError(f"{party!r} is not a party of study {self.digest.hex()[:16]}")
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return False
-        try:
-            if self.record.state is not StudyState.RUNNING:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if not free or self.record.state is not StudyState.RUNNING:
                 return False
             self._go_on_without(party)
-        finally:
-            self._lock.release()
         self._around.changed(self.digest, self.names)
         return True
 
     def can_miss(self, parties: int) -> bool:
         """Whether the study could go on now without so many parties more."""
-        if not self._lock.acquire(timeout=_ABORT_WAIT_S):
-            return False
-        try:
-            if self.record.state is not StudyState.RUNNING or not self.study.may_miss:
+        with self._free_within(_ABORT_WAIT_S) as free:
+            if not free or self.record.state is not StudyState.RUNNING or not self.study.may_miss:
                 return False
-            return len(self._current().role.gone) + parties <= self.study.may_miss
-        finally:
-            self._lock.release()
+            return len(self._current().gone) + parties <= self.study.may_miss
 
     def _go_on_without(self, party: str, why: str = "") -> None:
-        work = self._current()
-        with self._rebuilt_on_failure():
-            effects = work.role.declare_missing(party, why)
+        role = self._current()
+        with self._role.guarded():
+            effects = role.declare_missing(party, why=why)
             if not effects:
                 return
             with self._store.transaction():
-                sequence = self._store.newest_incoming(self.digest, DECLARED) + 1
-                self._store.add_incoming(
-                    self.digest, DECLARED, sequence, f"{party}\n{why}".encode(),
-                    effects=[effect_name(effect) for effect in effects], at=self._around.now(),
-                )  # fmt: skip
+                sequence = self._store.inbox.newest(self.digest, DECLARED) + 1
+                self._keep(DECLARED, sequence, f"{party}\n{why}".encode(), effects)
                 ending = StudyState.REFUSED if why else StudyState.FAILED
-                waiting = self._execute(work, effects, ending)
+                waiting = self._execute(role, effects, ending)
         self._waiting = waiting
         if self.record.state is StudyState.PUBLISHING:
             self._publish_later()
@@ -302,16 +294,17 @@ class StudyNode:
         digest = self.digest
         with self._lock:
             self.called(party)
-            newest = self._store.newest_incoming(digest, party)
-            if sequence > newest + 1:
-                raise WireError(ErrorCode.OUT_OF_ORDER, f"message {sequence} after {newest}")
-            if sequence <= newest:
-                before = self._store.incoming_digest(digest, party, sequence)
-                if before != hashlib.sha256(body).digest():
+            inbox = self._store.inbox
+            match inbox.arrival(digest, party, sequence=sequence, body=body):
+                case Arrival.GAP:
+                    newest = inbox.newest(digest, party)
+                    raise WireError(ErrorCode.OUT_OF_ORDER, f"message {sequence} after {newest}")
+                case Arrival.CONFLICT:
                     raise WireError(ErrorCode.SEQUENCE_REUSED, f"message {sequence} of {party!r}")
-                return
+                case Arrival.DUPLICATE:
+                    return
             self.require_running()
-            if party in self._current().role.gone:
+            if party in self._current().gone:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
             effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
             if self.record.state is StudyState.PUBLISHING:
@@ -332,37 +325,28 @@ class StudyNode:
             raise WireError(ErrorCode.STUDY_CLOSED, state.value)
 
     def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> list[Effect]:
-        work = self._current()
+        role = self._current()
         refused = isinstance(message, PartyRefused)
         if self.holds_a_step and not refused:
             raise WireError(ErrorCode.OUT_OF_TURN, "the step is not open yet")
-        number, step = work.role.step_number, work.role.current_step
-        with self._rebuilt_on_failure():
-            effects = work.role.receive(party, message)
+        number, step = role.step_number, role.current_step
+        with self._role.guarded():
+            effects = role.receive(party, message)
             with self._store.transaction():
-                self._store.add_incoming(
-                    self.digest, party, sequence, body,
-                    effects=[effect_name(effect) for effect in effects], at=self._around.now(),
-                )  # fmt: skip
+                self._keep(party, sequence, body, effects)
                 if links := chosen_links(self.study, step, message) if effects else ():
                     self._store.note_links(self.digest, number, links)
                 self._note(message, len(body), party, sent=True)
                 ending = StudyState.REFUSED if refused else StudyState.FAILED
-                waiting = self._execute(work, effects, ending)
+                waiting = self._execute(role, effects, ending)
         self._waiting = waiting
         return effects
 
-    @contextmanager
-    def _rebuilt_on_failure(self) -> Iterator[None]:
-        """Forget the role if it, or its randomness, may be ahead of the store after a failure."""
-        work = self._current()
-        drawn = work.drawn
-        try:
-            yield
-        except BaseException as error:
-            if not isinstance(error, RemoteProtocolError) or work.drawn != drawn:
-                self._work = None
-            raise
+    def _keep(self, sender: str, sequence: int, body: bytes, effects: list[Effect]) -> None:
+        self._store.inbox.add(
+            self.digest, sender, sequence=sequence, body=body, effects=effect_names(effects),
+            at=self._around.now(),
+        )  # fmt: skip
 
     def _start_when_all_approved(self) -> None:
         if self.record.state is not StudyState.WAITING:
@@ -372,12 +356,13 @@ class StudyNode:
         if members - set(self._store.approvals(self.digest)):
             return
         make_key(self.study, self._store)
-        work = self._begin()
-        effects = work.role.start()
-        with self._store.transaction():
-            self._store.move(self.digest, StudyState.RUNNING, step=0, phase="")
-            waiting = self._execute(work, effects, StudyState.FAILED)
-        self._work, self._waiting = work, waiting
+        with self._role.guarded():
+            role = self._role.begin()
+            effects = role.start()
+            with self._store.transaction():
+                self._store.move(self.digest, StudyState.RUNNING, step=0, phase="")
+                waiting = self._execute(role, effects, StudyState.FAILED)
+        self._waiting = waiting
         logger.info("study %s: every party approved, it begins", self.digest.hex()[:16])
         self._around.changed(self.digest, self.names)
 
@@ -391,14 +376,14 @@ class StudyNode:
                 "day (expires). Nothing was charged",
             )
 
-    def _execute(self, work: LiveRole, effects: Sequence[Effect], ending: StudyState) -> Waiting:
+    def _execute(self, role: CuratorRole, effects: list[Effect], ending: StudyState) -> Waiting:
         """Write the effects down in order, in the caller's transaction; who is waited for then."""
         digest, encoded = self.digest, Encoder()
-        step = work.role.current_step
+        step = role.current_step
         phase = step.phase if step else ""
         opening: bytes | None = None
         if effects:
-            self._store.move(digest, StudyState.RUNNING, step=work.role.step_number, phase=phase)
+            self._store.move(digest, StudyState.RUNNING, step=role.step_number, phase=phase)
         for effect in effects:
             match effect:
                 case Send(message=StudyFinished()):
@@ -407,10 +392,10 @@ class StudyNode:
                     opening = encoded(effect.message)  # the same to all, and the last to each
                 case Send():
                     body = encoded(effect.message)
-                    self._store.queue(digest, effect.to, body)
+                    self._store.outbox.add(digest, effect.to, body)
                     self._note(effect.message, len(body), effect.to, sent=False, phase=phase)
                 case Finish():
-                    number = work.role.step_number
+                    number = role.step_number
                     self._store.move(digest, StudyState.PUBLISHING, step=number, phase="")
                 case Fail():
                     self._store.end(
@@ -420,20 +405,20 @@ class StudyNode:
                     assert_never(effect)
         absent: tuple[str, ...] = ()
         if opening is not None and step is not None:
-            absent = self._opening(work).now_or_later(step, opening)
+            absent = self._opening(role).now_or_later(step, opening)
         elif step is not None and self.holds_a_step:  # a party less to wait for
-            absent = self._opening(work).held(step)
-        return self._note_waiting(work, absent)
+            absent = self._opening(role).held(step)
+        return self._note_waiting(role, absent)
 
-    def _opening(self, work: LiveRole) -> StepOpening:
-        return StepOpening(self.study, work, self._around)
+    def _opening(self, role: CuratorRole) -> StepOpening:
+        return StepOpening(self.study, role, self._around)
 
-    def _note_waiting(self, work: LiveRole, absent: tuple[str, ...]) -> Waiting:
+    def _note_waiting(self, role: CuratorRole, absent: tuple[str, ...]) -> Waiting:
         """Note whom the study waits for now, in the caller's transaction."""
         waiting = Waiting(
-            step=work.role.step_number,
+            step=role.step_number,
             word=Word.CALL if absent else Word.ANSWER,
-            names=absent or work.role.waiting_for,
+            names=absent or role.waiting_for,
         )
         return waiting.note(self._store, self.digest, self._waiting, at=self._around.now())
 
@@ -446,13 +431,23 @@ class StudyNode:
         with self._lock:
             try:
                 if self.record.state is StudyState.PUBLISHING:
-                    place = self._around.publish(self._current().outcome())
+                    place = self._around.publish(self._outcome(self._current()))
                     told = StudyFinished(study=self.digest)
                     self._finish(StudyState.DONE, told, place=str(place))
             except Exception as error:  # noqa: BLE001  # tried again
                 self._fail("the release cannot be made", error)
             finally:
                 self._publishing = False
+
+    def _outcome(self, role: CuratorRole) -> Outcome:
+        return Outcome(
+            study=self.study,
+            model=role.model(),
+            steps=role.steps,
+            results=role.results,
+            private=self._store.keys.private,
+            traffic=self._store.traffic.phases(self.digest),
+        )
 
     def _end_early(self, state: StudyState, cause: str) -> None:
         cause = cause[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
@@ -465,10 +460,11 @@ class StudyNode:
         body = codec.encode_to_party(told)
         with self._store.transaction():
             for name in self.names:
-                self._store.queue(self.digest, name, body)
+                self._store.outbox.add(self.digest, name, body)
                 self._note(told, len(body), name, sent=False)
             self._store.end(self.digest, state, cause=cause, place=place, at=self._around.now())
-        self._work, self._waiting = None, Waiting()
+        self._role.forget()
+        self._waiting = Waiting()
         logger.info("study %s: %s", self.digest.hex()[:16], state.value)
         self._around.changed(self.digest, self.names)
 
@@ -479,18 +475,10 @@ class StudyNode:
             message, size, party=party, sent=sent, phase=phase, at=self._around.clock()
         )
 
-    def _begin(self) -> LiveRole:
-        key = self._store.paillier_key(self.digest) if needs_key(self.study) else None
-        return LiveRole(self.study, self._around, key)
-
-    def _current(self) -> LiveRole:
-        """The role at work, rebuilt from the store after a crash."""
-        if self._work is None:
-            work = self._begin()
-            work.role.start()
-            for message in self._store.incoming(self.digest):
-                work.replay(message.sender, message.body, message.effects)
-            self._work = work
-            number = work.role.step_number
-            self._waiting = Waiting.on_disk(self._store, self.digest, step=number)
-        return self._work
+    def _current(self) -> CuratorRole:
+        """The role, rebuilt from the store after a crash."""
+        rebuilt = not self._role.is_built
+        role = self._role.current()
+        if rebuilt:
+            self._waiting = Waiting.on_disk(self._store, self.digest, step=role.step_number)
+        return role

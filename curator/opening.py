@@ -10,8 +10,8 @@ from common.study.messages import ToParty
 from common.study.steps import Step
 from common.wire import codec
 from curator.context import StudyContext
-from curator.live_role import LiveRole
 from curator.progress import step_record
+from curator.role import CuratorRole
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +21,12 @@ class StepOpening:
 
     Args:
         study: what was agreed.
-        work: the role, as far as it is.
+        role: as far as it is.
         around: what the study shares with others.
     """
 
-    def __init__(self, study: Study, work: LiveRole, around: StudyContext) -> None:
-        self._study, self._role, self._around = study, work.role, around
+    def __init__(self, study: Study, role: CuratorRole, around: StudyContext) -> None:
+        self._study, self._role, self._around = study, role, around
         self._store = around.store
 
     def now_or_later(self, step: Step, body: bytes) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class StepOpening:
     def _queue(self, step: Step, body: bytes) -> None:
         digest, opened = self._study.digest, codec.decode_to_party(body)
         for name in self._left():
-            self._store.queue(digest, name, body)
+            self._store.outbox.add(digest, name, body)
             self._store.traffic.note(
                 opened, len(body), party=name, sent=False, phase=step.phase, at=self._around.clock()
             )

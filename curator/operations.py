@@ -7,11 +7,10 @@ from pathlib import Path
 
 from common.crypto.identities.files import load_public_identity
 from common.errors import InputError
-from common.study.document import Member, Study
-from common.study.transcript import Phases
-from curator.app import CuratorSettings, open_store
+from common.study.document import Member
+from common.study.ids import StudyId
 from curator.live_role import DECLARED, declaration
-from curator.store.records import Awaited, Record, StudyState
+from curator.store.records import Record, StudyState
 from curator.store.store import Store
 
 MOST_REASON = 500
@@ -31,63 +30,29 @@ def member_of(written: str) -> Member:
     return Member(name=name, rows=int(rows), identity=load_public_identity(Path(path)))
 
 
-def records(settings: CuratorSettings) -> list[tuple[Record, tuple[str, ...]]]:
-    """Every study of a curator, oldest first, and who has not approved it yet."""
-    database, store = open_store(settings)
-    try:
-        return [(record, _waiting(store, record)) for record in store.records()]
-    finally:
-        database.close()
-
-
-def _waiting(store: Store, record: Record) -> tuple[str, ...]:
+def not_approved_by(store: Store, record: Record) -> tuple[str, ...]:
+    """The parties whose approval a study waits for."""
     if record.state is not StudyState.WAITING:
         return ()
     approved = store.approvals(record.study)
     return tuple(name for name in store.members(record.study) if name not in approved)
 
 
-def last_calls(settings: CuratorSettings, record: Record) -> dict[str, str]:
+def last_calls(store: Store, record: Record) -> dict[str, str]:
     """When each party of a study that is not over called last; empty for one that never did."""
     if record.state.over:
         return {}
-    database, store = open_store(settings)
-    try:
-        calls = store.last_calls()
-        return {name: calls.get(name, "") for name in store.members(record.study)}
-    finally:
-        database.close()
+    calls = store.last_calls()
+    return {name: calls.get(name, "") for name in store.members(record.study)}
 
 
-def awaited(settings: CuratorSettings, study: bytes) -> list[Awaited]:
-    """The parties that a running study waits for, and since when."""
-    database, store = open_store(settings)
-    try:
-        return store.awaited(study)
-    finally:
-        database.close()
-
-
-def declared(settings: CuratorSettings, study: bytes) -> dict[str, str]:
+def declared(store: Store, study: StudyId) -> dict[str, str]:
     """The parties that a study under way goes on without, and what is known about why."""
-    database, store = open_store(settings)
-    try:
-        return dict(map(declaration, store.bodies(study, DECLARED)))
-    finally:
-        database.close()
-
-
-def phases_of(settings: CuratorSettings, study: bytes) -> Phases:
-    """What a study took so far."""
-    database, store = open_store(settings)
-    try:
-        return store.traffic.phases(study)
-    finally:
-        database.close()
+    return dict(map(declaration, store.inbox.bodies(study, DECLARED)))
 
 
 def abort(
-    settings: CuratorSettings,
+    store: Store,
     record: Record,
     reason: str,
     *,
@@ -107,34 +72,17 @@ def abort(
         raise InputError(f"study {record.name!r} is over: {record.state.value}")
     if not 0 < len(reason) <= MOST_REASON or not reason.isprintable():
         raise InputError(f"--reason: one line of up to {MOST_REASON} characters; parties read it")
-    database, store = open_store(settings)
-    try:
-        store.ask_to_abort(record.study, reason, at=at)
-        for _ in range(round(wait_s / _LOOK_EVERY_S)):
-            now = store.record(record.study)
-            if now.state.over:
-                return now
-            sleep(_LOOK_EVERY_S)
-        return store.record(record.study)
-    finally:
-        database.close()
-
-
-def study_of(settings: CuratorSettings, record: Record) -> Study:
-    """What was agreed in a study.
-
-    Raises:
-        InputError: this version of the program cannot read it.
-    """
-    database, store = open_store(settings)
-    try:
-        return store.study(record.study)
-    finally:
-        database.close()
+    store.ask_to_abort(record.study, reason, at=at)
+    for _ in range(round(wait_s / _LOOK_EVERY_S)):
+        now = store.record(record.study)
+        if now.state.over:
+            return now
+        sleep(_LOOK_EVERY_S)
+    return store.record(record.study)
 
 
 def declare_missing(
-    settings: CuratorSettings,
+    store: Store,
     record: Record,
     owner: str,
     *,
@@ -147,7 +95,7 @@ def declare_missing(
     Raises:
         InputError: the owner is not in the study, or the study does not run or needs all owners.
     """
-    study = study_of(settings, record)
+    study = store.study(record.study)
     names = [member.name for member in study.members]
     if owner not in names:
         raise InputError(
@@ -163,28 +111,24 @@ def declare_missing(
         raise InputError(
             f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
         )
-    database, store = open_store(settings)
-    try:
-        store.missing.ask(record.study, owner, at=at)
-        for _ in range(round(wait_s / _LOOK_EVERY_S)):
-            if (record.study, owner) not in store.missing.pending():
-                return True
-            sleep(_LOOK_EVERY_S)
-        return False
-    finally:
-        database.close()
+    store.missing.ask(record.study, owner, at=at)
+    for _ in range(round(wait_s / _LOOK_EVERY_S)):
+        if (record.study, owner) not in store.missing.pending():
+            return True
+        sleep(_LOOK_EVERY_S)
+    return False
 
 
-def find_record(settings: CuratorSettings, wanted: str) -> tuple[Record, tuple[str, ...]]:
+def find_record(store: Store, wanted: str) -> Record:
     """The one study of that name or digest.
 
     Raises:
         InputError: there is none, or more than one.
     """
     found = [
-        pair
-        for pair in records(settings)
-        if pair[0].name == wanted or pair[0].study.hex().startswith(wanted.lower())
+        record
+        for record in store.records()
+        if record.name == wanted or record.study.hex().startswith(wanted.lower())
     ]
     if len(found) != 1:
         many = "more than one study" if found else "no study"

@@ -239,7 +239,7 @@ class CuratorRole:
         told = self._to_all(StudyAborted(study=self._study.digest, reason=reason))
         return [*told, Fail(reason=reason)]
 
-    def declare_missing(self, party: str, why: str = "") -> list[Effect]:
+    def declare_missing(self, party: str, *, why: str = "") -> list[Effect]:
         """Go on without a party, for the rest of the study; end the study if it cannot.
 
         A party that was declared missing before changes nothing.

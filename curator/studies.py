@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from common.errors import ParleyError
+from common.service.clock import Clock
+from common.service.durable.messages import Outgoing
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
 from curator.node import StudyNode
 from curator.presence import Presence
-from curator.store.records import Queued, Summary
+from curator.store.records import Summary
 from curator.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ class Studies:
         *,
         begin: Callable[[Study], ScriptRun],
         publish: Callable[[Outcome], Path],
-        clock: Callable[[], dt.datetime],
+        clock: Clock,
         later: Callable[[Callable[[], None]], None],
         prior_of: Callable[[Study], Path | None] = lambda study: None,
     ) -> None:
@@ -51,12 +53,12 @@ class Studies:
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
             later=later, changed=self.wake,
         )  # fmt: skip
-        self._nodes: dict[bytes, StudyNode] = {}
+        self._nodes: dict[StudyId, StudyNode] = {}
         self._introduced = dict(store.introductions())
         self._found = 0
         self._listed: dict[str, tuple[tuple[int, int], list[Summary]]] = {}
         self._news = threading.Lock()
-        self._waiting: dict[tuple[bytes, str], threading.Condition] = {}
+        self._waiting: dict[tuple[StudyId, str], threading.Condition] = {}
         self._closed = False
 
     def open(self) -> None:
@@ -80,7 +82,7 @@ class Studies:
             else:
                 node.resume()
 
-    def _forget(self, study: bytes) -> None:
+    def _forget(self, study: StudyId) -> None:
         """Keep nothing in memory of a study that is over."""
         with self._news:
             self._nodes.pop(study, None)
@@ -131,7 +133,7 @@ class Studies:
             known = self._listed[party] = (version, found)
         return known[1]
 
-    def node(self, study: bytes, party: str) -> StudyNode:
+    def node(self, study: StudyId, party: str) -> StudyNode:
         """A study that lists the party.
 
         Raises:
@@ -153,7 +155,7 @@ class Studies:
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
         return path
 
-    def _find(self, study: bytes) -> StudyNode | None:
+    def _find(self, study: StudyId) -> StudyNode | None:
         """A study under way, or one that is over, which is not kept in memory."""
         with self._news:
             node = self._nodes.get(study)
@@ -163,11 +165,11 @@ class Studies:
                     self._nodes[study] = node
         return node
 
-    def known(self, study: bytes) -> StudyNode | None:
+    def known(self, study: StudyId) -> StudyNode | None:
         """A study, for the operator, who may see all of them."""
         return self._find(study)
 
-    def wake(self, study: bytes, parties: Iterable[str]) -> None:
+    def wake(self, study: StudyId, parties: Iterable[str]) -> None:
         """Have these parties look again, if they wait; no other thread is disturbed."""
         with self._news:
             for party in parties:
@@ -190,7 +192,7 @@ class Studies:
         after: int,
         gone: Callable[[], bool],
         patience_s: float,
-    ) -> Queued | None:
+    ) -> Outgoing | None:
         """The first message to a party after a number, waited for.
 
         None when the study is over and has no more, or when the party is gone.
@@ -206,7 +208,7 @@ class Studies:
                     raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
                 # In this order: a study that is over has its last message in the queue.
                 over = node.record.state.over
-                queued = self.store.next_queued(node.digest, party, after=after)
+                queued = self.store.outbox.next(node.digest, party, after=after)
                 if queued is not None or over:
                     return queued
                 news.wait(patience_s)

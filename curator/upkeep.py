@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.errors import ParleyError
+from common.service.clock import stamp
+from common.study.ids import StudyId
 from common.wording import moment
 from curator.alerting import Alerting
-from curator.context import written
 from curator.store.store import KEEP_QUEUES
 from curator.studies import Studies
 from curator.waiting import waited
@@ -53,7 +54,7 @@ class Upkeep:
         self, studies: Studies, limits: WaitingLimits, *, alerting: Alerting | None = None
     ) -> None:
         self._studies, self._limits, self._alerting = studies, limits, alerting
-        self._told: Mapping[bytes, tuple[str, str]] = {}
+        self._told: Mapping[StudyId, tuple[str, str]] = {}
         self._calls_written = self._queues_dropped = dt.datetime.min.replace(tzinfo=dt.UTC)
 
     def look(self) -> None:
@@ -67,13 +68,13 @@ class Upkeep:
             self.write_calls()
             self._calls_written = now
         if abs(now - self._queues_dropped) >= _DROP_QUEUES_EVERY:
-            self._studies.store.drop_queues(ended_before=written(now - KEEP_QUEUES))
+            self._studies.store.drop_queues(ended_before=stamp(now - KEEP_QUEUES))
             self._queues_dropped = now
 
     def write_calls(self) -> None:
         """Put on disk when every party called last: for commands, and for after a restart."""
         seen = self._studies.presence.seen()
-        self._studies.store.note_calls({party: written(at) for party, at in seen.items()})
+        self._studies.store.note_calls({party: stamp(at) for party, at in seen.items()})
 
     def _see_to_missing(self) -> None:
         """Go on without the parties that the operator declared missing."""
@@ -87,7 +88,7 @@ class Upkeep:
                 logger.warning("study %s: %s", study.hex()[:16], error)
 
     def _see_to_waiting(self, now: dt.datetime) -> None:
-        told: dict[bytes, tuple[str, str]] = {}
+        told: dict[StudyId, tuple[str, str]] = {}
         for study, since in self._studies.store.waiting_since().items():
             wait = waited(since, now)
             if wait > self._limits.deadline and self._go_on_without(study, now):
@@ -101,16 +102,16 @@ class Upkeep:
                     self._say(study, event, since)
         self._told = told
 
-    def _say(self, study: bytes, event: str, since: str) -> None:
+    def _say(self, study: StudyId, event: str, since: str) -> None:
         """In the log, and to the operator's hook; once a step."""
         store = self._studies.store
         names = ", ".join(each.party for each in store.awaited(study))
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", study.hex()[:16], late, words)
-        store.alerts.add(study, event, words, at=self._studies.around.now())
+        store.alerts.add(study, event, words=words, at=self._studies.around.now())
 
-    def _go_on_without(self, study: bytes, now: dt.datetime) -> bool:
+    def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
         """Declare the parties missing that are overdue, if the study can do without them."""
         node = self._studies.known(study)
         late = [
@@ -126,7 +127,7 @@ class Upkeep:
             logger.error("study %s cannot go on now: %s", study.hex()[:16], error)
             return False
 
-    def _end(self, study: bytes, since: str) -> None:
+    def _end(self, study: StudyId, since: str) -> None:
         node = self._studies.known(study)
         if node is None:
             return

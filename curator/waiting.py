@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from common.study.ids import StudyId
 from common.wording import moment
 from curator.store.records import Awaited, Word
 from curator.store.store import Store
@@ -22,13 +23,13 @@ class Waiting:
     names: tuple[str, ...] = ()
 
     @classmethod
-    def on_disk(cls, store: Store, study: bytes, *, step: int) -> Waiting:
+    def on_disk(cls, store: Store, study: StudyId, *, step: int) -> Waiting:
         """As the store has it."""
         held = store.held(study) is not None
         names = tuple(each.party for each in store.awaited(study))
         return cls(step=step, word=Word.CALL if held else Word.ANSWER, names=names)
 
-    def note(self, store: Store, study: bytes, before: Waiting, *, at: str) -> Waiting:
+    def note(self, store: Store, study: StudyId, before: Waiting, *, at: str) -> Waiting:
         """Write down what is different from before, in the caller's transaction.
 
         With many parties an answer changes one line, and leaves the others' times as they are.
@@ -68,8 +69,8 @@ class Pause:
 
 
 def overdue(
-    waiting: Mapping[bytes, str], *, deadline: dt.timedelta, now: dt.datetime
-) -> dict[bytes, str]:
+    waiting: Mapping[StudyId, str], *, deadline: dt.timedelta, now: dt.datetime
+) -> dict[StudyId, str]:
     """The studies that wait for parties for longer than the deadline, and since when."""
     return {study: since for study, since in waiting.items() if waited(since, now) > deadline}
 

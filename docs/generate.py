@@ -83,7 +83,7 @@ def cli_page() -> str:
         _COMPLETION,
         f"## parley\n\n{help_text([])}",
     ]
-    for heading, names in cli.by_heading().items():
+    for heading, names in cli.COMMANDS.items():
         parts.append(f"## {heading}\n")
         for name in names:
             parts += [f"### {' '.join(['parley', *words])}\n\n{help_text(words)}"

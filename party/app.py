@@ -6,7 +6,6 @@ with alone(settings), party_context(settings, source, clock=clock) as context:
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import logging
 import os
@@ -24,6 +23,7 @@ from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
+from common.service.clock import Clock
 from common.service.database import Database
 from common.service.metrics import serving_metrics
 from common.service.passphrase import asking
@@ -56,6 +56,7 @@ _PEOPLE_KEY = "people.key"
 _SECRET_BYTES = 32
 
 PREFIX = "PARLEY_PARTY_"
+STATE = "party.db"
 TABLES = ("source",)
 MOST_ATTEMPTS = 1_000_000_000
 MOST_SEATS = 1_000  # each is a thread
@@ -129,6 +130,12 @@ def metrics(settings: PartySettings, context: PartyContext) -> AbstractContextMa
     )
 
 
+def open_file(settings: PartySettings) -> Database:
+    """Ledger, journal and decisions, which need no keys."""
+    make_private_folder(settings.folder)
+    return Database(settings.folder / STATE)
+
+
 @contextmanager
 def alone(settings: PartySettings) -> Iterator[None]:
     """Be the only node of this party, on a sound file, for the length of a block.
@@ -138,11 +145,8 @@ def alone(settings: PartySettings) -> Iterator[None]:
         LocalError: the file is damaged.
     """
     with alone_in(settings.folder, service="node of this party"):
-        database = Database(settings.folder / "party.db")
-        try:
+        with Database(settings.folder / STATE) as database:
             database.check_at_start()
-        finally:
-            database.close()
         yield
 
 
@@ -151,7 +155,7 @@ def party_context(
     settings: PartySettings,
     source: OwnersTable,
     *,
-    clock: Callable[[], dt.datetime],
+    clock: Clock,
     passphrase: AskPassphrase | None = None,
     begin: Callable[[Study], ScriptRun] | None = None,
 ) -> Iterator[PartyContext]:
@@ -171,10 +175,8 @@ def party_context(
     warning = expiry_warning(certificate, at=clock())
     if warning is not None:
         logger.warning("%s", warning)
-    make_private_folder(settings.folder)
     policy = Policy.load(settings.policy)
-    database = Database(settings.folder / "party.db")
-    try:
+    with open_file(settings) as database:
         ledger = Ledger(database)
         ledger.verify()  # before anything is decided or charged on the strength of it
         name = subject_of(certificate).name
@@ -199,8 +201,6 @@ def party_context(
             priors=priors,
             authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
         )
-    finally:
-        database.close()
 
 
 def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Source:

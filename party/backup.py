@@ -19,12 +19,12 @@ from common.service import backup
 from common.service.backup import About
 from common.service.database import Database
 from common.service.process import alone_in
-from party.app import PartySettings
+from common.study.ids import StudyId
+from party.app import STATE, PartySettings
 from party.journal import Journal, StudyRecord, StudyState
 from party.ledger import Charge, Ledger
 from party.owner.approvals import Approvals, Decision
 
-STATE = "party.db"
 _STEP = "restored from a backup"
 
 
@@ -35,18 +35,15 @@ def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> Ab
         LocalError: the ledger was tampered with, or the file is damaged.
     """
     with backup.snapshot(settings.folder / STATE) as copy:
-        database = Database(copy)
-        try:
+        with Database(copy) as database:
             ledger = Ledger(database)
             ledger.verify()
             head = ledger.head()
-        finally:
-            database.close()
         about = About(
             role="party", state=STATE, sha256=backup.sha256_of(copy), taken_at=at,
             software=software, head=head,
         )  # fmt: skip
-        backup.write(copy, out, about)
+        backup.write(copy, out=out, about=about)
     return about
 
 
@@ -60,13 +57,10 @@ def restore(settings: PartySettings, file: Path, about: About, *, at: str) -> li
     with (
         alone_in(settings.folder, service="node of this party"),
         backup.restored(file, about, settings.folder) as copy,
+        Database(copy) as database,
     ):
-        database = Database(copy)
-        try:
-            Ledger(database).verify()
-            return _end_running(database, about, at=at)
-        finally:
-            database.close()
+        Ledger(database).verify()
+        return _end_running(database, about, at=at)
 
 
 def _end_running(database: Database, about: About, *, at: str) -> list[StudyRecord]:
@@ -86,7 +80,7 @@ def _end_running(database: Database, about: About, *, at: str) -> list[StudyReco
     return running
 
 
-def _withdraw(approvals: Approvals, study: bytes, reason: str, at: str) -> None:
+def _withdraw(approvals: Approvals, study: StudyId, reason: str, at: str) -> None:
     decision = approvals.decision(study)
     if decision is not None and decision.approved:
         no = Decision(

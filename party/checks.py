@@ -17,6 +17,7 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service import checks
 from common.service.checks import Concern, Finding, certificate, found, running, state_folder
+from common.service.clock import Clock
 from common.service.database import Database
 from common.service.version import software
 from common.study.document import Member, Study
@@ -24,7 +25,7 @@ from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wording import many
 from party import app as party_app
-from party.app import PartySettings
+from party.app import STATE, PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting
 from party.client.dialer import Dialer
 from party.client.rollback import require_no_rollback
@@ -43,7 +44,7 @@ def examine_party(
     wanted: Study | Schema | None,
     *,
     environment: Mapping[str, str],
-    clock: Callable[[], datetime],
+    clock: Clock,
     passphrase: AskPassphrase,
     monitored: bool = False,
 ) -> Iterator[Finding]:
@@ -59,7 +60,7 @@ def examine_party(
         monitored: whether the node must run.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
-    books = settings.folder / "party.db"
+    books = settings.folder / STATE
     yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
     yield found("clock", lambda: _clock(files, books, clock()))
     yield found("certificate", lambda: certificate(files, Role.PARTY, clock()))
@@ -90,11 +91,8 @@ def _clock(files: CredentialFiles, ledger: Path | None, now: datetime) -> str:
 def _newest_charge(file: Path | None) -> datetime | None:
     if file is None or not file.exists():
         return None
-    database = Database(file)
-    try:
+    with Database(file) as database:
         entries = Ledger(database).entries()
-    finally:
-        database.close()
     return datetime.fromisoformat(entries[-1].charged_at) if entries else None
 
 
@@ -111,15 +109,12 @@ def _policy(path: Path) -> str:
 def _ledger(file: Path) -> str:
     if not file.exists():
         return "empty"
-    database = Database(file)
-    try:
+    with Database(file) as database:
         database.check()
         ledger = Ledger(database)
         ledger.verify()
         entries = many(len(ledger.entries()), "entry")
         return f"{ledger.spending().words()} spent in {entries}, chain intact"
-    finally:
-        database.close()
 
 
 def _rows(
@@ -163,11 +158,8 @@ def _broken(settings: OwnersTable, schema: Schema) -> str:
 
 def _unchanged(study: Study, digest: str, books: Path) -> None:
     """A study that runs goes on with the table that it began with."""
-    database = Database(books)
-    try:
+    with Database(books) as database:
         pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
-    finally:
-        database.close()
     if pinned not in (None, digest):
         raise InputError(
             f"the data changed since study {study.name!r} began: restore it as it was, or give "
@@ -199,7 +191,7 @@ def _at_the_curator(
     source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     environment: Mapping[str, str],
-    clock: Callable[[], datetime],
+    clock: Clock,
 ) -> Iterator[Finding]:
     """What only the curator can tell; nothing more is said of one that does not answer."""
     met: list[_Meeting] = []
@@ -210,7 +202,7 @@ def _at_the_curator(
         yield found("memory", partial(_memory, settings, meeting.greeting))
         if wanted is None:
             for study in meeting.studies:
-                books = settings.folder / "party.db"
+                books = settings.folder / STATE
                 yield found("invitation", partial(_fits, source, study, meeting.files, books))
 
 
@@ -242,7 +234,7 @@ class _Meeting:
 def _reached(
     settings: PartySettings,
     environment: Mapping[str, str],
-    clock: Callable[[], datetime],
+    clock: Clock,
     met: list[_Meeting],
 ) -> str:
     address = party_app.address_of(settings, environment=environment, software=software())
@@ -264,12 +256,9 @@ def _reached(
 
 def _memory(settings: PartySettings, greeting: Greeting) -> str:
     """Whether the books here are the newest there are of what left."""
-    database = Database(settings.folder / "party.db")
-    try:
+    with Database(settings.folder / STATE) as database:
         journal = Journal(database, OsRandomSource())
         require_no_rollback(journal, Policy.load(settings.policy), greeting.studies)
-    finally:
-        database.close()
     return "our journal knows of every message of ours that the curator has"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from common.errors import ParleyError, PolicyError
 from common.files import make_private_folder
+from common.study.ids import StudyId
 from common.wire.catalogue import WireError
 from party.client.connection import Connection
 from party.client.context import PartyContext
@@ -45,11 +46,11 @@ class Collector:
     countersigns: bool
     dial: Callable[[], AbstractContextManager[Connection]]
 
-    def due(self) -> list[bytes]:
+    def due(self) -> list[StudyId]:
         """The studies whose releases are to be fetched."""
         return self.collection.due(self.context.journal, now=self.context.clock())
 
-    def collect(self, study: bytes) -> None:
+    def collect(self, study: StudyId) -> None:
         """Fetch, verify and countersign one release.
 
         Raises:
@@ -59,9 +60,9 @@ class Collector:
         self.collection.note(study, collected, at=self.context.now())
         level = logging.WARNING if collected.problem else logging.INFO
         logger.log(level, "study %s: release %s", study.hex()[:16], collected.text())
-        self.context.alert(study, "release", collected.text())
+        self.context.alert(study, "release", words=collected.text())
 
-    def _collect(self, study: bytes) -> Collected:
+    def _collect(self, study: StudyId) -> Collected:
         from common.release.verify import verify  # slow to load: it derives a release again
         from party.countersigning import vouch
         from party.fetching import Limits, keep_release
@@ -90,7 +91,7 @@ class Collector:
             connection.countersign(study, signature.signature)
         return Collected(place=target, countersigned=True, problem="")
 
-    def _target(self, study: bytes) -> Path:
+    def _target(self, study: StudyId) -> Path:
         record = self.context.journal.record(study)
         name = "" if record is None else re.sub(r"\W+", "-", record.name).strip("-")[:_MOST_NAME]
         return self.folder / f"{name or 'study'}-{study.hex()[:16]}.zip"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.service.database import Database
+from common.study.ids import StudyId
 from party.journal import Journal, StudyState
 
 _FETCHED_FOR = dt.timedelta(days=30)  # after the end of a study; later, by hand
@@ -51,7 +52,7 @@ class Collection:
         self._file = database
         database.add_tables(_TABLES)
 
-    def note(self, study: bytes, collected: Collected, *, at: str) -> None:
+    def note(self, study: StudyId, collected: Collected, *, at: str) -> None:
         """Remember what came of a release."""
         place = "" if collected.place is None else str(collected.place)
         with self._file.transaction():
@@ -60,17 +61,17 @@ class Collection:
                 (study, place, int(collected.countersigned), collected.problem, at),
             )
 
-    def all(self) -> Mapping[bytes, Collected]:
+    def all(self) -> Mapping[StudyId, Collected]:
         """What came of every release."""
         rows = self._file.rows("SELECT study, place, countersigned, problem FROM collected")
         return {
-            bytes(study): Collected(
+            StudyId(study): Collected(
                 place=Path(place) if place else None, countersigned=bool(signed), problem=problem
             )
             for study, place, signed, problem in rows
         }
 
-    def due(self, journal: Journal, *, now: dt.datetime) -> list[bytes]:
+    def due(self, journal: Journal, *, now: dt.datetime) -> list[StudyId]:
         """The studies that ended in a release lately and were not asked about yet, oldest first."""
         known = self.all()
         return [

@@ -18,7 +18,7 @@ from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
-from party.app import PartySettings
+from party.app import STATE, PartySettings
 from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Ledger
@@ -31,27 +31,33 @@ def countersign(
     settings: PartySettings,
     *,
     passphrase: AskPassphrase,
+    found: Verified | None = None,
     tell: Reporter = silent,
 ) -> Signature:
     """Add a party's signature to a release folder or .zip; again is harmless.
+
+    Args:
+        release: to be signed.
+        settings: of the party's node, which say where its keys and records are.
+        passphrase: of the keys.
+        found: what `verify` found in this release; by default it is verified here.
+        tell: told how far the work is.
 
     Raises:
         InputError: the release is not to be relied on, or is of a single owner.
         PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
     """
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
-    found = verify(release, unsigned=True, tell=tell)  # our own books say whether it is ours
+    if found is None:  # unsigned: our own books say whether it is ours
+        found = verify(release, unsigned=True, tell=tell)
     found.require(allow_other_version=True)
     study = _study_of(release, found)
-    path = settings.folder / "party.db"
+    path = settings.folder / STATE
     if not path.exists():
         raise InputError(f"{path}: there are no books of ours to compare the release with")
-    file = Database(path)
-    try:
+    with Database(path) as file:
         books = _Books(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
         return _sign(release, found, study, identity, books)
-    finally:
-        file.close()
 
 
 def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:

@@ -10,6 +10,7 @@ from common.errors import InputError
 from common.release import folder as release
 from common.release.progress import Reporter, silent
 from common.release.verify import Verified, verify
+from common.study.ids import StudyId
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Limits:
 
 def keep_release(
     pieces: Iterable[bytes],
-    study: bytes,
+    study: StudyId,
     target: Path,
     limits: Limits,
     *,

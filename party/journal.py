@@ -4,9 +4,9 @@ Every received message is one transaction: the message, the charge it caused, th
 answered with. Only then do bytes leave. After a crash the role is rebuilt by giving it the received
 messages again, with the randomness of the same per-step keys, and what was released but not
 acknowledged is sent again, byte for byte: nothing is ever drawn, encrypted or charged a second
-time.
+time. `common.service.durable` does that, for both services.
 
-When the study ends its keys and messages are wiped. What stays is the transcript: for every message
+When the study ends its keys and messages are wiped. What stays is the sent log: for every message
 that left, to whom it went, when, how large it was, and its SHA-256.
 
 Not here: what messages mean, and when to send them. `party.node` knows.
@@ -15,17 +15,20 @@ Not here: what messages mean, and when to send them. `party.node` knows.
 from __future__ import annotations
 
 import enum
-import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
-from common.privacy.randomness import KEY_BYTES, RandomSource
+from common.privacy.randomness import RandomSource
+from common.privacy.secret import Secret
 from common.service.database import Database
+from common.service.durable.messages import Arrival, Inbox, Outbox, Outgoing, Received
+from common.service.durable.role import StepKeys
 from common.service.traffic import TrafficLog
+from common.study.ids import StudyId
 
+_CURATOR = "curator"  # the one peer of a party
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (
     study BLOB PRIMARY KEY,
@@ -36,32 +39,15 @@ CREATE TABLE IF NOT EXISTS study (
     began_at TEXT NOT NULL,
     ended_at TEXT
 ) STRICT;
-CREATE TABLE IF NOT EXISTS received (
+CREATE TABLE IF NOT EXISTS departure (
     study BLOB NOT NULL REFERENCES study (study),
-    number INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    body BLOB,
-    effects TEXT NOT NULL,
-    received_at TEXT NOT NULL,
-    PRIMARY KEY (study, number)
-) STRICT;
-CREATE TABLE IF NOT EXISTS outgoing (
-    study BLOB NOT NULL REFERENCES study (study),
-    number INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
     kind TEXT NOT NULL,
     recipient TEXT NOT NULL,
-    digest BLOB NOT NULL,
     size INTEGER NOT NULL,
-    body BLOB,
     released_at TEXT NOT NULL,
     acknowledged_at TEXT,
-    PRIMARY KEY (study, number)
-) STRICT;
-CREATE TABLE IF NOT EXISTS step_key (
-    study BLOB NOT NULL REFERENCES study (study),
-    step INTEGER NOT NULL,
-    key BLOB NOT NULL,
-    PRIMARY KEY (study, step)
+    PRIMARY KEY (study, sequence)
 ) STRICT;
 """
 
@@ -79,7 +65,7 @@ class StudyState(enum.StrEnum):
 class StudyRecord:
     """A study as the journal knows it; `reason` is for the owner's eyes, and never sent."""
 
-    study: bytes
+    study: StudyId
     name: str
     state: StudyState
     reason: str
@@ -88,29 +74,12 @@ class StudyRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """A message in the journal, and the names of the effects it had."""
-
-    number: int
-    body: bytes
-    effects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """A message to be sent, until it is acknowledged."""
-
-    number: int
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """A line of the transcript: a message that left, or may have left from `released_at` on."""
+    """A line of the sent log: a message that left, or may have left from `released_at` on."""
 
-    study: bytes
+    study: StudyId
     study_name: str
-    number: int
+    sequence: int
     kind: str
     recipient: str
     digest: str
@@ -129,20 +98,21 @@ class Journal:
 
     def __init__(self, database: Database, source: RandomSource) -> None:
         self._file = database
-        self._source = source
-        self.traffic = TrafficLog(database)
         database.add_tables(_TABLES)
+        self.traffic = TrafficLog(database)
+        self._inbox, self._outbox = Inbox(database), Outbox(database)
+        self._keys = StepKeys(database, source)
 
     @property
     def private(self) -> bool:
         """Whether the keys of steps are secrets: false with a seeded source."""
-        return self._source.private
+        return self._keys.private
 
     def transaction(self) -> AbstractContextManager[None]:
         """All of the block's changes on disk, or none."""
         return self._file.transaction()
 
-    def begin(self, study: bytes, *, name: str, data_digest: str, at: str) -> None:
+    def begin(self, study: StudyId, *, name: str, data_digest: str, at: str) -> None:
         """Open a study, once, and pin the data that it is about.
 
         Raises:
@@ -164,7 +134,7 @@ class Journal:
                     "`parley party decline`"
                 )
 
-    def forget_unanswered(self, study: bytes) -> None:
+    def forget_unanswered(self, study: StudyId) -> None:
         """Undo `begin` while nothing was received: our approval did not arrive, nothing is due."""
         with self._file.transaction():
             self._file.write(
@@ -174,7 +144,7 @@ class Journal:
                 (study, StudyState.RUNNING.value),
             )
 
-    def pinned_data(self, study: bytes) -> str | None:
+    def pinned_data(self, study: StudyId) -> str | None:
         """The digest of the data that a running study is about; None if none runs."""
         found = self._file.rows(
             "SELECT data_digest FROM study WHERE study = ? AND state = ?",
@@ -186,7 +156,7 @@ class Journal:
         """Every study this party took part in, oldest first."""
         return self._records("", ())
 
-    def record(self, study: bytes) -> StudyRecord | None:
+    def record(self, study: StudyId) -> StudyRecord | None:
         """One of them; None if we took no part in it."""
         return next(iter(self._records("WHERE study = ?", (study,))), None)
 
@@ -204,127 +174,94 @@ class Journal:
             for study, name, state, reason, began_at, ended_at in rows
         ]  # fmt: skip
 
-    def state(self, study: bytes) -> StudyState:
+    def state(self, study: StudyId) -> StudyState:
         """Where a study stands."""
         found = self._file.rows("SELECT state FROM study WHERE study = ?", (study,))
         if not found:
             raise LocalError(f"study {study.hex()[:16]} was never begun here")
         return StudyState(found[0][0])
 
-    def step_key(self, study: bytes, step: int) -> bytes:
+    def step_key(self, study: StudyId, step: int) -> Secret[bytes]:
         """The secret key of a step's randomness, on disk before it is returned."""
-        with self._file.transaction():
-            found = self._file.rows(
-                "SELECT key FROM step_key WHERE study = ? AND step = ?", (study, step)
-            )
-            if found:
-                return bytes(found[0][0])
-            if self.state(study) is not StudyState.RUNNING:
-                raise LocalError("a study that ended has no keys any more")
-            key = self._source.random_bytes(KEY_BYTES)
-            self._file.write("INSERT INTO step_key VALUES (?, ?, ?)", (study, step, key))
-        return key
+        if self.state(study) is not StudyState.RUNNING:
+            raise LocalError("a study that ended has no keys any more")
+        return self._keys.key(study, step)
 
-    def is_duplicate(self, study: bytes, number: int, body: bytes) -> bool:
-        """Whether this message was received before; they arrive numbered 1, 2, 3, ...
+    def is_duplicate(self, study: StudyId, *, sequence: int, body: bytes) -> bool:
+        """Whether this message was received before.
 
         Raises:
             RemoteProtocolError: a message is missing before this one, or another one was received
                 under this number.
         """
-        newest = self.newest_received(study)
-        if number == newest + 1:
-            return False
-        if number > newest + 1 or number < 1:
-            raise RemoteProtocolError(f"message {number} came after message {newest}")
-        ((digest,),) = self._file.rows(
-            "SELECT digest FROM received WHERE study = ? AND number = ?", (study, number)
-        )
-        if digest != _sha256(body):
-            raise RemoteProtocolError(f"message {number} came twice, with different content")
-        return True
+        arrival = self._inbox.arrival(study, _CURATOR, sequence=sequence, body=body)
+        if arrival is Arrival.GAP:
+            newest = self.newest_received(study)
+            raise RemoteProtocolError(f"message {sequence} came after message {newest}")
+        if arrival is Arrival.CONFLICT:
+            raise RemoteProtocolError(f"message {sequence} came twice, with different content")
+        return arrival is Arrival.DUPLICATE
 
-    def newest_released(self, study: bytes) -> int:
+    def newest_released(self, study: StudyId) -> int:
         """The number of the newest message that left or may have left; 0 before the first."""
-        return self._newest("outgoing", study)
+        return self._outbox.newest(study, _CURATOR)
 
-    def newest_received(self, study: bytes) -> int:
+    def newest_received(self, study: StudyId) -> int:
         """The number of the newest message received; 0 before the first."""
-        return self._newest("received", study)
+        return self._inbox.newest(study, _CURATOR)
 
-    def received(self, study: bytes, number: int) -> Received:
-        """A message of a running study, for replay."""
-        found = self._file.rows(
-            "SELECT body, effects FROM received WHERE study = ? AND number = ?", (study, number)
-        )
-        if not found or found[0][0] is None:
-            raise LocalError(f"message {number} is not in the journal any more")
-        body, effects = found[0]
-        return Received(number=number, body=bytes(body), effects=tuple(json.loads(effects)))
+    def received(self, study: StudyId) -> Iterator[Received]:
+        """The messages of a running study, for replay."""
+        return self._inbox.messages(study)
 
-    def received_digests(self, study: bytes) -> list[bytes]:
+    def received_digests(self, study: StudyId) -> list[bytes]:
         """SHA-256 of every message received, in order; they stay when the bodies are wiped."""
-        rows = self._file.rows(
-            "SELECT digest FROM received WHERE study = ? ORDER BY number", (study,)
-        )
-        return [bytes(digest) for (digest,) in rows]
+        return self._inbox.digests(study, _CURATOR)
 
     def add_received(
-        self, study: bytes, number: int, body: bytes, *, effects: Sequence[str], at: str
+        self, study: StudyId, *, sequence: int, body: bytes, effects: Sequence[str], at: str
     ) -> None:
         """Remember a message and the names of its effects, in the caller's transaction."""
-        kept = body if self.state(study) is StudyState.RUNNING else None
+        self._inbox.add(
+            study, _CURATOR, sequence=sequence, body=body, effects=effects, at=at,
+            kept=self.state(study) is StudyState.RUNNING,
+        )  # fmt: skip
+
+    def add_outgoing(
+        self, study: StudyId, body: bytes, *, kind: str, recipient: str, at: str
+    ) -> Outgoing:
+        """Release bytes, in the caller's transaction."""
+        outgoing = self._outbox.add(study, _CURATOR, body)
         self._file.write(
-            "INSERT INTO received VALUES (?, ?, ?, ?, ?, ?)",
-            (study, number, _sha256(body), kept, json.dumps(list(effects)), at),
+            "INSERT INTO departure VALUES (?, ?, ?, ?, ?, ?, NULL)",
+            (study, outgoing.sequence, kind, recipient, len(body), at),
         )
+        return outgoing
 
-    def add_outgoing(self, study: bytes, body: bytes, *, kind: str, recipient: str, at: str) -> int:
-        """Release bytes, in the caller's transaction; their number."""
-        number = self.newest_released(study) + 1
-        self._file.write(
-            "INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (study, number, kind, recipient, _sha256(body), len(body), body, at),
-        )
-        return number
+    def outbox(self, study: StudyId) -> Iterator[Outgoing]:
+        """What was released and not acknowledged, in order."""
+        return self._outbox.due(study, _CURATOR)
 
-    def outbox(self, study: bytes) -> list[int]:
-        """The numbers of what was released and not acknowledged, in order."""
-        rows = self._file.rows(
-            "SELECT number FROM outgoing WHERE study = ? AND acknowledged_at IS NULL "
-            "AND body IS NOT NULL ORDER BY number",
-            (study,),
-        )
-        return [number for (number,) in rows]
-
-    def outgoing(self, study: bytes, number: int) -> Outgoing:
-        """A message of the outbox."""
-        ((body,),) = self._file.rows(
-            "SELECT body FROM outgoing WHERE study = ? AND number = ?", (study, number)
-        )
-        return Outgoing(number=number, body=bytes(body))
-
-    def acknowledge(self, study: bytes, number: int, *, at: str) -> None:
+    def acknowledge(self, study: StudyId, newest: int, *, at: str) -> None:
         """The curator has this message, and every one before it; again is harmless.
 
         Raises:
             RemoteProtocolError: nothing with that number was ever released.
         """
-        if not 0 <= number <= self.newest_released(study):
+        if not 0 <= newest <= self.newest_released(study):
             raise RemoteProtocolError(
-                f"message {number} was acknowledged but never sent from this folder: if that is an "
+                f"message {newest} was acknowledged but never sent from this folder: if that is an "
                 "older copy, give the study up with `parley party decline`"
             )
         with self._file.transaction():
+            self._outbox.acknowledge(study, _CURATOR, newest)
             self._file.write(
-                "UPDATE outgoing SET acknowledged_at = ? "
-                "WHERE study = ? AND number <= ? AND acknowledged_at IS NULL",
-                (at, study, number),
+                "UPDATE departure SET acknowledged_at = ? "
+                "WHERE study = ? AND sequence <= ? AND acknowledged_at IS NULL",
+                (at, study, newest),
             )
-            if self.state(study) is not StudyState.RUNNING:
-                self._wipe_acknowledged(study)
 
-    def end(self, study: bytes, state: StudyState, *, reason: str, at: str) -> None:
+    def end(self, study: StudyId, state: StudyState, *, reason: str, at: str) -> None:
         """Close a study and wipe its secrets; what was not acknowledged yet stays to be sent.
 
         Unless the curator ended the study for us: it takes nothing more then.
@@ -334,41 +271,24 @@ class Journal:
                 "UPDATE study SET state = ?, reason = ?, ended_at = ? WHERE study = ?",
                 (state.value, reason, at, study),
             )
-            self._file.write("DELETE FROM step_key WHERE study = ?", (study,))
-            self._file.write("UPDATE received SET body = NULL WHERE study = ?", (study,))
-            self._wipe_acknowledged(study)
+            self._keys.wipe(study)
+            self._inbox.wipe(study)
             if state is StudyState.ABORTED:
-                self._file.write("UPDATE outgoing SET body = NULL WHERE study = ?", (study,))
+                self._outbox.drop(study)
 
-    def transcript(self) -> list[Departure]:
+    def sent_log(self) -> list[Departure]:
         """Every message that left or may have left, of every study, oldest first."""
         rows = self._file.rows(
-            "SELECT study, name, number, kind, recipient, digest, size, released_at, "
-            "acknowledged_at FROM outgoing JOIN study USING (study) ORDER BY outgoing.rowid"
+            "SELECT study, name, sequence, kind, departure.recipient, digest, size, released_at, "
+            "acknowledged_at FROM departure JOIN outgoing USING (study, sequence) "
+            "JOIN study USING (study) ORDER BY departure.rowid"
         )
         return [
             Departure(
-                study=study, study_name=name, number=number, kind=kind, recipient=recipient,
+                study=study, study_name=name, sequence=sequence, kind=kind, recipient=recipient,
                 digest=digest.hex(), size=size, released_at=released_at,
                 acknowledged_at=acknowledged_at,
             )
-            for study, name, number, kind, recipient, digest, size, released_at, acknowledged_at
+            for study, name, sequence, kind, recipient, digest, size, released_at, acknowledged_at
             in rows
         ]  # fmt: skip
-
-    def _newest(self, table: str, study: bytes) -> int:
-        ((number,),) = self._file.rows(
-            f"SELECT COALESCE(MAX(number), 0) FROM {table} WHERE study = ?",  # noqa: S608  # ours
-            (study,),
-        )
-        return int(number)
-
-    def _wipe_acknowledged(self, study: bytes) -> None:
-        self._file.write(
-            "UPDATE outgoing SET body = NULL WHERE study = ? AND acknowledged_at IS NOT NULL",
-            (study,),
-        )
-
-
-def _sha256(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()

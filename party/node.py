@@ -5,9 +5,7 @@ answers down in ONE transaction. Only when that is on disk does anything leave. 
 transaction leaves no trace but the keys of steps, so the same message finds the same randomness; a
 crash after it leaves the answers in the outbox, to be sent as they are.
 
-The role is deterministic given the study, the messages in order and the random source of each step,
-so replaying the journal brings it back. Answers computed during a replay are thrown away: sealed
-envelopes would differ, and the bytes in the journal are the ones that count.
+After a crash the role is rebuilt by a replay of the journal: see `common.service.durable.role`.
 
     node = PartyNode(ticket, ..., send=client.submit)
     node.resume()                    # sends again what was not acknowledged
@@ -17,13 +15,15 @@ envelopes would differ, and the bytes in the journal are the ones that count.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from common.errors import LocalError, PolicyError, RemoteProtocolError
-from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.errors import PolicyError, RemoteProtocolError
+from common.service.clock import Clock, stamp
+from common.service.durable.messages import Outgoing, Received
+from common.service.durable.role import DurableRole, SourceForStep
+from common.study.ids import StudyId
 from common.study.messages import (
     EnvelopePosted,
     Message,
@@ -34,15 +34,13 @@ from common.study.messages import (
     ToParty,
 )
 from party.effects import ChargeBudget, Effect, Send
-from party.journal import Journal, Outgoing, StudyState
+from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
 _PUBLIC_WITHDRAWAL = "the owner does not take part in this study any more"
 _PUBLIC_OBJECTION = "the curator's message is not one that the approved study allows"
-
-SourceForStep = Callable[[int], RandomSource]
 
 
 class Role(Protocol):
@@ -82,7 +80,7 @@ class Codec(Protocol):
 class StudyTicket:
     """What the shell knows of the study it runs."""
 
-    digest: bytes
+    digest: StudyId
     name: str
     party: str
     data_digest: str
@@ -112,12 +110,11 @@ class PartyNode:
         ledger: Ledger,
         caps: Caps,
         codec: Codec,
-        clock: Callable[[], dt.datetime],
+        clock: Clock,
         send: Callable[[Outgoing], None],
         consents: Callable[[], bool],
     ) -> None:
         self._ticket = ticket
-        self._make_role = role
         self._journal = journal
         self._ledger = ledger
         self._caps = caps
@@ -125,8 +122,14 @@ class PartyNode:
         self._clock = clock
         self._send = send
         self._consents = consents
-        self._role: Role | None = None
-        self._sources: dict[int, KeyedRandomSource] = {}
+        self._role = DurableRole(
+            ticket.name,
+            begin=role,
+            feed=self._feed,
+            messages=lambda: journal.received(ticket.digest),
+            key_of=lambda step: journal.step_key(ticket.digest, step),
+            private=journal.private,
+        )
         journal.begin(
             ticket.digest, name=ticket.name, data_digest=ticket.data_digest, at=self._now()
         )
@@ -143,14 +146,14 @@ class PartyNode:
 
     def resume(self) -> None:
         """Send again, in order, what the curator has not acknowledged."""
-        for number in self._journal.outbox(self._ticket.digest):
-            self._send(self._journal.outgoing(self._ticket.digest, number))
+        for outgoing in self._journal.outbox(self._ticket.digest):
+            self._send(outgoing)
 
-    def acknowledge(self, number: int) -> None:
+    def acknowledge(self, newest: int) -> None:
         """The curator has every message up to this one."""
-        self._journal.acknowledge(self._ticket.digest, number, at=self._now())
+        self._journal.acknowledge(self._ticket.digest, newest, at=self._now())
 
-    def receive(self, number: int, body: bytes) -> None:
+    def receive(self, sequence: int, body: bytes) -> None:
         """Take in the curator's message of that number, durably, and send what it asks for.
 
         Raises:
@@ -158,15 +161,15 @@ class PartyNode:
             LocalError: the journal could not be written; nothing was charged or sent, and the same
                 message can be received again.
         """
-        if self._journal.is_duplicate(self._ticket.digest, number, body):
+        if self._journal.is_duplicate(self._ticket.digest, sequence=sequence, body=body):
             return
         message = self._codec.decode(body)
         if message.study != self._ticket.digest:
             raise RemoteProtocolError("a message belongs to another study")
         if self.state is not StudyState.RUNNING:
-            self._take_note(number, body, message)
+            self._take_note(sequence, body, message)
             return
-        for outgoing in self._take_in(number, body, message):
+        for outgoing in self._take_in(sequence, body, message):
             self._send(outgoing)
 
     def refuse(self, error: RemoteProtocolError | PolicyError) -> None:
@@ -185,11 +188,11 @@ class PartyNode:
             self._journal.end(
                 self._ticket.digest, StudyState.REFUSED, reason=str(error), at=self._now()
             )
-        self._role = None
+        self._role.forget()
         for outgoing in done.released:
             self._send(outgoing)
 
-    def _take_note(self, number: int, body: bytes, message: ToParty) -> None:
+    def _take_note(self, sequence: int, body: bytes, message: ToParty) -> None:
         """A study that ended here: what still comes is remembered, and never answered.
 
         If we refused, the curator may have sent more before it heard of it. If it was the curator
@@ -200,13 +203,12 @@ class PartyNode:
             raise RemoteProtocolError("the study is over for this party")
         with self._journal.transaction():
             self._journal.add_received(
-                self._ticket.digest, number, body, effects=(), at=self._now()
+                self._ticket.digest, sequence=sequence, body=body, effects=(), at=self._now()
             )
 
-    def _take_in(self, number: int, body: bytes, message: ToParty) -> list[Outgoing]:
-        role = self._current_role()
-        drawn = self._drawn()
-        try:
+    def _take_in(self, sequence: int, body: bytes, message: ToParty) -> list[Outgoing]:
+        role = self._role.current()
+        with self._role.guarded():
             effects, refusal = _ask(role, message)
             with self._journal.transaction():
                 self._note(message, len(body), sent=False, phase=role.phase)
@@ -214,21 +216,14 @@ class PartyNode:
                     done = self._execute(message, effects, refusal)
                 else:
                     done = self._withdraw(message)
+                digest, now = self._ticket.digest, self._now()
                 self._journal.add_received(
-                    self._ticket.digest, number, body, effects=done.effects, at=self._now()
+                    digest, sequence=sequence, body=body, effects=done.effects, at=now
                 )
                 if done.ending is not None:
-                    self._journal.end(
-                        self._ticket.digest, done.ending, reason=done.reason, at=self._now()
-                    )
-        except BaseException as error:
-            # The role may be ahead of the journal now, and its streams may be: a replay would then
-            # read again, for another answer, what was used already. The next message rebuilds it.
-            if not isinstance(error, RemoteProtocolError) or self._drawn() != drawn:
-                self._role = None
-            raise
+                    self._journal.end(digest, done.ending, reason=done.reason, at=now)
         if done.ending is not None:
-            self._role = None
+            self._role.forget()
         return done.released
 
     def _execute(self, message: ToParty, effects: Sequence[Effect], refusal: str) -> _Done:
@@ -281,7 +276,7 @@ class PartyNode:
     def _release(self, message: ToCurator, done: _Done) -> None:
         body = self._codec.encode(message)
         sealed_to = message.recipient if isinstance(message, EnvelopePosted) else None
-        number = self._journal.add_outgoing(
+        outgoing = self._journal.add_outgoing(
             self._ticket.digest,
             body,
             kind=type(message).__name__,
@@ -290,7 +285,7 @@ class PartyNode:
         )
         self._note(message, len(body), sent=True, phase="")
         done.effects.append(effect_name(Send(message=message)))
-        done.released.append(Outgoing(number=number, body=body))
+        done.released.append(outgoing)
         if isinstance(message, PartyRefused):
             done.ending, done.reason = StudyState.REFUSED, message.reason
 
@@ -299,39 +294,11 @@ class PartyNode:
             message, size, party=self._ticket.party, sent=sent, phase=phase, at=self._clock()
         )
 
-    def _current_role(self) -> Role:
-        """The role, rebuilt from the journal after a crash."""
-        if self._role is None:
-            self._sources = {}  # a replay reads every stream from its beginning
-            role = self._make_role(self._source_for_step)
-            for number in range(1, self.newest_received + 1):
-                self._replay(role, number)
-            self._role = role
-        return self._role
-
-    def _replay(self, role: Role, number: int) -> None:
-        earlier = self._journal.received(self._ticket.digest, number)
-        effects = tuple(effect_name(e) for e in role.receive(self._codec.decode(earlier.body)))
-        if effects != earlier.effects:
-            raise LocalError(
-                f"message {number} of study {self._ticket.name!r} had the effects "
-                f"{list(earlier.effects)} when it came, and has {list(effects)} now; go on with "
-                "the version of this program that the study was begun with"
-            )
-
-    def _source_for_step(self, step: int) -> RandomSource:
-        """The one stream of a step; asked again, it goes on where it is and repeats nothing."""
-        if step not in self._sources:
-            self._sources[step] = KeyedRandomSource(
-                self._journal.step_key(self._ticket.digest, step), private=self._journal.private
-            )
-        return self._sources[step]
-
-    def _drawn(self) -> int:
-        return sum(source.drawn_bytes for source in self._sources.values())
+    def _feed(self, role: Role, earlier: Received) -> list[str]:
+        return [effect_name(each) for each in role.receive(self._codec.decode(earlier.body))]
 
     def _now(self) -> str:
-        return self._clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+        return stamp(self._clock())
 
 
 def _ask(role: Role, message: ToParty) -> tuple[Sequence[Effect], str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from common.service.database import Database
+from common.study.ids import StudyId
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS note (
@@ -25,7 +26,7 @@ class Notes:
         self._file = database
         database.add_tables(_TABLES)
 
-    def write(self, study: bytes, words: str, *, at: str) -> None:
+    def write(self, study: StudyId, words: str, *, at: str) -> None:
         """Say something about a study instead of what was said before; nothing if empty."""
         with self._file.transaction():
             self._file.write("DELETE FROM note WHERE study = ?", (study,))
@@ -37,7 +38,7 @@ class Notes:
         with self._file.transaction():
             self._file.write("DELETE FROM note")
 
-    def all(self) -> Mapping[bytes, str]:
+    def all(self) -> Mapping[StudyId, str]:
         """What was said about each study, and when."""
         rows = self._file.rows("SELECT study, words, noted_at FROM note")
-        return {bytes(study): f"{words} (since {at})" for study, words, at in rows}
+        return {StudyId(study): f"{words} (since {at})" for study, words, at in rows}

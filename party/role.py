@@ -28,8 +28,10 @@ from common.crypto.sums.plan import Aggregation, Noise, PartialForwarded, SumMes
 from common.crypto.sums.recovery import RecoverableParty
 from common.crypto.sums.replacement import ShareKeeper
 from common.crypto.sums.secure_sum import SumParty
-from common.errors import PolicyError, RemoteProtocolError
+from common.crypto.two_party.computation import Place, TwoPartyComputation
+from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
+from common.privacy.secret import Secret
 from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
@@ -54,7 +56,14 @@ from common.study.messages import (
 )
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest
+from common.study.steps import (
+    ChoiceStep,
+    JointChoiceStep,
+    ReplaceStep,
+    Step,
+    SumStep,
+    step_digest,
+)
 from common.study.sums import decode_total, sum_plan_of
 from party.effects import ChargeBudget, Effect, Send
 
@@ -141,8 +150,8 @@ class PartyRole:
         self._spent = Fraction(0)
         self._key: PublicKey | None = None
         self._blinder: Blinder | None = None
-        self._seed: bytes | None = None
-        self._sum: SumParty | None = None
+        self._seed: Secret[bytes] | None = None
+        self._sum: SumParty | TwoPartyComputation | None = None
         self._plan: SumPlan | None = None
         self._recoverable: RecoverableParty | None = None
         self._missing: tuple[str, ...] = ()  # in the newest step that says so
@@ -253,13 +262,18 @@ class PartyRole:
         cost = step.costs.get(self._name)
         if cost:
             self._refuse_overspending(step.name, cost)
-        plan = None if isinstance(step, ChoiceStep) else self._sum_plan(step)
+        history, number = self._history.digest, self._number
+        plan = (
+            None
+            if isinstance(step, ChoiceStep)
+            else sum_plan_of(self._study, number, step, self._key, history=history)
+        )
         effects: list[Effect]
         if plan is not None and plan.may_miss:
             effects, state = [self._deal_keys(plan)], State.AWAITING_KEYS
         else:
             mine = self._name in step.parties
-            sent = self._contribute(step, message.opening) if mine else ()
+            sent = self._contribute(step, plan, message.opening) if mine else ()
             effects, state = [*self._charge(step), *sent], State.IN_STEP
         self._run.leave_out(message.missing)
         self._missing, self._plan, self._state = message.missing, plan, state
@@ -350,34 +364,44 @@ class PartyRole:
                 f"that is more than the {promise.budget} that the study promises"
             )
 
-    def _contribute(self, step: Step, opening: bytes) -> Iterable[Effect]:
+    def _contribute(self, step: Step, plan: SumPlan | None, opening: bytes) -> Iterable[Effect]:
         source = self._source_of(self._number)
         match step:
             case SumStep():
-                self._sum = self._summing(step, step.request.answer(self._data), opening, source)
+                values = step.request.answer(self._data)
             case ReplaceStep():
-                self._sum = self._summing(step, self._replacement(step, source), opening, source)
+                values = self._replacement(step, source)
+            case JointChoiceStep():
+                self._sum = self._computing(step, source)
+                return [self._outgoing(message) for message in self._sum.begin()]
             case ChoiceStep():
-                payload = self._chosen = step.choice.run(self._data, source)
-                return [
-                    Send(
-                        message=ChoiceSubmitted(
-                            study=self._study.digest, step=self._number, payload=payload
-                        )
-                    )
-                ]
+                return [self._choose(step.choice.run(self._data, source))]
             case _:
                 assert_never(step)
+        assert plan is not None  # noqa: S101  # every step but a choice has one
+        self._sum = self._summing(plan, values, opening, source)
         return [self._outgoing(message) for message in self._sum.begin()]
 
+    def _choose(self, payload: bytes) -> Effect:
+        self._chosen = payload
+        return self._send(
+            ChoiceSubmitted(study=self._study.digest, step=self._number, payload=payload)
+        )
+
+    def _computing(self, step: JointChoiceStep, source: RandomSource) -> TwoPartyComputation:
+        place = Place(
+            study=self._study.digest,
+            round=self._number,
+            step=step_digest(self._history.digest, self._number, step),
+            garbler=step.partner,
+            evaluator=step.party,
+        )
+        bits = step.choice.inputs(self._data, source)
+        return TwoPartyComputation(place, step.choice, self._member, bits, source)
+
     def _summing(
-        self,
-        step: SumStep | ReplaceStep,
-        values: NDArray[np.int64],
-        opening: bytes,
-        source: RandomSource,
+        self, plan: SumPlan, values: NDArray[np.int64], opening: bytes, source: RandomSource
     ) -> SumParty:
-        plan = self._sum_plan(step)
         selection = None
         if plan.noise is Noise.ONE_SHARE and self._seed is not None:
             selection = Selection(selector=opening, seed=self._seed)
@@ -391,9 +415,6 @@ class PartyRole:
         )
         party.prepare()
         return party
-
-    def _sum_plan(self, step: SumStep | ReplaceStep) -> SumPlan:
-        return sum_plan_of(self._study, self._number, step, self._key, history=self._history.digest)
 
     def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
         """Its counts with its fresh shares on its own turn; else the shares it gives up."""
@@ -425,7 +446,12 @@ class PartyRole:
         forwarded = PartialForwarded(
             sender=message.sender, recipient=self._name, envelope=message.envelope
         )
-        return [self._outgoing(self._sum.receive(forwarded))]
+        answer, step = self._sum.receive(forwarded), self._run.step()
+        if isinstance(answer, np.ndarray):  # what a two-party computation came to
+            if not isinstance(step, JointChoiceStep):
+                raise LocalError("only a joint choice has a two-party computation")
+            return [self._choose(step.choice.outcome(answer))]
+        return [self._outgoing(answer)]
 
     def _take_result(self, message: ResultPublished) -> list[Effect]:
         step = self._run.step()

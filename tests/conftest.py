@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.harness.command_line", "tests.harness.small_study"]
+
 # Some tests fork to kill a process for good. gRPC's own handlers, if another test in the same
 # process has used it, wake its threads in the child, and that may hang. No such child uses gRPC.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
@@ -14,7 +16,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 # A machine that others use may be slow at any moment: no test here is about time. The examples of
 # property tests are the same in every run, so that a change is judged by what it changes; `make
 # test-all` draws new ones (`--hypothesis-profile wandering`).
-settings.register_profile("the same examples", deadline=None, derandomize=True)
+settings.register_profile("the same examples", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("wandering", deadline=None)
 settings.load_profile("the same examples")
 

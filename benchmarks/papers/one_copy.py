@@ -19,7 +19,7 @@ from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.document import Study
 from common.study.requests import Counts
-from common.study.script import Result, drive
+from common.study.script import Result
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from parley.simulation.in_process import RowsInMemory
 
@@ -49,7 +49,10 @@ class OneCopy:
 
     def run(self) -> Model:
         """Take the script to its end."""
-        return drive(run_of(self.study), self._answer)
+        run = run_of(self.study)
+        while (step := run.step()) is not None:
+            run.advance(self._answer(step))
+        return run.model()
 
     def _answer(self, step: Step) -> Result:
         match step:

@@ -1,8 +1,7 @@
 """DP-SUBN [Su16], Figs 4 to 8, and noise replacement against cohorts at the same true epsilon.
 
 The studies run in one copy of their script (`one_copy`): the noise is that of a deployment.
-Bytes are those of Paillier sums, by the rules that the roles follow (`parley.forecast`), from the
-steps of a study.
+Bytes are those of Paillier sums between the roles of a deployment, in one process.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.designs.nocd import Design, optimal_design, printed_design
-from common.methods.distdiffgen import SCORES, DivisionChoice
+from common.methods.distdiffgen.divisions import SCORES
+from common.methods.distdiffgen.script import IN_TURN, TOGETHER
 from common.methods.dp_subn.decisions import Plan
+from common.methods.independent import StackedModels
+from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 from common.study.document import Member, Study
 from common.study.requests import Counts
-from common.study.script import Result
-from common.study.steps import ChoiceStep, SumStep
-from common.study.sums import encode_result
-from parley.forecast.expected_traffic import expected_traffic
-from parley.forecast.unit_costs import UnitCosts, measure
+from common.study.steps import Model, SumStep
+from parley.simulation.in_process import run_study
 
 PARTIES = 3
 OF_PARTIES = (2, 4, 6, 8, 10)
@@ -168,6 +167,37 @@ def by_parties(options: Options, *, judge: Judge) -> list[Row]:
     return compared({f"K = {parties}": (parties, AT) for parties in OF_PARTIES}, options, judge)
 
 
+class OneShare(OneCopy):
+    """A study whose every sum carries one share of noise, whatever its profile."""
+
+    def noise(self, step: SumStep) -> Counts:
+        """One share."""
+        return step.law.draw(step.cells, self.source)
+
+
+class Distributed(OneCopy):
+    """A study whose every sum carries distributed shares; noise replacement keeps one share."""
+
+    def noise(self, step: SumStep) -> Counts:
+        """A share of every party, enough without one of them."""
+        parties = len(step.parties)
+        makers = max(1, parties - 1)
+        shares = (
+            step.law.draw_share(step.cells, makers=makers, source=self.source)
+            for _ in range(parties)
+        )
+        return np.asarray(np.sum(list(shares), axis=0), dtype=np.int64)
+
+
+class WithoutConsistency(OneCopy):
+    """Independent with every owner's tables as they were measured."""
+
+    def run(self) -> Model:
+        """The models without the step that makes their tables agree."""
+        stacked = cast(StackedModels, super().run())
+        return StackedModels(tuple(replace(own, consistency=False) for own in stacked.models))
+
+
 class ExactTables(OneCopy):
     """A study whose last sum, the tables of the network, has no noise: only structure can err."""
 
@@ -175,6 +205,13 @@ class ExactTables(OneCopy):
         """Noise in every other phase."""
         drawn = super().noise(step)
         return np.zeros_like(drawn) if step.phase == "parameters" else drawn
+
+
+NOISES: Mapping[str, type[OneCopy]] = {
+    "one share": OneShare,
+    "distributed shares": Distributed,
+    "exact": ExactTables,
+}
 
 
 def structure_by_parties(options: Options) -> list[Row]:
@@ -190,6 +227,49 @@ def by_budget(options: Options) -> list[Row]:
     return compared(columns, options, marginals, BUDGETS)
 
 
+def against_independent(options: Options) -> list[Row]:
+    """Fig. 4 with Independent's part of epsilon for the tables, and without its consistency."""
+    tenths = (
+        (
+            "DP-SUBN, 7/10 for tables",
+            Variant("dp-subn", "paper", (("budget", "1:1:1:7"),)),
+            OneCopy,
+        ),
+        ("DP-CCBN, 7/10 for tables", Variant("dp-ccbn", "paper", (("budget", "3:7"),)), OneCopy),
+        ("Independent", VARIANTS["Independent"], OneCopy),
+        ("Independent, tables as measured", VARIANTS["Independent"], WithoutConsistency),
+    )
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for label, variant, copy in tenths:
+            for labels, found in marginals(PARTIES, epsilon, variant, run, copy):
+                yield {"method": label, **labels}, found
+
+    return sweep(options.by_epsilon, options.runs, measure)
+
+
+def more_divisions(options: Options) -> list[Row]:
+    """DistDiffGen of Fig. 6 by its number of divisions: the paper's reason is too many groups."""
+    train, test = adult().halves
+
+    def measure(epsilon: Fraction, run: int) -> Measured:
+        for target in adult().targets:
+            task, column, _ = target
+            for score in SCORES:
+                for divisions in (5, 10, 20, 40):
+                    settings = (
+                        ("divisions", divisions),
+                        ("score", score),
+                        ("target", f"c{column}"),
+                    )
+                    variant = Variant("distdiffgen", settings=settings, encoding="own")
+                    rows = drawn(train, 2, epsilon / 2, variant, run)
+                    labels = {"task": task, "score": score, "divisions": divisions}
+                    yield labels, error_rate(rows, test, target)
+
+    return sweep(options.by_epsilon, options.runs, measure)
+
+
 def against_distdiffgen(options: Options) -> list[Row]:
     """Fig. 6: two owners, two classifiers; DistDiffGen spends half of epsilon on each."""
     train, test = adult().halves
@@ -200,29 +280,16 @@ def against_distdiffgen(options: Options) -> list[Row]:
         for target in adult().targets:
             task, column, positive = target
             for score in SCORES:
-                settings = (("score", score), ("target", f"c{column}"))
-                variant = Variant("distdiffgen", settings=settings, encoding="own")
-                for label, copy in (("", OneCopy), (", choices on all rows", ChosenTogether)):
-                    rows = drawn(train, 2, epsilon / 2, variant, run, copy)
-                    labels = {"task": task, "method": f"DistDiffGen, {score}{label}"}
+                for choices in (TOGETHER, IN_TURN):
+                    settings = (("choices", choices), ("score", score), ("target", f"c{column}"))
+                    variant = Variant("distdiffgen", settings=settings, encoding="own")
+                    rows = drawn(train, 2, epsilon / 2, variant, run)
+                    labels = {"task": task, "method": f"DistDiffGen, {score}, {choices}"}
                     yield labels, error_rate(rows, test, target)
             positives = float(positive(np.asarray(test.columns[column])).mean())
             yield {"task": task, "method": "majority"}, min(positives, 1 - positives)
 
     return sweep(options.by_epsilon, options.runs, measure)
-
-
-class ChosenTogether(OneCopy):
-    """DistDiffGen with every division chosen on both owners' rows, as in the original.
-
-    What its two-party computation would give, computed in the open: half the epsilon a choice.
-    """
-
-    def choose(self, step: ChoiceStep) -> Result:
-        """Choose on all rows."""
-        choice = cast(DivisionChoice, step.choice)
-        choice = replace(choice, rows=self.study.rows, epsilon=choice.epsilon / 2)
-        return choice.run(self.rows(tuple(self.tables)), self.source)
 
 
 def _sorted(design: Design) -> Design:
@@ -262,45 +329,49 @@ def wire(options: Options) -> list[Row]:
         for parties in OF_BYTES if variant is not distdiffgen else (2,):
             tables = split_rows(adult().dataset.codes, parties, RANDOM, 1)
             study = study_of(tables, Fraction(4, 5), variant)
-            played = OneCopy(study, tables, SeededRandomSource("bytes"))
-            played.run()
-            results = [encode_result(result) for result in played.results]
             sealed = replace(study, aggregation=Aggregation.PAILLIER)
-            traffic = expected_traffic(sealed, played.steps, results, _unit_costs(sealed))
-            line[f"K = {parties}"] = f"{traffic.total:,}"
-            published[f"K = {parties}"] = f"{sum(map(len, results)) * parties:,}"
+            own = {name: identity(name) for name in tables}
+            run = run_study(sealed, run_of, tables, own, source=SeededRandomSource("bytes"))
+            phases = run.traffic.values()
+            moved = sum(phase.sent.total() + phase.received.total() for phase in phases)
+            line[f"K = {parties}"] = f"{moved:,}"
+            published[f"K = {parties}"] = f"{sum(map(len, run.results)) * parties:,}"
         lines += line, published
     return lines
 
 
-_COSTS: dict[tuple[Noise, bool], UnitCosts] = {}
-
-
-def _unit_costs(study: Study) -> UnitCosts:
-    """Of a ciphertext, measured once for every kind of noise."""
-    key = (study.noise, study.profile == "sound")
-    return _COSTS.get(key) or _COSTS.setdefault(key, measure(study))
-
-
 def cohorts(options: Options) -> list[Row]:
-    """Noise replacement and cohorts where party 1 pays the same true epsilon."""
+    """Noise replacement and cohorts where party 1 pays the same true epsilon.
+
+    The studies differ in their update and in the noise of the other sums. So each update is also
+    measured under the other noise, and with exact tables, where only the structure can err.
+    """
 
     def measure(epsilon: Fraction, run: int) -> Measured:
         for parties in (3, 10):
             # Party 1 pays eps/4 three times and K times its part of the update: a Kth of eps/4.
             spread = (("budget", f"{parties}:{parties}:1:{parties}"), *LITERAL)
-            quarter = Fraction(3 * parties + 1, 4 * parties)
+            cheaper = epsilon * Fraction(3 * parties + 1, 4 * parties)
+            replacement = Variant("dp-subn", "paper", (*spread, ("views", "optimal")))
             for label, variant, total in (
                 ("1 cohort", Variant("dp-subn", settings=LITERAL), epsilon),
-                ("K cohorts", Variant("dp-subn", settings=LITERAL, cohorts=parties), epsilon),
                 (
-                    "replacement at its true cost",
-                    Variant("dp-subn", "paper", (*spread, ("views", "optimal"))),
-                    epsilon * quarter,
+                    "1 cohort, k = 1",
+                    Variant("dp-subn", settings=(*LITERAL, ("degree", 1))),
+                    epsilon,
                 ),
+                (
+                    "1 cohort, k = 2",
+                    Variant("dp-subn", settings=(*LITERAL, ("degree", 2))),
+                    epsilon,
+                ),
+                ("K cohorts", Variant("dp-subn", settings=LITERAL, cohorts=parties), epsilon),
+                ("replacement at its true cost", replacement, cheaper),
             ):
-                _, found = next(marginals(parties, total, variant, run))
-                yield {"K": parties, "structure update": label}, found
+                for noise, copy in NOISES.items():
+                    found = marginals(parties, total, variant, run, copy)
+                    labels = {"K": parties, "structure update": label, "tables": noise}
+                    yield labels, next(found)[1]
 
     return sweep(options.by_epsilon, options.runs, measure)
 
@@ -350,6 +421,15 @@ FIGURES = (
         name="subn-5-structure", paper="not in a paper",
         shows="Fig. 5 (a), (b) with exact tables of the network: error of the structure alone",
         run=structure_by_parties,
+    ),
+    Figure(
+        name="subn-4-independent", paper="not in a paper",
+        shows="Fig. 4 (a), (b) with Independent's part of epsilon for tables; its consistency off",
+        run=against_independent,
+    ),
+    Figure(
+        name="subn-6-divisions", paper="not in a paper",
+        shows="DistDiffGen of Fig. 6 by its number of divisions", run=more_divisions,
     ),
     Figure(
         name="subn-6", paper="[Su16] Fig. 6",

@@ -18,18 +18,15 @@ def frame(fields: Iterable[bytes | str | int]) -> bytes:
     """The fields, in order, as unambiguous bytes."""
     parts: list[bytes] = []
     for field in fields:
-        match field:
-            case bytes():
-                tag, body = b"b", field
-            case str():
-                tag, body = b"s", field.encode()
-            case int():
-                if field < 0:
-                    raise LocalError(
-                        "a framed integer is a count, a position or a bound: not negative"
-                    )
-                tag, body = b"i", field.to_bytes((field.bit_length() + 7) // 8, "big")
-        parts += [tag, len(body).to_bytes(_LENGTH_BYTES, "big"), body]
+        if isinstance(field, str):  # a roster has one for every party
+            tag, body = b"s", field.encode()
+        elif isinstance(field, bytes):
+            tag, body = b"b", field
+        elif field < 0:
+            raise LocalError("a framed integer is a count, a position or a bound: not negative")
+        else:
+            tag, body = b"i", field.to_bytes((field.bit_length() + 7) // 8, "big")
+        parts += (tag, len(body).to_bytes(_LENGTH_BYTES, "big"), body)
     return b"".join(parts)
 
 

@@ -26,7 +26,7 @@ from common.marginals.covering import CACHED_CELLS, AttributeSet, cover
 from common.marginals.kernels import add_block, add_small
 from common.marginals.tables import cell_count, project
 from common.marginals.threads import run_in_threads, worker_count
-from common.schema.codes import CodeColumn, Codes, code_dtype
+from common.schema.codes import NO_GROUPS, CodeColumn, Codes, Groups, code_dtype
 from common.schema.compilation import compiled
 
 Counts = NDArray[np.int64]
@@ -44,6 +44,7 @@ def count(
     codes: Codes,
     attribute_sets: Sequence[Sequence[int]],
     *,
+    groups: Groups = NO_GROUPS,
     weights: NDArray[np.integer[Any]] | None = None,
     threads: int | None = None,
 ) -> list[Counts]:
@@ -52,17 +53,20 @@ def count(
     Args:
         codes: The rows.
         attribute_sets: Positions of distinct attributes; the empty set asks for the row total.
+        groups: Of attributes that are counted by groups of values, each value's group.
         weights: How many rows each row stands for (not negative), as where a database groups its
             rows; one each when not given.
         threads: How many threads count; one per core when not given. The answer is the same.
 
     Returns:
-        For each set an int64 array of shape `[codes.sizes[j] for j in the set]`, axes as given.
+        For each set an int64 array of shape `[codes.sizes[j] for j in the set]`, axes as given;
+        with groups, their number in place of a size.
 
     Raises:
         InputError: A table would be too large to count.
         LocalError: A set or a weight makes no sense.
     """
+    codes = codes.in_groups(groups)
     sets = checked_sets(attribute_sets, codes.sizes)
     exact_weights = None if weights is None else checked_weights(weights, codes.rows)
     if codes.rows * len(sets) < _COMPILED_FROM:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from common.marginals.counting import Counts, Tally, checked_sets
 from common.marginals.threads import map_in_threads, worker_count
-from common.schema.codes import Codes
+from common.schema.codes import NO_GROUPS, Codes, Groups, grouped_sizes
 
 Stream = Callable[[], Iterable[Codes]]
 
@@ -22,6 +22,8 @@ def count_streams(
     streams: Iterable[Stream],
     sizes: Sequence[int],
     attribute_sets: Sequence[Sequence[int]],
+    *,
+    groups: Groups = NO_GROUPS,
     threads: int | None = None,
 ) -> list[Counts]:
     """`common.marginals.count` of all the rows of all streams.
@@ -30,16 +32,18 @@ def count_streams(
         streams: Taken one by one in the caller's thread, run in any.
         sizes: The domain sizes of the attributes of every chunk.
         attribute_sets: As for `count`.
+        groups: As for `count`.
         threads: One per core when not given. The answer is the same.
     """
     workers = worker_count(threads)
+    sizes = grouped_sizes(sizes, groups)
     whole = Tally(sizes, checked_sets(attribute_sets, sizes))
     if whole.fits_every_thread:
-        _count_apart(streams, whole, workers)
+        _count_apart(streams, groups, whole, workers)
     else:
         for chunks in map_in_threads(_all_chunks, streams, workers):
             for chunk in chunks:
-                whole.add(chunk, threads=workers)
+                whole.add(chunk.in_groups(groups), threads=workers)
     return whole.tables()
 
 
@@ -47,7 +51,7 @@ def _all_chunks(stream: Stream) -> list[Codes]:
     return list(stream())
 
 
-def _count_apart(streams: Iterable[Stream], whole: Tally, workers: int) -> None:
+def _count_apart(streams: Iterable[Stream], groups: Groups, whole: Tally, workers: int) -> None:
     idle: list[Tally] = []
     every: list[Tally] = []
     lock = threading.Lock()
@@ -59,7 +63,7 @@ def _count_apart(streams: Iterable[Stream], whole: Tally, workers: int) -> None:
                 idle.append(every[-1])
             tally = idle.pop()
         for chunk in stream():
-            tally.add(chunk, threads=1)
+            tally.add(chunk.in_groups(groups), threads=1)
         with lock:
             idle.append(tally)
 

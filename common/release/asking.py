@@ -29,16 +29,10 @@ SUFFIX = ".replicates"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a release was read from.
-
-    Attributes:
-        path: the folder or the .zip.
-        digest: of its manifest, in hexadecimal.
-        released: its synthetic rows.
-    """
+    """Where a release was read from."""
 
     path: Path
-    digest: str
+    digest: str  # of its manifest, in hexadecimal
     released: Codes
 
     def cache(self, seed: int) -> Path:
@@ -79,13 +73,7 @@ class Askable(ABC):
     def replicates(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[pd.DataFrame]:
-        """Tables like the released one, each from its own refit; see `common.release.replicates`.
-
-        Args:
-            tables: how many.
-            seed: the same seed gives the same tables.
-            tell: told how far the work is.
-        """
+        """Tables like the released one, each from its own refit; the same for the same seed."""
         made = self.replicated(tables, seed=seed, tell=tell)
         return [self._decoded(codes, number) for number, codes in enumerate(made.tables, start=1)]
 

@@ -11,7 +11,7 @@ from common.release.archive import zip_pieces
 from common.release.contents import Contents, FolderContents, open_release
 from common.release.progress import Reporter, silent
 from common.release.signatures import FOLDER, Signature
-from common.release.verify import verify_contents
+from common.release.verify import verify
 
 
 def bundle(folder: Path, target: Path, *, tell: Reporter = silent) -> None:
@@ -22,10 +22,9 @@ def bundle(folder: Path, target: Path, *, tell: Reporter = silent) -> None:
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; name the release folder")
-    contents = FolderContents(folder)
-    verify_contents(contents, unsigned=True, bytes_only=True, tell=tell).require()
+    verify(folder, unsigned=True, bytes_only=True, tell=tell).require()
     tell(0.5, "writing the .zip")
-    _write(contents, target, {})
+    _write(FolderContents(folder), target, {})
 
 
 def add_signature(path: Path, signature: Signature) -> None:

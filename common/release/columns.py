@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from common.schema import Schema
 from common.schema.attribute import Listed
-from common.schema.decoder import shape_like
 
 _BY_SCHEMA = "by schema"
 _CATEGORY = "category"
@@ -67,11 +66,11 @@ class Columns:
         if kind not in (_CATEGORY, _ORDERED):
             return column
         domain = schema.attributes[schema.position(str(column.name))].domain
-        categories = list(domain.values) if isinstance(domain, Listed) else None
-        target = pd.CategoricalDtype(categories, ordered=kind == _ORDERED)
-        if categories is None:
-            return column.astype(target)
-        return shape_like(column, pd.Series([], dtype=target))
+        categories = None
+        if isinstance(domain, Listed):  # and after them what else occurs: "(other)"
+            others = (v for v in column.dropna().unique() if v not in domain.values)
+            categories = [*domain.values, *others]
+        return column.astype(pd.CategoricalDtype(categories, ordered=kind == _ORDERED))
 
 
 def _kind(column: pd.Series[Any]) -> str:

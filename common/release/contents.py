@@ -8,18 +8,20 @@ be an enormous one, or if any byte belongs to no entry: before, between or after
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from common.errors import InputError
-from common.release.manifest import MANIFEST, MOST_FILES, is_plain_name
+from common.release.manifest import MANIFEST, MOST_FILES, is_plain_name, strict_json
 from common.release.signatures import FOLDER, MOST_SIGNATURES
 
+_MOST_TEXT = 64 << 20
 _MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 3
 _MOST_RATIO = 200  # of an honest table; deflate itself goes to 1032
 _HARMLESS_BYTES = 64 << 20  # below, no ratio is a danger
@@ -71,6 +73,26 @@ def read_whole(contents: Contents, name: str, *, most: int) -> bytes:
     if len(data) != size:
         raise InputError(f"{contents.where}: {name} has another size than it says")
     return data
+
+
+def read_text(contents: Contents, name: str) -> str:
+    """A text file of a release; InputError if it is none."""
+    try:
+        return read_whole(contents, name, most=_MOST_TEXT).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{contents.where}: {name}: not UTF-8") from None
+
+
+def read_json(contents: Contents, name: str, *, most: int = _MOST_TEXT) -> dict[str, Any]:
+    """The object in a JSON file of a release; InputError if it is none."""
+    return strict_json(read_whole(contents, name, most=most), f"{contents.where}: {name}")
+
+
+def copy_into(folder: Path, contents: Contents, name: str) -> Path:
+    """Copy a file of a release to where libraries can open it."""
+    with contents.open(name) as source, (folder / name).open("wb") as target:
+        shutil.copyfileobj(source, target)
+    return folder / name
 
 
 class FolderContents:

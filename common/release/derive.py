@@ -32,14 +32,13 @@ from common.release import folder as release
 from common.release.checking import Checked, Kind, Problem
 from common.release.columns import KINDS, Columns
 from common.release.consistency import Agreement, other_version
-from common.release.contents import Contents, read_whole
+from common.release.contents import Contents, read_json, read_text, read_whole
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
-from common.release.manifest import strict_json
 from common.release.prior import PriorRelease, bundled_prior
 from common.release.progress import Reporter, silent
-from common.release.released_table import ReleasedTable, read_released_table
+from common.release.released_table import read_released_table
 from common.release.reproduction import check_transcript, differing_pages, read_ranges
 from common.release.results import RESULTS, read_results
 from common.release.signatures import SignerRole
@@ -52,7 +51,7 @@ from common.study.steps import ChoiceStep, Model, Step
 from common.study.sums import decode_total, sum_plan_of
 from common.wording import many
 
-_MOST_TEXT = 64 << 20
+_MOST_TRANSCRIPT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
 # epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
 _MOST_MODEL = 1 << 30
@@ -61,18 +60,12 @@ _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and 
 
 
 def check_agreement(contents: Contents, checked: Checked, *, tell: Reporter = silent) -> Agreement:
-    """Compare the files of a release with each other.
-
-    Args:
-        contents: the release.
-        checked: its files are the manifest's, and those that a release has.
-        tell: told how far the work is.
-    """
+    """Compare the files of a release with each other."""
     found = Agreement()
     try:
         _check_all(found, contents, checked, tell)
     except ParleyError as error:
-        name, _, why = str(error).partition(": ")
+        name, _, why = str(error).removeprefix(f"{contents.where}: ").partition(": ")
         known = name in checked.manifest.files
         found.blame(name if known else "the release", why if known else str(error))
     except RecursionError:
@@ -82,8 +75,8 @@ def check_agreement(contents: Contents, checked: Checked, *, tell: Reporter = si
 
 
 def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Reporter) -> None:
-    schema = Schema.from_toml(_text(contents, release.SCHEMA), where=release.SCHEMA)
-    found.privacy = _json(contents, release.STATEMENT)
+    schema = Schema.from_toml(read_text(contents, release.SCHEMA), where=release.SCHEMA)
+    found.privacy = read_json(contents, release.STATEMENT)
     _check_study(found, contents, checked, schema)
     _check_epsilon(found)
     tell(0.3, "reading the table")
@@ -98,23 +91,19 @@ def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Rep
             f"by parley {made_by}, this is {versions()['parley']}"
         )
         return
-    if _text(contents, release.SCHEMA) != schema.to_toml():
+    if read_text(contents, release.SCHEMA) != schema.to_toml():
         found.blame(release.SCHEMA, "is not written as parley writes a schema")
     tell(0.5, "deriving the steps of the study again")
     fitted = _fitted(found, contents, checked, schema)
     if fitted is not None and not found.problems:
-        _check_pages(found, checked, fitted, table)
-
-
-def _check_pages(found: Agreement, checked: Checked, fitted: Fitted, table: ReleasedTable) -> None:
-    for name in differing_pages(checked, fitted, table):
-        found.blame(name, "is not what the table, the model and the statement imply")
+        for name in differing_pages(checked, fitted, table):
+            found.blame(name, "is not what the table, the model and the statement imply")
 
 
 def _check_study(found: Agreement, contents: Contents, checked: Checked, schema: Schema) -> None:
     digest, roster = checked.manifest.study, {}
     if digest is not None:
-        text = _text(contents, release.STUDY)
+        text = read_text(contents, release.STUDY)
         study = found.study = Study.from_toml(text, where=release.STUDY)
         roster = {member.name: member.identity for member in study.members}
         if bool(study.prior) != (release.PRIOR in checked.manifest.files):
@@ -190,7 +179,7 @@ def _fitted(
     if found.study is not None:
         return _derived(found, contents, checked, found.study, schema)
     fitted: FittedPrivBayes | FittedPrivelet
-    model = _json(contents, release.MODEL, most=_MOST_MODEL)
+    model = read_json(contents, release.MODEL, most=_MOST_MODEL)
     _check_model(found, model, schema)
     if release.RANGES in checked.manifest.files:
         fitted = read_ranges(contents, checked)
@@ -219,7 +208,7 @@ def _derived(
     found: Agreement, contents: Contents, checked: Checked, study: Study, schema: Schema
 ) -> FittedStudy | None:
     """The statement, the model and the transcript again, from the study and what was published."""
-    if _text(contents, release.STUDY) != study.to_toml():
+    if read_text(contents, release.STUDY) != study.to_toml():
         found.blame(release.STUDY, "is not written as parley writes a study")
     size = checked.manifest.files[RESULTS].size
     if size > _MOST_RESULTS:
@@ -244,7 +233,7 @@ def _derived(
         return None
     privacy = statement.as_dict() | {"versions": dict(checked.manifest.versions)}
     _check_statement(found, privacy)
-    transcript = read_whole(contents, release.TRANSCRIPT, most=_MOST_TEXT)
+    transcript = read_whole(contents, release.TRANSCRIPT, most=_MOST_TRANSCRIPT)
     fitted = FittedStudy(
         study=study,
         schema=schema,
@@ -262,10 +251,13 @@ def _derived(
 
 
 def _check_statement(found: Agreement, expected: Mapping[str, object]) -> None:
+    again, stated = json.loads(json.dumps(expected)), found.privacy  # both as JSON has them
+    # Verdicts compare noisy sums with the model, whose last digits depend on the machine.
     differing = [
         key
-        for key in sorted(expected.keys() | found.privacy.keys())
-        if not _as_stated(key, _plain(expected.get(key)), found.privacy.get(key))
+        for key in sorted(again.keys() | stated.keys())
+        if again.get(key) != stated.get(key)
+        and not (key == "criteria" and _alike(again.get(key), stated.get(key)))
     ]
     if differing:
         found.blame(
@@ -274,15 +266,10 @@ def _check_statement(found: Agreement, expected: Mapping[str, object]) -> None:
         )
 
 
-def _as_stated(key: str, expected: object, stated: object) -> bool:
-    """Verdicts compare noisy sums with the model, whose last digits depend on the machine."""
-    return _alike(expected, stated) if key == "criteria" else expected == stated
-
-
 def _check_derived_model(found: Agreement, contents: Contents, fitted: FittedStudy) -> None:
     """Compare; model.json is read only if it is not much longer than the derived model."""
     text = json.dumps(fitted.to_json(), indent=2)
-    model = _json(contents, release.MODEL, most=2 * len(text))
+    model = read_json(contents, release.MODEL, most=2 * len(text))
     _check_model(found, model, fitted.schema)
     expected = json.loads(text) | {"columns": model.get("columns"), "privacy": model.get("privacy")}
     differing = [
@@ -314,17 +301,7 @@ def derive(
     missing: Mapping[str, int] | None = None,
     prior: PriorRelease | None = None,
 ) -> tuple[list[Step], Model]:
-    """Every step of a study and its model, from what was published.
-
-    Args:
-        study: what was agreed.
-        results: step after step.
-        missing: for each party that went missing, the first step without it.
-        prior: what the study builds on, if it does.
-
-    Raises:
-        ParleyError: these are not the results of this study.
-    """
+    """Every step of a study and its model, from what was published; see `replay`."""
     steps, plan = replay(study, results, missing, prior)
     return steps, plan.model()
 
@@ -366,29 +343,6 @@ def replay(
     return list(plan.made), plan
 
 
-def _text(contents: Contents, name: str) -> str:
-    try:
-        return read_whole(contents, name, most=_MOST_TEXT).decode()
-    except UnicodeDecodeError:
-        raise InputError(f"{name}: not UTF-8") from None
-
-
-def _json(contents: Contents, name: str, *, most: int = _MOST_TEXT) -> dict[str, Any]:
-    return strict_json(read_whole(contents, name, most=most), name)
-
-
-def _plain(value: object) -> object:
-    """A value as it comes back from JSON."""
-    return json.loads(json.dumps(value))
-
-
-def _close(one: float, other: float) -> bool:
-    try:
-        return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME)
-    except OverflowError:  # an integer that is larger than any float
-        return False
-
-
 def _alike(one: object, other: object) -> bool:
     """The same, but for the last digits of numbers."""
     match one, other:
@@ -401,6 +355,9 @@ def _alike(one: object, other: object) -> bool:
         case int(), int():  # which may be larger than any float
             return one == other
         case int() | float(), int() | float():
-            return _close(one, other)
+            try:
+                return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME)
+            except OverflowError:  # an integer that is larger than any float
+                return False
         case _:
             return one == other

@@ -28,9 +28,10 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from common.release.report.expected_error import noise_distance
+
 GROUPS = 8  # of an attribute, from which on they are as good as its values
 _CARE = 0.1  # noise moves more than this part of the rows of a pair's table
-_MEAN_ABSOLUTE = math.sqrt(2 / math.pi)  # of a normal draw of deviation 1
 _DOUBT = 4.0  # deviations of the mean square of residuals beyond which rows do not follow
 
 Pair = tuple[int, int]
@@ -121,19 +122,12 @@ class Measured:
             for a, size in zip(self.attributes, self.shape, strict=True)
             if a in own
         )
-        deviation = self.deviation * math.sqrt(self.cells / cells)
-        return min(1.0, cells * _MEAN_ABSOLUTE * deviation / (2 * max(1, self.rows)))
+        return noise_distance(self.deviation * math.sqrt(self.cells * cells), self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class PairFacts:
-    """What is known of one pair.
-
-    Attributes:
-        names: of the two attributes.
-        verdict: what an analyst may do with it.
-        reason: why, in a few words.
-    """
+    """What is known of one pair."""
 
     names: tuple[str, str]
     verdict: Verdict

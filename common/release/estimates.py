@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,12 +81,6 @@ def estimate(
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
     """Compute a statistic with its interval: one estimate for each of its values.
-
-    Args:
-        statistic: what to compute.
-        replicates: of the release.
-        flagged: whether it rests on relations that the release does not hold safely.
-        confidence: of the intervals.
 
     Raises:
         InputError: a confidence that is not between 0 and 1.
@@ -238,15 +231,12 @@ def related(compute: Callable[[pd.DataFrame], object], table: pd.DataFrame) -> f
     """
     before = named(compute(table))
     order = np.argsort(np.arange(len(table), dtype=np.uint64) * _SCATTERED, kind="stable")
+    mixed = table.iloc[order].set_axis(table.index)
     return frozenset(
         str(name)
         for name in table.columns
-        if not _alike(before, named(compute(table.assign(**{name: _shuffled(table[name], order)}))))
+        if not _alike(before, named(compute(table.assign(**{name: mixed[name]}))))
     )
-
-
-def _shuffled(column: pd.Series[Any], order: NDArray[np.int64]) -> pd.Series[Any]:
-    return column.iloc[order].reset_index(drop=True).set_axis(column.index)
 
 
 def _alike(one: Values, other: Values) -> bool:

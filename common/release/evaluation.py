@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.marginals import count
+from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release.number_comparison import NumberComparison, compare_numbers
@@ -170,9 +171,8 @@ def evaluate(
         distances=tuple(_distances(ours, theirs, schema.names, order) for order in orders),
         dependence_real=dependence(ours),
         dependence_synthetic=dependence(theirs),
-        classifications=tuple(
-            _classify(ours, theirs, schema, target, loss, majority_epsilon)
-            for target in _targets(schema, targets)
+        classifications=_classifications(
+            ours, theirs, schema, _targets(schema, targets), loss, majority_epsilon
         ),
         numbers=() if coded else compare_numbers(real, synthetic, schema),
     )
@@ -246,29 +246,41 @@ def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:
     return [name for size, name in by_size if size <= 10][:_MOST_TARGETS]
 
 
-def _classify(
+def _classifications(
     real: Codes,
     synthetic: Codes,
     schema: Schema,
-    target: str,
+    targets: Sequence[str],
     loss: str,
     majority_epsilon: Fraction | None,
-) -> Classification:
-    position = schema.position(target)
+) -> tuple[Classification, ...]:
+    """Train on real and on synthetic rows, target by target; test on every fifth real row."""
+    from sklearn.exceptions import ConvergenceWarning
+
     held_out = np.arange(real.rows) % 5 == 4
     test = real.take(np.flatnonzero(held_out))
     train = real.take(np.flatnonzero(~held_out))
-    majority = np.bincount(test.columns[position]).max() / test.rows
-    noisy = None
-    if majority_epsilon is not None:
-        noisy = noisy_majority(train, test, position, majority_epsilon)
-    return Classification(
-        target=target,
-        trained_on_real=_error(train, test, position, loss),
-        trained_on_synthetic=_error(synthetic, test, position, loss),
-        majority=1 - float(majority),
-        noisy_majority=noisy,
-    )
+
+    def classify(target: str) -> Classification:
+        position = schema.position(target)
+        majority = np.bincount(test.columns[position]).max() / test.rows
+        noisy = None
+        if majority_epsilon is not None:
+            noisy = noisy_majority(train, test, position, majority_epsilon)
+        return Classification(
+            target=target,
+            trained_on_real=_error(train, test, position, loss),
+            trained_on_synthetic=_error(synthetic, test, position, loss),
+            majority=1 - float(majority),
+            noisy_majority=noisy,
+        )
+
+    # liblinear leaves the interpreter lock to others. The solver of the hinge loss draws from one
+    # random generator of the whole process, so it repeats its results in one thread only.
+    workers = 1 if loss == "hinge" else worker_count(None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a rough boundary is good enough here
+        return tuple(map_in_threads(classify, targets, workers))
 
 
 def noisy_majority(train: Codes, test: Codes, position: int, epsilon: Fraction) -> float:
@@ -287,7 +299,6 @@ def noisy_majority(train: Codes, test: Codes, position: int, epsilon: Fraction) 
 
 def _error(train: Codes, test: Codes, position: int, loss: str) -> float:
     """Share of test rows that a linear support vector machine gets wrong."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     step = max(1, train.rows // _MOST_TRAINING_ROWS)
@@ -295,13 +306,11 @@ def _error(train: Codes, test: Codes, position: int, loss: str) -> float:
     answers, truth = train.columns[position], test.columns[position]
     if len(np.unique(answers)) < 2:
         return float((truth != answers[0]).mean())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a rough boundary is good enough here
-        if loss == "hinge":
-            model = LinearSVC(C=1.0, loss="hinge", max_iter=300, dual=True, random_state=0)
-        else:
-            model = LinearSVC(C=1.0, max_iter=300, dual="auto", random_state=0)
-        model.fit(_one_hot(train, position), answers)
+    hinge = loss == "hinge"
+    model = LinearSVC(
+        loss="hinge" if hinge else "squared_hinge", dual=hinge, max_iter=300, random_state=0
+    )
+    model.fit(_one_hot(train, position), answers)
     return float((model.predict(_one_hot(test, position)) != truth).mean())
 
 

@@ -11,14 +11,7 @@ from common.release.signatures import FOLDER, Signature, Signer
 
 
 def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | None) -> None:
-    """List every file of a finished release folder; sign the list if there is a signer.
-
-    Args:
-        folder: holds the release and nothing else; usually not in its place yet.
-        study: the digest of the study; None for a release of a single owner.
-        date: of today, as 2026-11-17.
-        signer: who made it.
-    """
+    """List every file of a folder that holds a release and nothing else; sign the list."""
     contents = FolderContents(folder)
     files = {}
     for name in data_names(contents):

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 
 import pandas as pd
 
+from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError
+from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, source_of
 from common.release import folder
 from common.release.asking import Askable, Origin
 from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics
+from common.release.model_count import ModelCount, model_count
+from common.release.report.released import NetworkDrawing
 from common.schema import Codes, Schema
 from common.schema.cell_weights import CellWeights, weights_of
 from common.schema.conditions import parse
+from common.study.steps import Model
 from common.wording import many
 
 _SHOWN = 8  # names of columns
+_BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
 FORMAT = "parley model 1"
-Draw = Callable[[int, RandomSource], Codes]
 
 
 def in_short(made: Askable, rows: int, privacy: Mapping[str, object]) -> str:
@@ -145,3 +151,51 @@ class FittedModel(Askable):
             InputError: the condition is not understood, or no row of the model satisfies it.
         """
         return self.decode(self.sample_codes(rows, where=where))
+
+
+class DrawnModel(FittedModel):
+    """A fitted model that answers by rows drawn from it."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> Mapping[str, float]:
+        """The deviation of the count of one value of each attribute of which it is known."""
+
+    @property
+    @abstractmethod
+    def _drawn_from(self) -> Model | PrivBayesModel:
+        """What rows are drawn from, rules aside."""
+
+    @abstractmethod
+    def drawing(self) -> NetworkDrawing:
+        """The network, or the strongest dependences."""
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self._drawn_from, self.schema.possible)
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Synthetic rows from a source of one's own."""
+        return self._possible.sample(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """What draws the rows that satisfy a condition."""
+        return self._possible.given(condition)
+
+    def count(self, query: str) -> ModelCount:
+        """How many rows satisfy a query, by about a million rows drawn from the model.
+
+        Args:
+            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
+        """
+        source = source_of(self.seed, "count")
+        blocks = (self.draw(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
+        return model_count(query, self.schema, blocks, rows=self.rows, noise=self.noise)
+
+    def network_svg(self) -> str:
+        """The drawing as a picture, strong edges thick."""
+        return self.drawing().svg()
+
+    def _repr_html_(self) -> str:
+        words = escape(repr(self)).replace("\n", "<br>")
+        return f"<div><p>{words}</p>{self.network_svg()}</div>"

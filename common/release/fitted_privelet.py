@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from common.bayes.simplex import onto_simplex
 from common.errors import InputError
-from common.methods.conditional import NO_MASS
+from common.methods.conditional import NO_MASS, Draw
 from common.privacy.randomness import RandomSource, uniforms
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release import folder as release
 from common.release import range_file
 from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics
-from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.fitted import FORMAT, FittedModel
 from common.release.measured import range_diagnostics
 from common.schema import Codes
 from common.schema.cell_weights import CellWeights
@@ -35,11 +35,7 @@ _ABOUT = "parley.json"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedPrivelet(FittedModel):
-    """A range release; see `FittedModel` for what is not here.
-
-    Attributes:
-        ranges: the noisy counts, and answers from them.
-    """
+    """A range release; see `FittedModel` for what is not here."""
 
     ranges: RangeRelease
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from html import escape
 from itertools import combinations
 from pathlib import Path
 
@@ -13,27 +11,23 @@ import numpy as np
 
 from common.bayes.simplex import mutual_information
 from common.marginals import count
-from common.methods.conditional import ConditionalModel
 from common.methods.network_model import NetworkModel
-from common.privacy.randomness import RandomSource, source_of
+from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.diagnostics import Diagnostics
-from common.release.fitted import FORMAT, Draw, FittedModel
+from common.release.fitted import FORMAT, DrawnModel
 from common.release.late_model import LateModel
 from common.release.measured import study_diagnostics
-from common.release.model_count import ModelCount, model_count
 from common.release.prior import PriorRelease
 from common.release.refit import refit_study
-from common.release.report.network_picture import Edge, draw_network
+from common.release.report.network_picture import Edge
 from common.release.report.relations import stands_out
 from common.release.report.released import NetworkDrawing
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
-from common.schema.cell_weights import CellWeights
 from common.study.document import Study
 from common.study.steps import Model, Step
 
-_BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
     "Each attribute was drawn given its parents, the attributes with an arrow to it. "
@@ -50,8 +44,8 @@ _BY_CHANCE = ", no more than by chance"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class FittedStudy(FittedModel):
-    """The outcome of a study; see `FittedModel` for what is not here.
+class FittedStudy(DrawnModel):
+    """The outcome of a study; see `DrawnModel` for what is not here.
 
     Attributes:
         study: what was agreed.
@@ -85,20 +79,8 @@ class FittedStudy(FittedModel):
         found = self.privacy.get("missing")
         return found if isinstance(found, dict) else {}
 
-    def draw(self, rows: int, source: RandomSource) -> Codes:
-        """Synthetic rows from a source of one's own."""
-        return self._possible.sample(rows, source)
-
-    def given(self, condition: Sequence[CellWeights]) -> Draw:
-        """What draws the rows that satisfy a condition."""
-        return self._possible.given(condition)
-
-    @cached_property
-    def _possible(self) -> ConditionalModel:
-        return ConditionalModel(self._at_hand, self.schema.possible)
-
     @property
-    def _at_hand(self) -> Model:
+    def _drawn_from(self) -> Model:
         """The model itself, fitted now if it was put off."""
         return self.model.fitted if isinstance(self.model, LateModel) else self.model
 
@@ -111,16 +93,10 @@ class FittedStudy(FittedModel):
         """Every published sum, compared with these rows."""
         return study_diagnostics(self.study, self.steps, self.results, synthetic)
 
-    def count(self, query: str) -> ModelCount:
-        """How many rows satisfy a query, by many rows drawn from the model.
-
-        Args:
-            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
-        """
-        source = source_of(self.seed, "count")
-        blocks = (self.draw(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
-        noise = study_noise(self.study, self.steps)
-        return model_count(query, self.schema, blocks, rows=self.rows, noise=noise)
+    @property
+    def noise(self) -> Mapping[str, float]:
+        """Of the published tables of all parties."""
+        return study_noise(self.study, self.steps)
 
     def save(self, path: Path | str) -> None:
         """Write a release folder that `parley.load` reads and `parley verify` checks.
@@ -133,14 +109,9 @@ class FittedStudy(FittedModel):
         with release.new_folder(Path(path), overwrite=False) as folder:
             write_release(folder, self)
 
-    def _repr_html_(self) -> str:
-        words = escape(repr(self)).replace("\n", "<br>")
-        return f"<div><p>{words}</p>{self.network_svg()}</div>"
-
-    def network_svg(self) -> str:
-        """The network, or the strongest dependences, as a picture."""
-        drawing = study_drawing(self._at_hand, self.schema, self.sample_codes())
-        return draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
+    def drawing(self) -> NetworkDrawing:
+        """The network, or the strongest dependences."""
+        return study_drawing(self._drawn_from, self.schema, self.sample_codes())
 
     def to_json(self) -> dict[str, object]:
         """The content of model.json."""
@@ -151,7 +122,7 @@ class FittedStudy(FittedModel):
             "schema": self.schema.to_toml(),
             "columns": dict(self.columns.kinds),
             "model": self.model.as_json(),
-            "noise_in_a_count": study_noise(self.study, self.steps),
+            "noise_in_a_count": self.noise,
             "privacy": self.privacy,
         }
 

@@ -11,11 +11,7 @@ from common.study.steps import Model
 
 
 class LateModel:
-    """Stands for the model that a function fits.
-
-    Args:
-        fit: fits the model; called once at most.
-    """
+    """Stands for the model that a function fits, when it is first asked."""
 
     def __init__(self, fit: Callable[[], Model]) -> None:
         self._fit = fit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,14 @@ from typing import Any
 from common.errors import InputError
 from common.release.asking import Origin
 from common.release.columns import Columns
-from common.release.contents import Contents, open_release, read_whole
+from common.release.contents import (
+    Contents,
+    copy_into,
+    open_release,
+    read_json,
+    read_text,
+    read_whole,
+)
 from common.release.derive import replay
 from common.release.fitted import FORMAT
 from common.release.fitted_privbayes import METHOD, FittedPrivBayes
@@ -94,23 +100,23 @@ def synthetic_table(release: Path) -> Iterator[Path]:
             yield release / name
             return
         with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-            yield _copied(contents, name, Path(scratch))
+            yield copy_into(Path(scratch), contents, name)
 
 
 def _from_release(path: Path, contents: Contents) -> Loaded:
     names = contents.sizes()
     if MODEL not in names:
         raise InputError(f"{path} is not a release: it has no {MODEL}")
-    document = _json(contents, MODEL)
+    document = read_json(contents, MODEL, most=_MOST)
     _check_format(document, f"{path}: {MODEL}")
     if RANGES in names:
         with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-            ranges = FittedPrivelet.load(_copied(contents, RANGES, Path(scratch)))
+            ranges = FittedPrivelet.load(copy_into(Path(scratch), contents, RANGES))
         return replace(ranges, origin=_origin(path, contents, ranges.schema))
     if document.get("method") == METHOD:
         fitted = FittedPrivBayes.from_json(document, where=f"{path}: {MODEL}")
         return replace(fitted, origin=_origin(path, contents, fitted.schema))
-    schema = Schema.from_toml(_text(contents, SCHEMA), where=f"{path}: {SCHEMA}")
+    schema = Schema.from_toml(read_text(contents, SCHEMA), where=f"{path}: {SCHEMA}")
     origin = _origin(path, contents, schema)
     rows = document.get("rows")
     if not isinstance(rows, int):
@@ -119,7 +125,7 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         schema,
         origin.released,
         rows,
-        _json(contents, STATEMENT),
+        read_json(contents, STATEMENT),
         _noise(document, path),
         derive=lambda: _derived(path, document, origin),
         origin=origin,
@@ -129,10 +135,10 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
 def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedStudy:
     """The model of a study's release, from the study and what was published during it."""
     with open_release(path) as contents:
-        study = Study.from_toml(_text(contents, STUDY), where=f"{path}: {STUDY}")
+        study = Study.from_toml(read_text(contents, STUDY), where=f"{path}: {STUDY}")
         with contents.open(RESULTS) as stream:
             results = read_results(stream, size=contents.sizes()[RESULTS])
-        privacy, transcript = _json(contents, STATEMENT), _json(contents, TRANSCRIPT)
+        privacy, transcript = read_json(contents, STATEMENT), read_json(contents, TRANSCRIPT)
         prior = bundled_prior(contents, study)
     steps, script = replay(study, results, privacy["missing"], prior)
     return FittedStudy(
@@ -154,7 +160,7 @@ def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
         name = _table_name(contents)
         folder = Path(contents.where)
-        file = folder / name if folder.is_dir() else _copied(contents, name, Path(scratch))
+        file = folder / name if folder.is_dir() else copy_into(Path(scratch), contents, name)
         return Origin(path, _digest(contents), read_table(file, schema).encode(schema))
 
 
@@ -165,33 +171,10 @@ def _table_name(contents: Contents) -> str:
     raise InputError(f"{contents.where} is not a release: it has no synthetic table")
 
 
-def _copied(contents: Contents, name: str, folder: Path) -> Path:
-    with contents.open(name) as source, (folder / name).open("wb") as target:
-        shutil.copyfileobj(source, target)
-    return folder / name
-
-
 def _digest(contents: Contents) -> str:
     """Of the manifest, which stands for every file; of the model where there is none."""
     name = MANIFEST if MANIFEST in contents.sizes() else MODEL
     return hashlib.sha256(read_whole(contents, name, most=_MOST)).hexdigest()
-
-
-def _text(contents: Contents, name: str) -> str:
-    try:
-        return read_whole(contents, name, most=_MOST).decode()
-    except UnicodeDecodeError:
-        raise InputError(f"{contents.where}: {name}: not UTF-8") from None
-
-
-def _json(contents: Contents, name: str) -> dict[str, Any]:
-    try:
-        found = json.loads(_text(contents, name))
-    except ValueError as error:
-        raise InputError(f"{contents.where}: {name}: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{contents.where}: {name}: not a JSON object")
-    return found
 
 
 def _check_format(document: object, where: str) -> None:

@@ -74,13 +74,6 @@ def model_count(
 ) -> ModelCount:
     """Answer a query with rows of a model.
 
-    Args:
-        query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
-        schema: the public domains.
-        sample: rows drawn from the model, in blocks.
-        rows: how many the model was fitted to.
-        noise: of every attribute of which it is known.
-
     Raises:
         InputError: the query is not understood.
     """

@@ -41,20 +41,12 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class NumberComparison:
-    """One column of numbers.
-
-    Attributes:
-        name: of the column.
-        real: the owner's numbers.
-        synthetic: the released ones.
-        binned_mean: what the real mean would be with every number drawn evenly from its bin: as
-            close as any release with these bins can be expected to come.
-    """
+    """One column of numbers."""
 
     name: str
     real: Summary
     synthetic: Summary
-    binned_mean: float
+    binned_mean: float  # of the real numbers, each drawn evenly from its bin: the best to expect
 
     @property
     def misfit(self) -> float:

@@ -26,7 +26,7 @@ from common.methods.registry import run_of
 from common.release import folder as release
 from common.release.archive import zip_pieces
 from common.release.checking import Kind, check_bytes
-from common.release.contents import Contents, open_release, read_whole
+from common.release.contents import Contents, copy_into, open_release, read_text
 from common.release.manifest import MANIFEST
 from common.release.released_table import read_codes
 from common.release.signatures import FOLDER
@@ -34,8 +34,6 @@ from common.schema import Codes, Schema
 from common.study.document import Study
 from common.study.prior import Prior
 from common.study.script import ScriptRun
-
-_MOST_TEXT = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +110,10 @@ def read_prior(path: Path) -> PriorRelease:
         tables = sorted(checked.manifest.files.keys() & set(release.table_names()))
         if len(tables) != 1:
             raise InputError(f"prior: {path}: it has no table, or two")
-        schema = Schema.from_toml(_text(contents, release.SCHEMA), where=release.SCHEMA)
+        schema = Schema.from_toml(read_text(contents, release.SCHEMA), where=release.SCHEMA)
         name = ""
         if checked.manifest.study is not None:
-            name = Study.from_toml(_text(contents, release.STUDY), where=release.STUDY).name
+            name = Study.from_toml(read_text(contents, release.STUDY), where=release.STUDY).name
         return PriorRelease(
             data=b"".join(zip_pieces(_Part(contents, tables[0]))),
             digest=hashlib.sha256(checked.manifest_bytes).hexdigest(),
@@ -135,21 +133,14 @@ def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
     if not study.prior:
         return None
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-        file = Path(scratch) / release.PRIOR
-        size = contents.sizes().get(release.PRIOR, 0)
-        file.write_bytes(read_whole(contents, release.PRIOR, most=size))
         try:
-            return read_prior(file).require(study)
+            return read_prior(copy_into(Path(scratch), contents, release.PRIOR)).require(study)
         except InputError as error:
             raise InputError(f"{release.PRIOR}: {error}") from None
 
 
 class Priors:
-    """The earlier releases that the studies of a node build on, in a folder.
-
-    Args:
-        folder: is made when something is put into it.
-    """
+    """The earlier releases that the studies of a node build on, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -238,7 +229,3 @@ class _Part:
 
     def open(self, name: str) -> BinaryIO:
         return self.contents.open(name)
-
-
-def _text(contents: Contents, name: str) -> str:
-    return read_whole(contents, name, most=_MOST_TEXT).decode()

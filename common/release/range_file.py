@@ -8,18 +8,17 @@ is written beside its name and moved there when complete, so a reader never sees
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from common.release.folder import new_file
 from common.schema import Schema
 from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, make_plan
 from common.wavelet.domain import axes_of
@@ -38,26 +37,6 @@ def save(release: RangeRelease, path: Path | str) -> None:
     Raises:
         InputError: the file cannot be written. What was there before is still there.
     """
-    target = Path(path)
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            _write(release, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)  # a release is meant to be read
-        Path(temporary).replace(target)
-        temporary = None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _write(release: RangeRelease, file: IO[bytes]) -> None:
-    """The archive itself."""
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -73,9 +52,10 @@ def _write(release: RangeRelease, file: IO[bytes]) -> None:
         "private": release.private,
         "schema": release.schema.to_toml(),
     }
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(_fixed(_ABOUT), json.dumps(about, indent=2) + "\n")
-        with archive.open(_fixed(_CELLS), "w", force_zip64=True) as member:
+    with new_file(Path(path)) as scratch, zipfile.ZipFile(scratch, "w") as archive:
+        # Members have no time of day: the same release gives the same bytes.
+        archive.writestr(zipfile.ZipInfo(_ABOUT), json.dumps(about, indent=2) + "\n")
+        with archive.open(zipfile.ZipInfo(_CELLS), "w", force_zip64=True) as member:
             np.lib.format.write_array(member, release.cells, allow_pickle=False)
 
 
@@ -100,11 +80,6 @@ def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
         ) from None
     rows = _field(about, "rows", int, path)
     return RangeRelease(schema, plan, cells, rows, _field(about, "private", bool, path))
-
-
-def _fixed(name: str) -> zipfile.ZipInfo:
-    """A member without a time of day: the same release gives the same bytes."""
-    return zipfile.ZipInfo(name)
 
 
 def _about(archive: zipfile.ZipFile, path: Path | str) -> dict[str, Any]:

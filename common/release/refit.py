@@ -24,7 +24,7 @@ from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
-from common.schema.codes import concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate
 from common.study.document import Study
 from common.study.prior import Prior
 from common.study.script import Result
@@ -43,9 +43,11 @@ class RowsInMemory:
         """How many rows there are."""
         return self.table.rows
 
-    def count(self, sets: Sequence[tuple[int, ...]]) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set."""
-        return count(self.table, sets)
+    def count(
+        self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set; see `PartyRows`."""
+        return count(self.table, sets, groups=groups)
 
     def codes(self) -> Codes:
         """All rows at once."""
@@ -108,7 +110,7 @@ class _Answers:
             case ReplaceStep():
                 return self._replacement.answer(step, self._rows(step.release.party))
             case ChoiceStep():
-                return step.choice.run(self._rows(step.party), self._source)
+                return step.choice.run(self._rows(*step.parties), self._source)
 
     def _rows(self, *parties: str) -> RowsInMemory:
         return RowsInMemory(concatenate([self._tables[party] for party in parties]))

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common.release.contents import open_release, read_whole
+from common.release.contents import open_release, read_json, read_text, read_whole
 from common.release.folder import STATEMENT, STUDY
-from common.release.manifest import MANIFEST, MOST_JSON_BYTES, Manifest, strict_json
+from common.release.manifest import MANIFEST, MOST_JSON_BYTES, Manifest
 
 FORMAT = "parley registry entry 1"
-_MOST_BYTES = 1 << 26  # of a statement or a study
 
 
 def registry_entry(path: Path) -> dict[str, object]:
@@ -28,25 +27,16 @@ def registry_entry(path: Path) -> dict[str, object]:
     """
     with open_release(path) as contents:
         manifest = Manifest.from_bytes(read_whole(contents, MANIFEST, most=MOST_JSON_BYTES))
-        statement = strict_json(read_whole(contents, STATEMENT, most=_MOST_BYTES), STATEMENT)
-        study = {}
-        if STUDY in contents.sizes():
-            text = read_whole(contents, STUDY, most=_MOST_BYTES).decode("utf-8")
-            study = tomllib.loads(text)
+        statement = read_json(contents, STATEMENT)
+        studied = STUDY in contents.sizes()
+        study = tomllib.loads(read_text(contents, STUDY)) if studied else {}
     return entry_of(statement, study, date=manifest.date, digest=manifest.study)
 
 
 def entry_of(
     statement: Mapping[str, Any], study: Mapping[str, Any], *, date: str, digest: str | None
 ) -> dict[str, object]:
-    """Return the entry.
-
-    Args:
-        statement: privacy.json.
-        study: study.toml; empty for a release of one owner.
-        date: of the release.
-        digest: of the study; None for a release of one owner.
-    """
+    """Return the entry of a privacy.json and a study.toml, which is empty for one owner."""
     exact = statement["exact"]
     return {
         "format": FORMAT,

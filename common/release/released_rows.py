@@ -18,23 +18,13 @@ from common.schema import Codes, Schema
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedRows(Askable):
-    """A release seen through its synthetic rows; its model is derived when it is first needed.
-
-    Attributes:
-        schema: the public domains.
-        codes: the synthetic rows.
-        rows: how many real rows there were; public.
-        privacy: the privacy statement.
-        noise: in the count of one value of an attribute, where it is known.
-        derive: derives the model from the study and its results.
-        origin: where the release was read from.
-    """
+    """A release seen through its synthetic rows; its model is derived when it is first needed."""
 
     schema: Schema
     codes: Codes
-    rows: int
+    rows: int  # real ones; public
     privacy: dict[str, object]
-    noise: Noise
+    noise: Noise  # in the count of one value of an attribute
     derive: Callable[[], FittedStudy] | None = None
     origin: Origin | None = None
 

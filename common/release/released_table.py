@@ -26,15 +26,10 @@ KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece
 
 @dataclass(frozen=True, slots=True)
 class ReleasedTable:
-    """What a report is made of.
+    """What a report is made of."""
 
-    Attributes:
-        kept: the first rows, `KEPT_ROWS` of them at most.
-        rows: how many there are in all.
-    """
-
-    kept: Codes
-    rows: int
+    kept: Codes  # the first rows, `KEPT_ROWS` of them at most
+    rows: int  # in all
 
 
 def read_released_table(contents: Contents, name: str, schema: Schema) -> ReleasedTable:

@@ -58,21 +58,13 @@ _WORKER = "from common.release.replicates import work; work()"
 
 @dataclass(frozen=True)
 class Replicates:
-    """A release and its replicates.
-
-    Attributes:
-        schema: the public domains.
-        released: the synthetic rows of the release.
-        reference: many rows of the released model: what the replicates scatter around.
-        tables: the replicates, each of as many rows as the release has.
-        rows: how many real rows there were.
-    """
+    """A release and its replicates."""
 
     schema: Schema
     released: Codes
-    reference: Codes
+    reference: Codes  # many rows of the released model: what the replicates scatter around
     tables: tuple[Codes, ...]
-    rows: int
+    rows: int  # real ones
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 from common.errors import InputError
 from common.release import folder as release
 from common.release.checking import Checked
-from common.release.contents import Contents
+from common.release.contents import Contents, copy_into
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.manifest import sha256_of
 from common.release.released_table import ReleasedTable
@@ -51,9 +50,8 @@ def read_ranges(contents: Contents, checked: Checked) -> FittedPrivelet:
         InputError: they are damaged, or something else is in the file.
     """
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-        there, again = Path(scratch) / release.RANGES, Path(scratch) / "again.zip"
-        with contents.open(release.RANGES) as source, there.open("wb") as target:
-            shutil.copyfileobj(source, target)
+        there = copy_into(Path(scratch), contents, release.RANGES)
+        again = Path(scratch) / "again.zip"
         try:
             fitted = FittedPrivelet.load(there)
         except InputError as error:
@@ -71,11 +69,12 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
     Raises:
         InputError: it is not what `transcript_of` makes of these steps and any counts of bytes.
     """
+    rounds_of = {SETTING_UP: 0} | Counter(step.phase for step in steps)  # as a transcript has them
     try:
         found = json.loads(data)
         phases = {
             phase: _traffic(found["phases"][phase], rounds, study)
-            for phase, rounds in _rounds(steps).items()
+            for phase, rounds in rounds_of.items()
         }
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{release.TRANSCRIPT}: not a transcript: {error!r}") from None
@@ -84,11 +83,6 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
     if release.json_text(again).encode() != data:
         raise InputError(f"{release.TRANSCRIPT}: is not a transcript of {release.STUDY}")
     return again
-
-
-def _rounds(steps: Sequence[Step]) -> Mapping[str, int]:
-    """How many rounds each phase has; in the order of a transcript."""
-    return {SETTING_UP: 0} | Counter(step.phase for step in steps)
 
 
 def _traffic(counted: Mapping[str, Any], rounds: int, study: Study) -> PhaseTraffic:

@@ -69,7 +69,7 @@ class Signature:
     def require(self, manifest: bytes) -> None:
         """Raise InputError unless this identity signed the manifest in this role and name."""
         try:
-            self.identity.verify(self.signature, _statement(self.role, self.name, manifest))
+            self.identity.verify(self.signature, message=_statement(self.role, self.name, manifest))
         except InvalidSignature:
             raise InputError(
                 f"{self.file}: {self.role.value} {self.name!r} did not sign this manifest"

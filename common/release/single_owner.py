@@ -25,12 +25,7 @@ Table: TypeAlias = pd.DataFrame | pa.Table | TableFile
 
 
 class TellingAccountant(Accountant):
-    """An accountant of one owner that tells how far the work is: what is paid is about to be done.
-
-    Args:
-        cap: the owner's limit.
-        tell: told before each release.
-    """
+    """An accountant of one owner that tells, before each charge, how far the work is."""
 
     def __init__(self, cap: Fraction, tell: Reporter = silent) -> None:
         super().__init__({OWNER: cap})

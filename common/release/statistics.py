@@ -23,7 +23,7 @@ from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.conditions import Condition, parse
 from common.schema.decoder import decode_column
-from common.schema.query import suggestion
+from common.schema.toml import suggest
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
@@ -34,17 +34,11 @@ _RIDGE = 1e-8  # keeps a coefficient finite where the rows do not determine it
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Synthetic rows, as codes and as values.
-
-    Attributes:
-        schema: the public domains.
-        codes: the rows.
-        seed: of the places of numbers inside their bins.
-    """
+    """Synthetic rows, as codes and as values."""
 
     schema: Schema
     codes: Codes
-    seed: str = ""
+    seed: str = ""  # of the places of numbers inside their bins
 
     @property
     def rows(self) -> int:
@@ -202,8 +196,11 @@ class Regression:
         found: dict[tuple[str, Group], float] = {}
         for group, rows in _groups(table, self.by, self.where):
             use = rows & known
-            fit = _logistic if logistic else _least_squares
-            fitted = fit(design[use], outcome[use]) if use.any() else np.full(len(names), np.nan)
+            fitted = np.full(len(names), np.nan)
+            if use.any() and logistic:
+                fitted = _logistic(design[use], outcome[use])
+            elif use.any():
+                fitted = np.linalg.lstsq(design[use], outcome[use], rcond=None)[0]
             for name, value in zip(names, fitted, strict=True):
                 found[f"{formula}: {name}", group] = float(value)
         return found
@@ -304,7 +301,7 @@ def _known(schema: Schema, name: str | None) -> str | None:
 def _attribute(schema: Schema, name: str) -> Attribute:
     if name not in schema.names:
         raise InputError(
-            f"there is no attribute {name!r}{suggestion(name, schema.names)}; there are "
+            f"there is no attribute {name!r}{suggest(name, schema.names)}; there are "
             f"{', '.join(schema.names)}"
         )
     return schema.attributes[schema.position(name)]
@@ -349,10 +346,6 @@ def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
         for code, label in enumerate(attribute.labels)
         if code > 0
     }
-
-
-def _least_squares(design: Numbers, outcome: Numbers) -> Numbers:
-    return np.linalg.lstsq(design, outcome, rcond=None)[0].astype(np.float64)
 
 
 def _logistic(design: Numbers, outcome: Numbers) -> Numbers:

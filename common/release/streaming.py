@@ -27,12 +27,7 @@ from common.wording import many
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks of a release: each is made on its own, by a thread or by another machine.
-
-    Args:
-        fitted: what to draw from.
-        rows: of all blocks.
-    """
+    """The blocks of a release: each is made on its own, by a thread or by another machine."""
 
     fitted: FittedModel
     rows: int
@@ -59,13 +54,6 @@ def write_stream(
     tell: Reporter = silent,
 ) -> Codes:
     """Draw rows into a file, in memory that does not depend on their number.
-
-    Args:
-        path: ends in .csv or .parquet.
-        fitted: what to draw from.
-        rows: how many.
-        threads: one per core if None.
-        tell: told how far the work is.
 
     Returns:
         The first of the rows: whole blocks, until there are `KEPT_ROWS`.

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -25,13 +23,7 @@ _MOST_DISTINCT = 1 << 12  # numbers that take more values than this are not wort
 
 
 class CsvFile:
-    """A CSV file.
-
-    Args:
-        path: written to.
-        schema: of the rows.
-        like: some rows, for the names of the columns in their order.
-    """
+    """A CSV file with the columns of some rows that it is `like`, in their order."""
 
     def __init__(self, path: Path, schema: Schema, like: pd.DataFrame) -> None:
         del schema  # a CSV file has no types
@@ -57,12 +49,7 @@ class CsvFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 
@@ -92,7 +79,7 @@ class ParquetFile:
 
     def formatted(self, table: pa.Table) -> pa.Table:
         """A block in the types of the file."""
-        columns = [_cast(table.column(field.name), field.type) for field in self._stored]
+        columns = [table.column(field.name).cast(field.type) for field in self._stored]
         return pa.table(columns, schema=self._stored)
 
     def write(self, block: pa.Table) -> None:
@@ -102,12 +89,7 @@ class ParquetFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if error is None:
             published = base64.b64encode(self._published.serialize().to_pybytes())
             words = {"ARROW:schema": published, **(self._published.metadata or {})}
@@ -142,7 +124,3 @@ def _repeats(name: str, schema: Schema) -> bool:
     if not isinstance(domain, Binning):
         return True
     return domain.whole and domain.high - domain.low < _MOST_DISTINCT
-
-
-def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    return column if column.type == target else pc.cast(column, target)

@@ -140,39 +140,11 @@ def verify(
     """
     if all_parties and bytes_only:
         raise InputError("who the parties are is in the study: leave out --bytes-only")
-    wanted = [normal_fingerprint(fingerprint) for fingerprint in signers]
+    signers = [normal_fingerprint(fingerprint) for fingerprint in signers]
     with open_release(path) as contents:
-        return verify_contents(
-            contents,
-            wanted,
-            all_parties=all_parties,
-            unsigned=unsigned,
-            bytes_only=bytes_only,
-            tell=tell,
-        )
-
-
-def verify_contents(
-    contents: Contents,
-    signers: Sequence[str] = (),
-    *,
-    all_parties: bool = False,
-    unsigned: bool = False,
-    bytes_only: bool = False,
-    tell: Reporter = silent,
-) -> Verified:
-    """`verify`, of a release that is open already; fingerprints in their normal form."""
-    checked = check_bytes(contents, tell=tell)
+        checked, agreement = _look_at(contents, bytes_only=bytes_only, tell=tell)
     problems = [*checked.problems, *name_problems(checked.manifest)]
-    agreement = None
-    if not bytes_only:
-        if problems:  # what has changed is not worth reading
-            agreement = Agreement(not_checked=["whether the files agree: some have changed"])
-        else:
-            from common.release.derive import check_agreement  # takes a while to load
-
-            agreement = check_agreement(contents, checked, tell=tell)
-            problems += agreement.problems
+    problems += () if agreement is None else agreement.problems
     study = None if agreement is None else agreement.study
     signed = {each.identity.fingerprint for each in checked.signatures}
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
@@ -196,12 +168,26 @@ def verify_contents(
         for fingerprint, what in missing.items()
     ]
     return Verified(
-        where=contents.where,
+        where=str(path),
         checked=checked,
         agreement=agreement,
         problems=tuple(problems),
         remarks=tuple(remarks),
     )
+
+
+def _look_at(
+    contents: Contents, *, bytes_only: bool, tell: Reporter
+) -> tuple[Checked, Agreement | None]:
+    """Compare the files with the manifest, and with each other if that is asked for."""
+    checked = check_bytes(contents, tell=tell)
+    if bytes_only:
+        return checked, None
+    if checked.problems or name_problems(checked.manifest):  # not worth reading
+        return checked, Agreement(not_checked=["whether the files agree: some have changed"])
+    from common.release.derive import check_agreement  # takes a while to load
+
+    return checked, check_agreement(contents, checked, tell=tell)
 
 
 def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Problem]:

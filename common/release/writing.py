@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -20,15 +21,12 @@ from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
 from common.release.progress import Reporter, silent
 from common.release.released_table import KEPT_ROWS
-from common.release.report.expected_error import ExpectedError, expected_errors
+from common.release.report.expected_error import expected_errors
 from common.release.report.floor_check import floor_forecast
 from common.release.report.means import means
-from common.release.report.network_picture import draw_network
 from common.release.report.page import Section, paragraph, table
 from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.report.released import (
-    NetworkDrawing,
-    Shares,
     model_shares,
     model_tables,
     network_drawing,
@@ -104,7 +102,8 @@ def write_release(
     for name, text in pages.files.items():
         (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
-    finish(folder, study=_digest(fitted), date=date, signer=signer)
+    digest = fitted.study.digest if isinstance(fitted, FittedStudy) else None
+    finish(folder, study=digest, date=date, signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
     return Written(names, wanted, synthetic, pages.cautions)
@@ -124,20 +123,11 @@ class Pages:
 
 
 def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages:
-    """Make the pages of a release.
-
-    Args:
-        fitted: what was released of the real rows.
-        rows: how many synthetic rows there are.
-        synthetic: those rows, or the first `KEPT_ROWS` of them.
-        date: when the release was made.
-    """
+    """Make the pages of a release from its rows, or the first `KEPT_ROWS` of them."""
     facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
     files = {release.REPORT: release_page(facts), release.USAGE: release.json_text(_usage(facts))}
     if facts.network is not None:
-        net = facts.network
-        picture = draw_network(net.names, net.edges, net.strengths, net.notes)
-        files[release.NETWORK] = f"{picture}\n"
+        files[release.NETWORK] = f"{facts.network.svg()}\n"
     return Pages(files, facts.cautions)
 
 
@@ -167,10 +157,6 @@ def _as_in_the_table(schema: Schema, codes: Codes) -> Codes:
     return Codes(tuple(columns), codes.sizes)
 
 
-def _digest(fitted: Fitted) -> bytes | None:
-    return fitted.study.digest if isinstance(fitted, FittedStudy) else None
-
-
 def _write_rows(folder: Path, fitted: Fitted, rows: int, file_format: str, tell: Reporter) -> Codes:
     """The table; many rows in blocks, on every core."""
     if rows > KEPT_ROWS:
@@ -184,72 +170,57 @@ def _write_rows(folder: Path, fitted: Fitted, rows: int, file_format: str, tell:
 
 
 def _facts(fitted: Fitted, rows: int, synthetic: Codes, date: str) -> ReleaseFacts:
-    match fitted:
-        case FittedPrivelet():
-            told = _Told(
-                made=_privelet_steps(fitted),
-                shares=range_shares(fitted.ranges),
-                columns=range_errors(fitted.ranges),
-                cautions=_told(fitted.ranges.plan.caution),
-            )
-        case FittedPrivBayes():
-            told = _Told(
-                made=_privbayes_steps(fitted),
-                shares=model_shares(fitted.model),
-                columns=expected_errors(model_tables(fitted.model), 1),
-                pairs=expected_errors(model_tables(fitted.model), 2),
-                network=network_drawing(fitted.model, fitted.schema),
-                cautions=_told(fitted.model.plan.caution),
-            )
-        case FittedStudy():
-            told = _Told(
-                made=_study_steps(fitted),
-                shares=study_shares(fitted.study, fitted.steps, fitted.results),
-                columns=expected_errors(study_tables(fitted.study, fitted.steps), 1),
-                pairs=expected_errors(study_tables(fitted.study, fitted.steps), 2),
-                network=study_drawing(fitted.model, fitted.schema, synthetic),
-                more=[*_criteria(fitted.privacy), Section("Communication", _traffic(fitted))],
-                title=fitted.study.name,
-                below_floor=_below_floor(fitted, synthetic),
-                cautions=cautions_of(fitted.study),
-            )
-        case _:
-            assert_never(fitted)
-    return ReleaseFacts(
+    facts = partial(
+        ReleaseFacts,
         schema=fitted.schema,
         synthetic=synthetic,
         synthetic_rows=rows,
         rows=fitted.rows,
         privacy=fitted.privacy,
-        network=told.network,
-        shares=told.shares,
-        columns=told.columns,
-        pairs=told.pairs,
-        made=told.made,
-        means=()
-        if isinstance(fitted, FittedPrivelet)  # its noise is not independent from value to value
-        else means(fitted.schema, told.shares, told.columns, fitted.rows),
-        more=[*usable_pairs(fitted.diagnose(synthetic)), *told.more],
-        method_cautions=told.cautions,
-        title=told.title,
         date=date,
-        below_floor=told.below_floor,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """What a report tells that depends on the method."""
-
-    made: Sequence[tuple[str, object]]
-    shares: Sequence[Shares | None]
-    columns: Sequence[ExpectedError]
-    pairs: Sequence[ExpectedError] = ()
-    network: NetworkDrawing | None = None
-    more: Sequence[Section] = ()
-    cautions: Sequence[str] = ()
-    title: str | None = None
-    below_floor: str | None = None
+    usable = usable_pairs(fitted.diagnose(synthetic))
+    match fitted:
+        case FittedPrivelet():  # no means: its noise is not independent from value to value
+            return facts(
+                made=_privelet_steps(fitted),
+                shares=range_shares(fitted.ranges),
+                columns=range_errors(fitted.ranges),
+                more=usable,
+                method_cautions=_told(fitted.ranges.plan.caution),
+            )
+        case FittedPrivBayes():
+            tables, shares = model_tables(fitted.model), model_shares(fitted.model)
+            columns = expected_errors(tables, 1)
+            return facts(
+                made=_privbayes_steps(fitted),
+                shares=shares,
+                columns=columns,
+                pairs=expected_errors(tables, 2),
+                means=means(fitted.schema, shares, columns, fitted.rows),
+                network=network_drawing(fitted.model, fitted.schema),
+                more=usable,
+                method_cautions=_told(fitted.model.plan.caution),
+            )
+        case FittedStudy():
+            tables = study_tables(fitted.study, fitted.steps)
+            shares = study_shares(fitted.study, fitted.steps, fitted.results)
+            columns = expected_errors(tables, 1)
+            traffic = Section("Communication", _traffic(fitted))
+            return facts(
+                made=_study_steps(fitted),
+                shares=shares,
+                columns=columns,
+                pairs=expected_errors(tables, 2),
+                means=means(fitted.schema, shares, columns, fitted.rows),
+                network=study_drawing(fitted.model, fitted.schema, synthetic),
+                more=[*usable, *_criteria(fitted.privacy), traffic],
+                title=fitted.study.name,
+                below_floor=_below_floor(fitted, synthetic),
+                method_cautions=cautions_of(fitted.study),
+            )
+        case _:
+            assert_never(fitted)
 
 
 def _told(caution: str | None) -> tuple[str, ...]:

@@ -35,10 +35,6 @@ class CellWeights:
 def weights_of(condition: Condition, sizes: Sequence[int]) -> list[CellWeights]:
     """Return a condition as weights: 1 where it holds, 0 where it does not.
 
-    Args:
-        condition: parts that must all hold have a table each.
-        sizes: the domain sizes of all attributes.
-
     Raises:
         InputError: a part is about too many attributes at once.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from common.errors import LocalError
 
 CodeColumn = NDArray[np.unsignedinteger[Any]]  # uint8 or uint16, see code_dtype
+Groups = Mapping[int, Sequence[int]]  # of attributes seen in groups: the group of each value
+NO_GROUPS: Groups = MappingProxyType({})
 
 
 def code_dtype(size: int) -> type[np.uint8] | type[np.uint16]:
@@ -75,9 +78,24 @@ class Codes:
             tuple(self.columns[p] for p in positions), tuple(self.sizes[p] for p in positions)
         )
 
+    def in_groups(self, groups: Groups) -> Codes:
+        """The rows with the values of some attributes replaced by their groups."""
+        if not groups:
+            return self
+        columns, sizes = list(self.columns), grouped_sizes(self.sizes, groups)
+        for a, own in groups.items():
+            narrow: CodeColumn = np.array(own).astype(code_dtype(sizes[a]))
+            columns[a] = narrow[columns[a]]
+        return Codes(tuple(columns), sizes)
+
     def take(self, rows: NDArray[np.integer[Any]] | slice) -> Codes:
         """The named rows."""
         return Codes(tuple(np.ascontiguousarray(c[rows]) for c in self.columns), self.sizes)
+
+
+def grouped_sizes(sizes: Sequence[int], groups: Groups) -> tuple[int, ...]:
+    """The number of groups of every attribute; of one without groups, its domain size."""
+    return tuple(max(groups[a]) + 1 if a in groups else size for a, size in enumerate(sizes))
 
 
 def concatenate(tables: Sequence[Codes]) -> Codes:

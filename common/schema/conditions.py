@@ -60,16 +60,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that a row of a schema satisfies or does not.
-
-    Attributes:
-        text: as it was written.
-        attributes: the names of the attributes that it is about, in the order of the schema.
-        root: what it asks.
-    """
+    """A condition that a row of a schema satisfies or does not."""
 
     text: str
-    attributes: tuple[str, ...]
+    attributes: tuple[str, ...]  # names, in the order of the schema
     root: CodeTest | Join
 
     def mask(self, codes: Codes) -> Mask:

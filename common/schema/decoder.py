@@ -3,12 +3,11 @@
 Numbers and dates come from inside their bin, along the slope of the bins around it. A missing cell
 is empty (NA, NaT or None). A cell coded `other` is "(other)" in a text column and empty in a column
 that cannot hold text. The type of a column depends on the schema alone, never on the rows: integers
-that may be empty are nullable integers in every table. `shape_like` gives a column another type.
+that may be empty are nullable integers in every table.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any, Protocol
 
 import numpy as np
@@ -78,68 +77,3 @@ def _with_gaps(attribute: Attribute, plain: NDArray[Any], codes: CodeColumn) -> 
     array = pd.array(plain, dtype="boolean" if plain.dtype.kind == "b" else "Int64")
     array[gaps] = pd.NA
     return array
-
-
-def shape_like(column: pd.Series[Any], template: pd.Series[Any]) -> pd.Series[Any]:
-    """The column in the type of the template, as far as that type can hold its values."""
-    target = template.dtype
-    if isinstance(target, pd.CategoricalDtype):
-        return _as_categorical(column, target)
-    if target == np.dtype(object):
-        return _as_objects(column, template)
-    if column.dtype == target:
-        return column
-    if isinstance(target, pd.StringDtype) or str(target) in (
-        "string[pyarrow]",
-        "large_string[pyarrow]",
-    ):
-        return _as_words(column).astype(target)
-    if isinstance(target, np.dtype) and target.kind in "iub" and column.isna().any():
-        # The template had no empty cell; its nullable sibling does what it cannot.
-        name = str(target)
-        target = pd.api.types.pandas_dtype(
-            {"bool": "boolean"}.get(name, name.replace("i", "I", 1).replace("u", "U", 1))
-        )
-    try:
-        shaped = column.astype(target)
-    except (TypeError, ValueError, OverflowError):
-        return column
-    if pd.api.types.is_integer_dtype(column.dtype) and not (shaped == column).all():
-        return column  # too narrow: it wrapped around
-    return shaped
-
-
-def _as_categorical(column: pd.Series[Any], target: pd.CategoricalDtype) -> pd.Series[Any]:
-    """The template's categories, and after them whatever else occurs ("(other)")."""
-    categories = target.categories
-    values = column
-    if pd.api.types.is_string_dtype(categories.dtype) and not pd.api.types.is_string_dtype(column):
-        values = _as_words(column)
-    extra = [value for value in values.dropna().unique() if value not in categories]
-    if extra:
-        categories = categories.append(pd.Index(extra))
-    return values.astype(pd.CategoricalDtype(categories, ordered=target.ordered))
-
-
-def _as_objects(column: pd.Series[Any], template: pd.Series[Any]) -> pd.Series[Any]:
-    """Plain Python objects of the class the template holds; None for an empty cell."""
-    samples = template.dropna()
-    sample = samples.iloc[0] if len(samples) else None
-    if isinstance(sample, str):
-        column = _as_words(column)
-    objects = column.astype(object)
-    if type(sample) is dt.date:
-        objects = pd.Series(column.dt.date, index=column.index, dtype=object)
-    return objects.where(column.notna(), None)
-
-
-def _as_words(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The text a file would hold."""
-    if column.dtype.kind == "M":
-        moments = column.dropna()
-        midnight = bool((moments == moments.dt.normalize()).all())
-        words = column.dt.strftime("%Y-%m-%d" if midnight else "%Y-%m-%dT%H:%M:%S")
-    else:
-        words = column.astype("str")
-    filled: pd.Series[Any] = words.where(column.notna(), None)
-    return filled

@@ -49,11 +49,6 @@ def debinarise(
 ) -> tuple[tuple[CodeColumn, ...], NDArray[np.bool_]]:
     """The codes that the bits stand for, and which rows stand for a row at all.
 
-    Args:
-        bits: as `binarise` makes them.
-        sizes: the domain sizes of the attributes.
-        gray: whether the bits are a Gray code.
-
     Returns:
         One column per attribute, each holding only codes below its size (0 in place of a pattern
         that stands for no value), and a mask of the rows in which every pattern stands for one.

@@ -53,15 +53,10 @@ Labels = Mapping[str, Mapping[bytes, str]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a file.
-
-    Attributes:
-        names: in the file's order.
-        labels: per column, the label of every value that has one, by the value's text.
-    """
+    """The columns of a file."""
 
     names: tuple[str, ...]
-    labels: Labels
+    labels: Labels  # of each column, by the text of a value
 
 
 def layout_of(path: Path, sheet: str = "") -> Layout:

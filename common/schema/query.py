@@ -16,7 +16,6 @@ quotes; a quote inside is doubled. The words of the language may be capitalised.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, NoReturn, TypeAlias
@@ -100,13 +99,6 @@ def choices(names: Iterable[str], limit: int = 12) -> str:
     listed = list(names)
     more = f" and {len(listed) - limit:,} more" if len(listed) > limit else ""
     return ", ".join(listed[:limit]) + more
-
-
-def suggestion(written: str, known: Iterable[str]) -> str:
-    """A question that names the nearest known word; nothing if none is near."""
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(written.lower(), by_lower, n=1)
-    return f" (did you mean {by_lower[near[0]]!r}?)" if near else ""
 
 
 def predicates(expression: Expression) -> Iterator[Predicate]:

@@ -26,24 +26,13 @@ _TABLE_LIMIT = 1 << 16  # whole numbers spread over less than this are looked up
 _FARTHEST = 1 << 62  # and no farther from zero; see the kernel
 _ALL_VALID = np.zeros(0, dtype=np.uint8)
 _NUMBERS = {
-    pa.int8(): np.int8,
-    pa.int16(): np.int16,
-    pa.int32(): np.int32,
-    pa.int64(): np.int64,
-    pa.uint8(): np.uint8,
-    pa.uint16(): np.uint16,
-    pa.uint32(): np.uint32,
-    pa.float32(): np.float32,
-    pa.float64(): np.float64,
+    pa.from_numpy_dtype(name): np.dtype(name)
+    for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8")
 }
 
 
 class QuickColumn:
-    """One attribute, made ready for many rows. Threads may share it.
-
-    Args:
-        attribute: what the column may contain.
-    """
+    """One attribute, made ready for many rows. Threads may share it."""
 
     def __init__(self, attribute: Attribute) -> None:
         self._attribute = attribute

@@ -89,12 +89,7 @@ def growing_both_ways(
 ) -> Binning:
     """Growing bins for numbers some of which are negative: powers of ten below zero.
 
-    Args:
-        low: the smallest number, negative.
-        rare: a positive number that most of the negative ones are beyond, without their sign.
-        common: as for `growing_numbers`, and so are the others.
-        high: the largest number.
-        decimals: of the numbers.
+    Most of the negative numbers are beyond `-rare`.
 
     Raises:
         InputError: the range cannot be cut.
@@ -140,11 +135,6 @@ def _misfit(bins: int) -> float:
 
 def round_dates(first_s: int, last_s: int, *, by_day: bool) -> Binning:
     """Months, quarters or years around a range of seconds since 1970; days within a few weeks.
-
-    Args:
-        first_s: the earliest time.
-        last_s: the latest time.
-        by_day: whether the bins are of whole days, numbered from 1970.
 
     Raises:
         InputError: the range cannot be cut.

@@ -17,7 +17,6 @@ from public knowledge; `infer` proposes one from data, for its owner to review.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +37,7 @@ from common.schema.encoder import encode_column
 from common.schema.quick_encoder import QuickColumn
 from common.schema.refusals import NumbersFrom, RowNumbers
 from common.schema.rules import Possible, Rule
+from common.schema.toml import suggest, text_of
 from common.wording import many
 
 if TYPE_CHECKING:
@@ -94,22 +94,11 @@ class Schema:
         Raises:
             InputError: naming the file, the attribute and what is wrong.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
-        return cls.from_toml(text, where=str(path))
+        return cls.from_toml(text_of(Path(path)), where=str(path))
 
     @staticmethod
     def infer(table: pd.DataFrame | pa.Table, *, missing: Sequence[str] = ()) -> Proposal:
-        """A draft of a schema for a table, with notes; NOT PRIVATE until its owner has reviewed it.
-
-        Args:
-            table: whose columns become attributes.
-            missing: codes that stand for empty cells.
-        """
+        """A draft of a schema for a table; NOT PRIVATE until its owner has reviewed it."""
         from common.schema.infer import infer  # it is made of schemas
 
         return infer(table, missing=missing)
@@ -158,7 +147,9 @@ class Schema:
         try:
             return self.names.index(name)
         except ValueError:
-            raise InputError(f"no attribute is called {name!r}{_near(name, self.names)}") from None
+            raise InputError(
+                f"no attribute is called {name!r}{suggest(name, self.names)}"
+            ) from None
 
     def encode(
         self,
@@ -192,7 +183,7 @@ class Schema:
         self.check_columns(columns, where=where)
         if len(table) == 0:
             raise InputError(f"{where}: the table has no rows")
-        numbers = row_numbers if row_numbers is not None else _positions
+        numbers = row_numbers if row_numbers is not None else list
         if compiled is None:
             compiled = len(table) * len(self.attributes) >= _COMPILED_FROM
         pieces = (
@@ -209,14 +200,7 @@ class Schema:
         row_numbers: RowNumbers,
         compiled: bool,
     ) -> Codes:
-        """`encode` for columns in pieces, each of which may be gone when the next one is taken.
-
-        Args:
-            columns: in the order of the schema; cut into pieces anywhere.
-            where: as for `encode`, and so are the others.
-            row_numbers: as for `encode`.
-            compiled: as for `encode`.
-        """
+        """`encode` for columns in pieces, each of which may be gone when the next one is taken."""
         codes = []
         for attribute, quick, pieces in zip(
             self.attributes, self._quick_columns, columns, strict=True
@@ -263,17 +247,12 @@ class Schema:
         unknown = [name for name in columns if name not in self.names]
         if missing:
             raise InputError(
-                f"{where}: missing column {_quoted(missing)}{_near(missing[0], unknown)}; "
+                f"{where}: missing column {_quoted(missing)}{suggest(missing[0], unknown)}; "
                 f"the table has {_quoted(columns)}"
             )
 
     def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:
-        """The codes as a table of values that `encode` would give the same codes.
-
-        Args:
-            codes: columns in the order of the schema.
-            source: randomness to place numbers inside their bin.
-        """
+        """The codes as a table of values that `encode` would give the same codes."""
         import pandas as pd
 
         from common.schema.decoder import decode_column
@@ -292,10 +271,6 @@ class Schema:
         return pd.DataFrame(columns)
 
 
-def _positions(rows: Sequence[int]) -> Sequence[int]:
-    return rows
-
-
 def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401
     if isinstance(table, pa.Table | pa.RecordBatch):
         return table.column(position)
@@ -305,8 +280,3 @@ def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN4
 def _quoted(names: Sequence[str]) -> str:
     shown = ", ".join(f'"{name}"' for name in names[:8])
     return f"{shown}, ... ({len(names)} in all)" if len(names) > 8 else shown
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""

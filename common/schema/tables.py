@@ -22,7 +22,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,9 +37,6 @@ from common.schema.refusals import SHOWN
 from common.schema.schema import Schema
 from common.schema.toml import suggest
 from common.wording import many
-
-if TYPE_CHECKING:
-    pass
 
 _PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xls", ".ods")

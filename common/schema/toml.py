@@ -61,7 +61,7 @@ def text_of(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
 
 
 def read_table(
@@ -104,12 +104,13 @@ def refuse_unknown(table: Iterable[str], known: Collection[str], *, dotted: str 
             )
 
 
-def suggest(word: object, known: Collection[str]) -> str:
+def suggest(word: object, known: Iterable[str]) -> str:
     """Return the known word that was probably meant, in brackets."""
     if not isinstance(word, str) or len(word) > _MOST_SUGGESTED:
         return ""
-    near = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return f" (did you mean {by_lower[near[0]]!r}?)" if near else ""
 
 
 def as_it_is(value: object) -> object:

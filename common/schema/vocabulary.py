@@ -27,20 +27,15 @@ from common.schema.query import (
     choices,
     parse,
     refuse,
-    suggestion,
 )
+from common.schema.toml import suggest
 
 Interval = tuple[int, int]
 _DAY_S = 86_400
 
 
 class AttributeVocabulary:
-    """What can be said about one attribute.
-
-    Args:
-        attribute: the attribute.
-        leaf_codes: the code at each position of its axis.
-    """
+    """What can be said about one attribute, whose axis has these codes at its positions."""
 
     def __init__(self, attribute: Attribute, leaf_codes: NDArray[np.intp]) -> None:
         self.attribute = attribute
@@ -130,7 +125,7 @@ class AttributeVocabulary:
             query,
             token.start,
             f"{self.attribute.name!r} has no value {token.text!r}"
-            f"{suggestion(token.text, [*self.groups, *self.values])}; there are "
+            f"{suggest(token.text, [*self.groups, *self.values])}; there are "
             f"{choices([*self.groups, *self.values])}",
         )
 
@@ -170,13 +165,7 @@ class AttributeVocabulary:
         return interval[0]
 
     def _number(self, token: Token, query: str, *, last: bool) -> float:
-        """A number, date or datetime as the bins count it; of a day among times, the last second.
-
-        Args:
-            token: what was written.
-            query: where.
-            last: whether the end of what was written is meant, not its start.
-        """
+        """A number, date or time as the bins count it; with `last`, of a day its last second."""
         kind = self.attribute.kind
         try:
             if kind == "integer":
@@ -213,12 +202,7 @@ class AttributeVocabulary:
 
 
 class Vocabulary:
-    """What can be asked of a release.
-
-    Args:
-        attributes: of the schema, in order.
-        leaf_codes: for each, the code at each position of its axis.
-    """
+    """What can be asked of a release whose axes have these codes at their positions."""
 
     def __init__(
         self, attributes: Sequence[Attribute], leaf_codes: Sequence[NDArray[np.intp]]
@@ -258,7 +242,7 @@ def unknown_attribute(query: str, name: Token, known: Iterable[str]) -> NoReturn
     refuse(
         query,
         name.start,
-        f"there is no attribute {name.text!r}{suggestion(name.text, names)}; there are "
+        f"there is no attribute {name.text!r}{suggest(name.text, names)}; there are "
         f"{choices(names)}",
     )
 

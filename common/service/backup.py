@@ -73,15 +73,12 @@ def snapshot(state: Path) -> Iterator[Path]:
                 live.backup(target)
         except sqlite3.Error as error:
             raise LocalError(f"{state}: cannot be copied: {error}") from error
-        database = Database(copy)
-        try:
+        with Database(copy) as database:
             database.check()
-        finally:
-            database.close()
         yield copy
 
 
-def write(copy: Path, out: Path, about: About) -> None:
+def write(copy: Path, *, out: Path, about: About) -> None:
     """Write a snapshot into a new file, whole or not at all, for its owner's eyes only.
 
     Raises:
@@ -160,11 +157,8 @@ def _refuse_readable(place: Path) -> None:
     if not place.exists():
         return
     try:
-        database = Database(place)
-        try:
+        with Database(place) as database:
             database.check()
-        finally:
-            database.close()
     except (InputError, LocalError):
         return  # damaged: it is kept aside
     raise InputError(

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from common.errors import InputError, LocalError
 
@@ -35,7 +35,7 @@ _BUSY_S = 30  # another command of the same owner may be writing to the file
 _START_S = 20.0  # for a check at the start of a service
 _CHECK_EVERY = 1_000  # steps of SQLite, between two looks at the clock
 # Of all tables of both services; raised whenever one of them changes. A new file says 0.
-_VERSION = 2
+_VERSION = 3
 
 
 class Database:
@@ -120,6 +120,14 @@ class Database:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Be open for the length of a block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

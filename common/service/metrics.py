@@ -20,6 +20,7 @@ from common.errors import ParleyError
 from common.service.log_limits import RateLimit
 from common.service.web.exchange import Request, Response, text
 from common.service.web.server import WebServer
+from common.wire.pki.credentials import CredentialFiles
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RateLimit(per_second=1))  # callers can provoke what it says
@@ -45,6 +46,20 @@ class Sample:
     kind: Literal["counter", "gauge"]
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def gauge(name: str, value: float, words: str, labels: Mapping[str, str] | None = None) -> Sample:
+    """A figure that goes up and down; `words` are its help."""
+    return Sample(name=name, help=words, kind="gauge", value=value, labels=labels or {})
+
+
+def certificate_gauge(files: CredentialFiles) -> Sample:
+    """When a service has to have a new certificate."""
+    return gauge(
+        "parley_certificate_expires_seconds",
+        files.load().certificate.not_valid_after_utc.timestamp(),
+        "When the certificate in use expires, in seconds since 1970.",
+    )
 
 
 def render(samples: Iterable[Sample]) -> str:
@@ -91,9 +106,6 @@ def serving_metrics(listen: str, collect: Callable[[], Iterable[Sample]]) -> Ite
     if not listen:
         yield
         return
-    server = metrics_server(listen, collect)
-    logger.info("metrics on port %s", server.start())
-    try:
+    with metrics_server(listen, collect).running() as port:
+        logger.info("metrics on port %s", port)
         yield
-    finally:
-        server.stop()

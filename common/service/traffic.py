@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 
 from common.service.database import Database
+from common.study.ids import StudyId
 from common.study.messages import Message, ResultPublished, StepOpened, StudyOpened
 from common.study.transcript import SETTING_UP, Phases, PhaseTraffic
 
@@ -77,25 +78,25 @@ class TrafficLog:
             (study, step, party, size if sent else 0, 0 if sent else size),
         )
 
-    def _open(self, study: bytes, step: int, phase: str, now: int) -> None:
+    def _open(self, study: StudyId, step: int, phase: str, now: int) -> None:
         self._file.write(
             "INSERT OR IGNORE INTO step_time VALUES (?, ?, ?, ?, NULL)", (study, step, phase, now)
         )
 
-    def _close(self, study: bytes, step: int, now: int) -> None:
+    def _close(self, study: StudyId, step: int, now: int) -> None:
         self._file.write(
             "UPDATE step_time SET closed_ms = ? WHERE study = ? AND step = ? AND closed_ms IS NULL",
             (now, study, step),
         )
 
-    def newest_step(self, study: bytes) -> int:
+    def newest_step(self, study: StudyId) -> int:
         """The number of the last step that was opened; 0 before the first."""
         ((newest,),) = self._file.rows(
             "SELECT MAX(0, COALESCE(MAX(step), 0)) FROM step_time WHERE study = ?", (study,)
         )
         return int(newest)
 
-    def phases(self, study: bytes) -> Phases:
+    def phases(self, study: StudyId) -> Phases:
         """What a study took so far, phase by phase, in the order of their first steps."""
         found = {SETTING_UP: PhaseTraffic()}
         phase_of: dict[int, str] = {}

@@ -99,12 +99,7 @@ def statement_of(
 
 
 def missing_in(study: Study, sums: Sequence[Collection[str]]) -> dict[str, int]:
-    """For each party that went missing, the first step without it.
-
-    Args:
-        study: what was agreed.
-        sums: for each step, the parties in it.
-    """
+    """For each party that went missing, the first step without it."""
     if not study.may_miss:
         return {}
     first = {

@@ -65,6 +65,7 @@ from common.schema.toml import (
     word_of,
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
+from common.study.ids import StudyId
 from common.study.member import Member as Member
 from common.study.member import member_in
 from common.study.signature import StudySignature
@@ -331,9 +332,9 @@ class Study:
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @cached_property
-    def digest(self) -> bytes:
+    def digest(self) -> StudyId:
         """SHA-256 of the canonical bytes; in every message."""
-        return hashlib.sha256(self.canonical).digest()
+        return StudyId(hashlib.sha256(self.canonical).digest())
 
     def to_toml(self) -> str:
         """The study as the text of a study.toml."""

@@ -13,12 +13,13 @@ import hashlib
 from collections.abc import Iterable
 
 from common.crypto.framing import frame
+from common.study.ids import StudyId
 
 
 class History:
     """The story as one side knows it: the study, then what was published, in order."""
 
-    def __init__(self, study: bytes) -> None:
+    def __init__(self, study: StudyId) -> None:
         """Nothing was told yet but the study, by its digest."""
         self._digest = hashlib.sha256(frame(("parley history 1", study))).digest()
 

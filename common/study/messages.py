@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 
 from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
+from common.study.ids import StudyId
 
 DIGEST_BYTES = 32
 MOST_TEXT = 2_000
@@ -23,7 +24,7 @@ MOST_TEXT = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfStudy:
-    study: bytes
+    study: StudyId
 
     def __post_init__(self) -> None:
         """Refuse what no honest peer sends."""

@@ -53,6 +53,7 @@ class Method:
         parties: how many parties it is for; None for any number.
         decisions: its settings and what follows from them; refuses settings that it does not have.
         bound: the most that each party can pay, where what it pays depends on published results.
+        assumes: what protection from other parties rests on besides its sums; "" if on nothing.
         only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
             mechanisms promise pure epsilon.
         place: where it stands in lists, smallest first.
@@ -68,15 +69,12 @@ class Method:
     parties: int | None = None
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
     bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
+    assumes: Callable[[Study], str] = lambda study: ""
     only_sums: bool = False
     place: int = 100
 
     def run(self, study: Study, prior: Prior | None = None) -> ScriptRun:
         """Begin a fresh copy of the script that the study implies.
-
-        Args:
-            study: what was agreed.
-            prior: the rows of the release that the study names as its prior, if it names one.
 
         Raises:
             InputError: the method cannot do what the study asks of it.

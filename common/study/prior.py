@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.marginals import count
-from common.schema.codes import Codes
+from common.schema.codes import NO_GROUPS, Codes, Groups
 from common.study.requests import Attributes, Counts, Request
 
 _BITS = 20
@@ -52,9 +52,9 @@ class Prior:
         """How many rows there are."""
         return self.table.rows
 
-    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
-        """The contingency table of every attribute set."""
-        return count(self.table, sets)
+    def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
+        """The contingency table of every attribute set; see `PartyRows`."""
+        return count(self.table, sets, groups=groups)
 
     def codes(self) -> Codes:
         """All rows at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from common.crypto.sums.plan import Aggregation, Noise
@@ -11,13 +12,7 @@ from common.study.method import Method
 
 
 def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
-    """Every adversary that there is in this study, and whether it is held off.
-
-    Args:
-        study: what was agreed.
-        method: of the study.
-        epsilon: what the study's steps cost whose rows are spoken of.
-    """
+    """Every adversary that there is in this study, and whether it is held off."""
     public = Protection(
         against="the public",
         epsilon=epsilon,
@@ -26,7 +21,13 @@ def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Prot
     )
     protections = [public, _curator(study, method, epsilon)]
     if len(study.members) > 1:
-        protections += _other_parties(study, method, epsilon)
+        more = method.assumes(study)
+        protections += [
+            replace(each, assumes=f"{each.assumes}; {more}")
+            if more and each.epsilon is not None
+            else each
+            for each in _other_parties(study, method, epsilon)
+        ]
     return protections
 
 

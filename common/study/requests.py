@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.marginals import BinarySubsets, count
-from common.schema.codes import Codes
+from common.schema.codes import NO_GROUPS, Codes, Groups
 from common.schema.encodings import binarise
 
 Attributes = tuple[int, ...]
@@ -29,8 +29,8 @@ class PartyRows(Protocol):
     def rows(self) -> int:
         """How many rows there are."""
 
-    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
-        """The contingency table of every attribute set."""
+    def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
+        """The contingency table of every attribute set, some attributes in groups of values."""
 
     def codes(self) -> Codes:
         """All rows at once, for mechanisms that need more than counts."""
@@ -47,8 +47,10 @@ class BitRows:
         """As many as there are rows in the attributes' own domains."""
         return self._bits.rows
 
-    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
+    def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
         """The contingency table of every set of bits."""
+        if groups:
+            return count(self._bits, sets, groups=groups)
         order = max(map(len, sets), default=0)
         subsets = sum(comb(self._bits.width, size) for size in range(order + 1))
         lengths = {len(each) for each in sets}

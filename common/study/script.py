@@ -9,7 +9,10 @@ raised cannot go on, and a refused message must change nothing.
         tables = yield from summed(SumStep(...))
         return partial(NetworkModel, ..., tables)
 
-    model = drive(ScriptRun(script(study)), answer)
+    run = ScriptRun(script(study))
+    while (step := run.step()) is not None:
+        run.advance(answer(step))
+    model = run.model()
 """
 
 from __future__ import annotations
@@ -207,18 +210,6 @@ def _without(step: Step | None, missing: Collection[str]) -> Step | None:
         left = tuple(name for name in step.parties if name not in missing)
         return replace(step, parties=left)
     return step
-
-
-def drive(run: ScriptRun, answer: Callable[[Step], Result]) -> Model:
-    """Take a script to its end.
-
-    Args:
-        run: at its first step.
-        answer: gives the result of each step.
-    """
-    while (step := run.step()) is not None:
-        run.advance(answer(step))
-    return run.model()
 
 
 def summed(step: SumStep) -> Script[list[Counts]]:

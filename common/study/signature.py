@@ -53,7 +53,7 @@ class StudySignature:
     def require(self, digest: bytes) -> None:
         """Raise InputError unless the signer signed the study of this digest."""
         try:
-            self.identity.verify(self.value, _CONTEXT + digest)
+            self.identity.verify(self.value, message=_CONTEXT + digest)
         except InvalidSignature:
             raise InputError(
                 f"signature: {self.identity.fingerprint} did not sign this study: its text was "

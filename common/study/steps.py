@@ -6,7 +6,8 @@ study does not imply.
 
 A step is one of three things. In a `SumStep` several parties add up integer vectors under the noise
 of a mechanism. In a `ReplaceStep` one party's rows come into running statistics and its share of
-noise replaces an older one. In a `ChoiceStep` one party publishes what a mechanism chose.
+noise replaces an older one. In a `ChoiceStep` one party publishes what a mechanism chose, on its
+own rows or, in a `JointChoiceStep`, on those of two parties.
 
 Every step says of itself: the tables it asks for and their shapes, its noise law, its sensitivity,
 what it costs each party, and its canonical bytes. Reviews, progress pages, forecasts, reports and
@@ -20,11 +21,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Protocol, TypeAlias
 
 from common.crypto.framing import frame
 from common.crypto.sums.plan import framed_law
 from common.crypto.sums.replacement import Group, Marginal, Release
+from common.crypto.two_party.computation import Circuit, message_bytes
+from common.crypto.two_party.gates import Bits
 from common.errors import InputError
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
@@ -40,6 +44,8 @@ from common.study.requests import (
     TableRequest,
     TableShape,
 )
+
+_MOST_CIRCUIT_BYTES = 1 << 27
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +109,7 @@ class SumStep:
         """How many owners' rows are added up with those of a party that contributes."""
         return len(self.parties)
 
-    @property
+    @cached_property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""
         return frame(
@@ -221,7 +227,7 @@ class ReplaceStep:
         rows = BitRows(data) if self.in_bits else data
         return dict(zip(marginals, rows.count(marginals), strict=True))
 
-    @property
+    @cached_property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""
         return frame(
@@ -306,22 +312,73 @@ class ChoiceStep:
         """0: nothing is added up."""
         return 0
 
-    @property
+    @cached_property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""
         ratio = frame(self.epsilon.as_integer_ratio())
         return frame(("choice", self.name, self.party, self.choice.canonical, ratio))
 
 
+class JointChoice(Choice, Circuit, Protocol):
+    """A mechanism that two parties run on their rows together, as a two-party computation.
+
+    Its circuit is given what `inputs` makes of each party's rows; `run`, on the rows of both, has
+    the same law.
+    """
+
+    def inputs(self, data: PartyRows, source: RandomSource) -> Bits:
+        """What one party puts into the computation: its rows and its noise."""
+
+    def outcome(self, bits: Bits) -> bytes:
+        """What is published of the computation's result; refuses with RemoteProtocolError."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointChoiceStep(ChoiceStep):
+    """A choice of two parties on their rows together; `party` computes its outcome and publishes.
+
+    Attributes:
+        choice: the mechanism.
+        partner: the other party.
+    """
+
+    choice: JointChoice
+    partner: str
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Both, in the order of their messages."""
+        return (self.partner, self.party)
+
+    @property
+    def costs(self) -> Mapping[str, Fraction]:
+        """Both parties' rows are in the choice."""
+        return dict.fromkeys(self.parties, self.epsilon)
+
+    def owners_with(self, party: str) -> int:
+        """Both."""
+        return len(self.parties)
+
+    @property
+    def canonical(self) -> bytes:
+        """Everything that matters about the step."""
+        return frame(("joint", self.partner, super().canonical))
+
+
 Step: TypeAlias = SumStep | ReplaceStep | ChoiceStep
 
 
 def check_size(step: Step) -> None:
-    """Refuse a step that asks for more integers than a party can send in one message.
+    """Refuse a step that asks for more than a party can send in one message.
 
     Raises:
         InputError: naming the step, and what asks for less.
     """
+    if isinstance(step, JointChoiceStep) and max(message_bytes(step.choice)) > _MOST_CIRCUIT_BYTES:
+        raise InputError(
+            f"step {step.name!r}: its two-party computation needs a message of more than "
+            f"{_MOST_CIRCUIT_BYTES:,} bytes. Give attributes fewer values, or choose in turn"
+        )
     if not isinstance(step, ChoiceStep) and step.cells > MOST_STEP_CELLS:
         raise InputError(
             f"step {step.name!r}: it asks for {step.cells:,} integers at once, at most "

@@ -47,13 +47,7 @@ Phases = Mapping[str, PhaseTraffic]
 def transcript_of(
     study: Study, phases: Phases, missing: Mapping[str, int] | None = None
 ) -> dict[str, object]:
-    """Bytes, rounds and seconds by phase and party, for the operator who ran the study.
-
-    Args:
-        study: what was agreed.
-        phases: what each phase took.
-        missing: for each party that went missing, the first step without it.
-    """
+    """Bytes, rounds and seconds by phase and party, for the operator who ran the study."""
     return {
         "study": study.digest.hex(),
         "parties": [member.name for member in study.members],

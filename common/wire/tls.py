@@ -125,14 +125,14 @@ class _Reloading:
 
 def _configuration(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration(
-        [(credentials.key_pem, credentials.chain_pem)], credentials.authority_pem
+        [(credentials.key_pem.reveal(), credentials.chain_pem)], credentials.authority_pem
     )
 
 
 def channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
     """A client's credentials."""
     return grpc.ssl_channel_credentials(
-        credentials.authority_pem, credentials.key_pem, credentials.chain_pem
+        credentials.authority_pem, credentials.key_pem.reveal(), credentials.chain_pem
     )
 
 

@@ -140,17 +140,13 @@ def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
         tls = BrowserTls(service.files) if place.secure else None
         server = WebServer(place.listen, site, name="dashboard", tls=tls)
         site.at_port(server.port)
-        with dashboard.feed.running():
-            server.start()
+        with dashboard.feed.running(), server.running() as port:
             scheme = "https" if place.secure else "http"
             logger.info(
                 "dashboard on %s://%s:%s/ (token in %s)",
-                scheme, place.listen.rpartition(":")[0], server.port, place.token,
+                scheme, place.listen.rpartition(":")[0], port, place.token,
             )  # fmt: skip
-            try:
-                yield
-            finally:
-                server.stop()
+            yield
     finally:
         reader.close()
 

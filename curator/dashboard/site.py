@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -18,11 +17,12 @@ from common.errors import InputError
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.release.folder import cautions_of
-from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.feed import Feed
 from common.service.web.pages import Asset, Markup, asset, page
 from common.service.web.sessions import Session
 from common.service.web.site import Route
+from common.study.ids import StudyId
 from common.wire.pki.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
 from curator.dashboard.snapshot import spent_by_party, study_document, unreadable_document
@@ -181,7 +181,7 @@ class Dashboard:
         return self.feed.response(lambda: self.alive(session))
 
     def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        view = self._reader.study(bytes.fromhex(match["digest"]))
+        view = self._reader.study(StudyId(bytes.fromhex(match["digest"])))
         place = None if view is None else release_folder(view.state, view.place)
         if place is None:
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
@@ -189,15 +189,10 @@ class Dashboard:
             release = FolderContents(place)
         except InputError as error:  # something else was put there
             return text(HTTPStatus.CONFLICT, f"The release cannot be sent: {error}")
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", place.name)
-        return Response(
-            kind="application/zip",
-            body=zip_pieces(release),
-            headers=(("Content-Disposition", f'attachment; filename="{name}.zip"'),),
-        )
+        return download(f"{place.name}.zip", zip_pieces(release))
 
     def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        view = self._reader.study(bytes.fromhex(match["digest"]))
+        view = self._reader.study(StudyId(bytes.fromhex(match["digest"])))
         place = None if view is None else release_folder(view.state, view.place)
         if place is None or not (place / _PICTURE).is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no picture of this study.")
@@ -205,7 +200,7 @@ class Dashboard:
 
     def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         """As `parley curator study abort` does: asked for durably, then done."""
-        study, studies = bytes.fromhex(match["digest"]), self._service.studies
+        study, studies = StudyId(bytes.fromhex(match["digest"])), self._service.studies
         if self._reader.study(study) is None:
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
         logger.warning("study %s is given up at the dashboard", match["digest"][:16])

@@ -120,7 +120,7 @@ class Front:
                     raise call.ended or WireError(ErrorCode.UNAVAILABLE, _BROKEN_OFF) from None
         except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
             self._refuse(name, party, error, context)
-        self._calls.add(name, "OK")
+        self._calls.add(name, outcome="OK")
 
     def _refuse(
         self, name: str, party: str, error: Exception, context: grpc.ServicerContext
@@ -135,7 +135,7 @@ class Front:
             refusal.detail, exc_info=error if defect else None,
             extra={"kind": (name, party, refusal.code)},
         )  # fmt: skip
-        self._calls.add(name, refusal.code.name)
+        self._calls.add(name, outcome=refusal.code.name)
         context.set_trailing_metadata(refusal.trailer())
         context.abort(refusal.entry.status, refusal.entry.public)
 

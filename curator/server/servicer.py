@@ -10,13 +10,14 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import cast
 
 import grpc
 
+from common.files import pieces_of
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
+from common.study.ids import StudyId
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
@@ -101,7 +102,7 @@ class CuratorServicer:
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
         """The owner does not approve."""
         node, peer = self._node(request, call)
-        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, request.reason)])
+        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, reason=request.reason)])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
         """Messages to this party until the study is over."""
@@ -143,7 +144,7 @@ class CuratorServicer:
 
     def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
         store, digest = self._studies.store, node.digest
-        if newest > store.newest_queued(digest, party):
+        if newest > store.outbox.newest(digest, party):
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
                 f"{party!r} has message {newest}, never sent from here: if this folder is an older "
@@ -170,16 +171,16 @@ class CuratorServicer:
         if node is None or assembler is None:
             raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
         assembler.finish()
-        stored = self._studies.store.newest_incoming(node.digest, call.peer.name)
+        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
         return pb.SubmitResponse(submitted=stored)
 
     def _submission(
         self, first: pb.SubmitRequest, call: AdmittedCall
     ) -> tuple[StudyNode, Assembler]:
-        node = self._studies.node(first.study, call.peer.name)
+        node = self._studies.node(StudyId(first.study), call.peer.name)
         # A party submits once at a time for a study, as it waits once for work.
         self._admission.take_over(call, node.digest)
-        stored = self._studies.store.newest_incoming(first.study, call.peer.name)
+        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
         return node, Assembler(stored=stored)
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
@@ -199,7 +200,9 @@ class CuratorServicer:
         """The release of a study that is done, or the prior of any, piece by piece."""
         node, peer = self._node(request, call)
         if request.prior:
-            yield from self._pieces(_file_pieces(self._studies.prior(node.study)), call)
+            yield from self._pieces(
+                pieces_of(self._studies.prior(node.study), most=strict.MOST_FRAME_BYTES), call
+            )
             return
         record = node.record
         if record.state is not StudyState.DONE:
@@ -258,13 +261,7 @@ class CuratorServicer:
         | pb.CountersignRequest,
         call: AdmittedCall,
     ) -> tuple[StudyNode, Peer]:
-        return self._studies.node(request.study, call.peer.name), call.peer
-
-
-def _file_pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(strict.MOST_FRAME_BYTES):
-            yield piece
+        return self._studies.node(StudyId(request.study), call.peer.name), call.peer
 
 
 def _summary(study: Summary) -> pb.StudySummary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.service.database import Database
+from common.study.ids import StudyId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +13,7 @@ class Alert:
     """An event of a study that the operator is to be told of."""
 
     number: int
-    study: bytes
+    study: StudyId
     name: str
     event: str
     words: str
@@ -25,7 +26,7 @@ class AlertLog:
     def __init__(self, database: Database) -> None:
         self._file = database
 
-    def add(self, study: bytes, event: str, words: str, *, at: str) -> None:
+    def add(self, study: StudyId, event: str, *, words: str, at: str) -> None:
         """Note an event, in the caller's transaction or in one of its own."""
         with self._file.transaction():
             self._file.write(
@@ -40,7 +41,14 @@ class AlertLog:
             "USING (study) ORDER BY number"
         )
         return [
-            Alert(number=number, study=bytes(study), name=name, event=event, words=words, at=at)
+            Alert(
+                number=number,
+                study=StudyId(study),
+                name=name,
+                event=event,
+                words=words,
+                at=at,
+            )
             for number, study, name, event, words, at in rows
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.service.database import Database
+from common.study.ids import StudyId
 
 
 class MissingRequests:
@@ -11,19 +12,19 @@ class MissingRequests:
     def __init__(self, database: Database) -> None:
         self._file = database
 
-    def ask(self, study: bytes, party: str, *, at: str) -> None:
+    def ask(self, study: StudyId, party: str, *, at: str) -> None:
         """Have the curator that runs on this file, now or later, go on without a party."""
         with self._file.transaction():
             self._file.write(
                 "INSERT OR IGNORE INTO missing_request VALUES (?, ?, ?)", (study, party, at)
             )
 
-    def pending(self) -> list[tuple[bytes, str]]:
+    def pending(self) -> list[tuple[StudyId, str]]:
         """The studies and the parties that they are to go on without."""
         rows = self._file.rows("SELECT study, party FROM missing_request ORDER BY rowid")
-        return [(bytes(study), party) for study, party in rows]
+        return [(StudyId(study), party) for study, party in rows]
 
-    def drop(self, study: bytes, party: str) -> None:
+    def drop(self, study: StudyId, party: str) -> None:
         """Forget a request: it was seen to, or the study is over."""
         with self._file.transaction():
             self._file.write(

@@ -18,6 +18,7 @@ from typing import Any
 
 from common.errors import InputError, LocalError
 from common.study.document import Study
+from common.study.ids import StudyId
 from curator.progress import StepRecord
 from curator.store.records import Awaited, StudyState, Word
 from curator.store.store import read_study
@@ -66,7 +67,7 @@ class StudyView:
 class UnreadableStudy:
     """A study whose text this version of the program cannot read; `problem` says why."""
 
-    digest: bytes
+    digest: StudyId
     name: str
     state: StudyState
     place: str
@@ -81,7 +82,7 @@ class StoreReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._studies: dict[bytes, Study] = {}
+        self._studies: dict[StudyId, Study] = {}
         try:
             # Without transactions of its own: each read lets go of the file when it is done.
             self._connection = sqlite3.connect(
@@ -114,9 +115,9 @@ class StoreReader:
     def newest(self, most: int) -> list[StudyView | UnreadableStudy]:
         """The newest studies, newest first."""
         rows = self._rows("SELECT study FROM study ORDER BY rowid DESC LIMIT ?", (most,))
-        return [view for (digest,) in rows if (view := self.study(bytes(digest))) is not None]
+        return [view for (digest,) in rows if (view := self.study(StudyId(digest))) is not None]
 
-    def study(self, digest: bytes) -> StudyView | UnreadableStudy | None:
+    def study(self, digest: StudyId) -> StudyView | UnreadableStudy | None:
         """One study."""
         found = self._rows(
             "SELECT name, state, step, phase, cause, place, proposed_at, ended_at FROM study "
@@ -149,20 +150,20 @@ class StoreReader:
             awaited=self._awaited(digest),
         )
 
-    def _document(self, digest: bytes, name: str) -> Study:
+    def _document(self, digest: StudyId, name: str) -> Study:
         """The agreed study; it never changes, so it is parsed once."""
         if digest not in self._studies:
             ((text,),) = self._rows("SELECT document FROM study WHERE study = ?", (digest,))
-            self._studies[digest] = read_study(digest, name, text)
+            self._studies[digest] = read_study(digest, name, text=text)
         return self._studies[digest]
 
-    def _awaited(self, digest: bytes) -> list[Awaited]:
+    def _awaited(self, digest: StudyId) -> list[Awaited]:
         rows = self._rows(
             "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (digest,)
         )
         return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
 
-    def _steps(self, digest: bytes) -> list[StepRecord]:
+    def _steps(self, digest: StudyId) -> list[StepRecord]:
         rows = self._rows(
             "SELECT number, name, phase, opened_at, costs, links FROM step WHERE study = ? "
             "ORDER BY number",
@@ -180,7 +181,7 @@ class StoreReader:
             for number, name, phase, opened_at, costs, links in rows
         ]
 
-    def _traffic(self, digest: bytes) -> list[StepBytes]:
+    def _traffic(self, digest: StudyId) -> list[StepBytes]:
         rows = self._rows(
             "SELECT party, step, sent, received FROM traffic WHERE study = ?", (digest,)
         )

@@ -1,9 +1,11 @@
-"""What the curator's store hands out: where a study stands, and messages with their numbers."""
+"""What the curator's store hands out: where a study stands."""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+
+from common.study.ids import StudyId
 
 UNREADABLE = "this version of parley cannot read its text"
 
@@ -40,7 +42,7 @@ class Record:
         proposed_at: when it was offered.
     """
 
-    study: bytes
+    study: StudyId
     name: str
     state: StudyState
     step: int
@@ -86,27 +88,10 @@ class Summary:
         queued: the newest message to the party.
     """
 
-    study: bytes
+    study: StudyId
     name: str
     state: StudyState
     approved: bool
     submitted: int
     acknowledged: int
     queued: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
-    """An accepted message, and the names of the effects it had."""
-
-    sender: str
-    body: bytes
-    effects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """A message that waits for a party."""
-
-    sequence: int
-    body: bytes

@@ -2,8 +2,8 @@
 
 Every accepted message of a party is stored in one transaction with the messages that it caused, so
 after a crash a study's role is rebuilt by giving it the same messages in the same order, and what
-was queued for the parties is sent as it was, byte for byte. Messages to a party are numbered 1, 2,
-3, ... and so are messages from it; a message of many recipients is kept once.
+was queued for the parties is sent as it was, byte for byte. `common.service.durable` does that, for
+both services.
 
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
 A queue stays until its party has acknowledged it, at most `KEEP_QUEUES` after the end.
@@ -14,19 +14,21 @@ Not here: what messages mean, and when a study starts. `curator.node` knows.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from common.crypto.paillier import key_file as keyfile
 from common.crypto.paillier.keys import PrivateKey
 from common.errors import InputError, LocalError
-from common.privacy.randomness import KEY_BYTES, RandomSource
+from common.privacy.randomness import RandomSource
 from common.service.database import Database
+from common.service.durable.messages import Inbox, Outbox
+from common.service.durable.role import StepKeys
 from common.service.traffic import TrafficLog
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.progress import Links, StepRecord
 from curator.store.alerts import AlertLog
@@ -34,8 +36,6 @@ from curator.store.missing import MissingRequests
 from curator.store.records import (
     UNREADABLE,
     Awaited,
-    Incoming,
-    Queued,
     Record,
     StudyState,
     Summary,
@@ -62,15 +62,12 @@ class Store:
         self._file = database
         self._source = source
         self._passphrase = passphrase
+        database.add_tables(TABLES)
         self.traffic = TrafficLog(database)
         self.alerts = AlertLog(database)
         self.missing = MissingRequests(database)
-        database.add_tables(TABLES)
-
-    @property
-    def private(self) -> bool:
-        """Whether the keys of steps are secrets: false with a seeded source."""
-        return self._source.private
+        self.inbox, self.outbox = Inbox(database), Outbox(database)
+        self.keys = StepKeys(database, source)
 
     @property
     def version(self) -> int:
@@ -80,6 +77,10 @@ class Store:
     def transaction(self) -> AbstractContextManager[None]:
         """All of the block's changes on disk, or none."""
         return self._file.transaction()
+
+    def check(self) -> None:
+        """Raise LocalError if the file is damaged."""
+        self._file.check()
 
     def check_at_start(self) -> None:
         """Refuse to run on a damaged file."""
@@ -136,7 +137,7 @@ class Store:
                     "INSERT OR IGNORE INTO member VALUES (?, ?, 0)", (study.digest, member.name)
                 )
 
-    def under_way(self) -> Mapping[bytes, str]:
+    def under_way(self) -> Mapping[StudyId, str]:
         """The studies that are not over, and why the operator wants them ended; empty if not."""
         return dict(
             self._file.rows(
@@ -145,7 +146,7 @@ class Store:
             )
         )
 
-    def members(self, study: bytes) -> tuple[str, ...]:
+    def members(self, study: StudyId) -> tuple[str, ...]:
         """The parties of a study, in its order; none if there is no such study."""
         rows = self._file.rows("SELECT party FROM member WHERE study = ? ORDER BY rowid", (study,))
         return tuple(party for (party,) in rows)
@@ -161,13 +162,13 @@ class Store:
         rows = self._file.rows(_ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES, (party, most))
         return [
             Summary(
-                study=bytes(study), name=name, state=StudyState(state), approved=bool(approved),
+                study=StudyId(study), name=name, state=StudyState(state), approved=bool(approved),
                 submitted=submitted, acknowledged=acknowledged, queued=queued,
             )
             for study, name, state, approved, submitted, acknowledged, queued in rows
         ]  # fmt: skip
 
-    def study(self, study: bytes) -> Study:
+    def study(self, study: StudyId) -> Study:
         """A study, read from its text.
 
         Raises:
@@ -176,14 +177,14 @@ class Store:
         ((name, text),) = self._file.rows(
             "SELECT name, document FROM study WHERE study = ?", (study,)
         )
-        return read_study(study, name, text)
+        return read_study(study, name, text=text)
 
-    def document(self, study: bytes) -> str:
+    def document(self, study: StudyId) -> str:
         """The text of a study, with the signature under it if it has one."""
         ((document,),) = self._file.rows("SELECT document FROM study WHERE study = ?", (study,))
         return str(document)
 
-    def record(self, study: bytes) -> Record:
+    def record(self, study: StudyId) -> Record:
         """Where a study stands."""
         rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
         if not rows:
@@ -199,14 +200,14 @@ class Store:
         rows = self._file.rows("SELECT state, COUNT(*) FROM study GROUP BY state")
         return {StudyState(state): number for state, number in rows}
 
-    def move(self, study: bytes, state: StudyState, *, step: int, phase: str) -> None:
+    def move(self, study: StudyId, state: StudyState, *, step: int, phase: str) -> None:
         """Note where a study stands, in the caller's transaction."""
         self._file.write(
             "UPDATE study SET state = ?, step = ?, phase = ?, cause = '' WHERE study = ?",
             (state.value, step, phase, study),
         )
 
-    def note_step(self, study: bytes, step: StepRecord) -> None:
+    def note_step(self, study: StudyId, step: StepRecord) -> None:
         """Note what was opened, in the caller's transaction; again is harmless."""
         costs = json.dumps({party: str(cost) for party, cost in step.costs.items()})
         self._file.write(
@@ -217,185 +218,103 @@ class Store:
             ),
         )  # fmt: skip
 
-    def note_links(self, study: bytes, number: int, links: Links) -> None:
+    def note_links(self, study: StudyId, number: int, links: Links) -> None:
         """Note which attributes a published choice puts together, in the caller's transaction."""
         self._file.write(
             "UPDATE step SET links = ? WHERE study = ? AND number = ?",
             (json.dumps(links), study, number),
         )
 
-    def note_cause(self, study: bytes, cause: str) -> None:
+    def note_cause(self, study: StudyId, cause: str) -> None:
         """Why a study does not go on."""
         with self._file.transaction():
             self._file.write("UPDATE study SET cause = ? WHERE study = ?", (cause, study))
 
-    def end(self, study: bytes, state: StudyState, *, cause: str, place: str, at: str) -> None:
+    def end(self, study: StudyId, state: StudyState, *, cause: str, place: str, at: str) -> None:
         """Close a study and wipe its secrets, in the caller's transaction."""
         self._file.write(
             "UPDATE study SET state = ?, cause = ?, place = ?, ended_at = ? WHERE study = ?",
             (state.value, cause, place, at, study),
         )
-        self.alerts.add(study, state.value, cause or place, at=at)
-        self._file.write("DELETE FROM secret WHERE study = ?", (study,))
+        self.alerts.add(study, state.value, words=cause or place, at=at)
+        self.keys.wipe(study)
+        self.inbox.wipe(study)
+        self._file.write("DELETE FROM paillier_key WHERE study = ?", (study,))
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
         self._file.write("DELETE FROM awaited WHERE study = ?", (study,))
-        self._file.write("UPDATE incoming SET body = NULL WHERE study = ?", (study,))
 
-    def ask_to_abort(self, study: bytes, reason: str, *, at: str) -> None:
+    def ask_to_abort(self, study: StudyId, reason: str, *, at: str) -> None:
         """Have the curator that runs on this file, now or later, end a study; the first counts."""
         with self._file.transaction():
             self._file.write(
                 "INSERT OR IGNORE INTO abort_request VALUES (?, ?, ?)", (study, reason, at)
             )
 
-    def hold(self, study: bytes, body: bytes) -> None:
+    def hold(self, study: StudyId, body: bytes) -> None:
         """Keep the message that opens a step until it may be sent, in the caller's transaction."""
         self._file.write("INSERT INTO held VALUES (?, ?)", (study, body))
 
-    def held(self, study: bytes) -> bytes | None:
+    def held(self, study: StudyId) -> bytes | None:
         """The message that opens the next step, if it is not to be sent yet."""
         rows = self._file.rows("SELECT body FROM held WHERE study = ?", (study,))
         return bytes(rows[0][0]) if rows else None
 
-    def release_held(self, study: bytes) -> None:
+    def release_held(self, study: StudyId) -> None:
         """Forget the held message, in the caller's transaction: it is queued."""
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 
-    def wait_for(self, study: bytes, parties: Iterable[str], word: Word, *, at: str) -> None:
+    def wait_for(self, study: StudyId, parties: Iterable[str], word: Word, *, at: str) -> None:
         """Note that a study waits for parties, too, in the caller's transaction."""
         for party in parties:
             self._file.write(
                 "INSERT OR REPLACE INTO awaited VALUES (?, ?, ?, ?)", (study, party, word, at)
             )
 
-    def stop_waiting_for(self, study: bytes, parties: Iterable[str]) -> None:
+    def stop_waiting_for(self, study: StudyId, parties: Iterable[str]) -> None:
         """Note that a study waits for parties no more, in the caller's transaction."""
         for party in parties:
             self._file.write("DELETE FROM awaited WHERE study = ? AND party = ?", (study, party))
 
-    def awaited(self, study: bytes) -> list[Awaited]:
+    def awaited(self, study: StudyId) -> list[Awaited]:
         """Whom a running study waits for."""
         rows = self._file.rows(
             "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
         )
         return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
 
-    def all_awaited(self) -> list[tuple[bytes, Awaited]]:
+    def all_awaited(self) -> list[tuple[StudyId, Awaited]]:
         """Whom the running studies wait for."""
         rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")
         return [
-            (bytes(study), Awaited(party=party, word=Word(word), since=since))
+            (StudyId(study), Awaited(party=party, word=Word(word), since=since))
             for study, party, word, since in rows
         ]
 
-    def waiting_since(self) -> Mapping[bytes, str]:
+    def waiting_since(self) -> Mapping[StudyId, str]:
         """The running studies that wait for parties, and since when the longest."""
         return dict(self._file.rows("SELECT study, MIN(since) FROM awaited GROUP BY study"))
 
-    def approve(self, study: bytes, party: str, signature: bytes, *, at: str) -> None:
+    def approve(self, study: StudyId, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction; again is harmless."""
         self._file.write(
             "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?)", (study, party, signature, at)
         )
 
-    def approvals(self, study: bytes) -> Mapping[str, bytes]:
+    def approvals(self, study: StudyId) -> Mapping[str, bytes]:
         """The signature of every party that approved."""
         return dict(
             self._file.rows("SELECT party, signature FROM approval WHERE study = ?", (study,))
         )
 
-    def add_incoming(
-        self, study: bytes, sender: str, sequence: int, body: bytes,
-        *, effects: Sequence[str], at: str,
-    ) -> None:  # fmt: skip
-        """Keep an accepted message and the names of its effects, in the caller's transaction."""
-        self._file.write(
-            "INSERT INTO incoming VALUES (?, 1 + (SELECT COALESCE(MAX(number), 0) FROM incoming "
-            "WHERE study = ?), ?, ?, ?, ?, ?, ?)",
-            (study, study, sender, sequence, _sha256(body), body, json.dumps(list(effects)), at),
-        )
-
-    def incoming(self, study: bytes) -> Iterator[Incoming]:
-        """The accepted messages of a study under way, in order, one at a time."""
-        numbers = self._file.rows(
-            "SELECT number FROM incoming WHERE study = ? ORDER BY number", (study,)
-        )
-        for (number,) in numbers:
-            ((sender, body, effects),) = self._file.rows(
-                "SELECT sender, body, effects FROM incoming WHERE study = ? AND number = ?",
-                (study, number),
-            )
-            yield Incoming(sender=sender, body=bytes(body), effects=tuple(json.loads(effects)))
-
-    def bodies(self, study: bytes, sender: str) -> list[bytes]:
-        """The messages of one sender in a study under way."""
-        rows = self._file.rows(
-            "SELECT body FROM incoming WHERE study = ? AND sender = ? AND body IS NOT NULL "
-            "ORDER BY number",
-            (study, sender),
-        )
-        return [bytes(body) for (body,) in rows]
-
-    def newest_incoming(self, study: bytes, sender: str) -> int:
-        """The number of the newest message of a party; 0 before the first."""
-        ((newest,),) = self._file.rows(
-            "SELECT COALESCE(MAX(sequence), 0) FROM incoming WHERE study = ? AND sender = ?",
-            (study, sender),
-        )
-        return int(newest)
-
-    def incoming_digest(self, study: bytes, sender: str, sequence: int) -> bytes:
-        """SHA-256 of a message that was accepted."""
-        ((digest,),) = self._file.rows(
-            "SELECT digest FROM incoming WHERE study = ? AND sender = ? AND sequence = ?",
-            (study, sender, sequence),
-        )
-        return bytes(digest)
-
-    def queue(self, study: bytes, party: str, body: bytes) -> None:
-        """Put a message into a party's queue, in the caller's transaction."""
-        digest = _sha256(body)
-        self._file.write("INSERT OR IGNORE INTO content VALUES (?, ?, ?)", (study, digest, body))
-        self._file.write(
-            "INSERT INTO outgoing VALUES (?, ?, ?, ?, 0)",
-            (study, party, self.newest_queued(study, party) + 1, digest),
-        )
-
-    def newest_queued(self, study: bytes, party: str) -> int:
-        """The number of the newest message to a party; 0 before the first."""
-        ((newest,),) = self._file.rows(
-            "SELECT COALESCE(MAX(sequence), 0) FROM outgoing WHERE study = ? AND party = ?",
-            (study, party),
-        )
-        return int(newest)
-
-    def next_queued(self, study: bytes, party: str, *, after: int) -> Queued | None:
-        """The first message to a party after a number, if there is one yet."""
-        rows = self._file.rows(
-            "SELECT sequence, body FROM outgoing JOIN content USING (study, digest) "
-            "WHERE study = ? AND party = ? AND sequence > ? ORDER BY sequence LIMIT 1",
-            (study, party, after),
-        )
-        return Queued(sequence=rows[0][0], body=bytes(rows[0][1])) if rows else None
-
-    def acknowledge(self, study: bytes, party: str, newest: int) -> None:
+    def acknowledge(self, study: StudyId, party: str, newest: int) -> None:
         """A party has every message up to a number; what no party waits for any more is dropped."""
         with self._file.transaction():
-            self._file.write(
-                "UPDATE outgoing SET acknowledged = 1 "
-                "WHERE study = ? AND party = ? AND sequence <= ? AND acknowledged = 0",
-                (study, party, newest),
-            )
-            self._file.write(
-                "DELETE FROM content WHERE study = ? AND digest NOT IN "
-                "(SELECT digest FROM outgoing WHERE study = ? AND acknowledged = 0)",
-                (study, study),
-            )
+            self.outbox.acknowledge(study, party, newest)
             self._file.write(
                 "UPDATE member SET settled = 1 WHERE study = ? AND party = ? AND settled = 0 "
                 "AND EXISTS (SELECT 1 FROM study WHERE study = ? AND ended_at IS NOT NULL) "
                 "AND NOT EXISTS (SELECT 1 FROM outgoing "
-                "WHERE study = ? AND party = ? AND acknowledged = 0)",
+                "WHERE study = ? AND recipient = ? AND acknowledged = 0)",
                 (study, party, study, study, party),
             )
 
@@ -410,57 +329,30 @@ class Store:
             return
         with self._file.transaction():
             for (study,) in old:
-                self._file.write("DELETE FROM content WHERE study = ?", (study,))
+                self.outbox.drop(study)
                 self._file.write("UPDATE member SET settled = 1 WHERE study = ?", (study,))
 
-    def acknowledged(self, study: bytes, party: str) -> int:
-        """The number of the newest message that a party acknowledged; 0 before the first."""
-        ((newest,),) = self._file.rows(
-            "SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-            "WHERE study = ? AND party = ? AND acknowledged = 1",
-            (study, party),
-        )
-        return int(newest)
-
-    def step_key(self, study: bytes, step: int) -> bytes:
-        """The secret key of a step's randomness, on disk before it is returned."""
-        with self._file.transaction():
-            found = self._secret(study, f"step {step}")
-            if found is None:
-                found = self._source.random_bytes(KEY_BYTES)
-                self._keep_secret(study, f"step {step}", found)
-        return found
-
-    def paillier_key(self, study: bytes) -> PrivateKey | None:
+    def paillier_key(self, study: StudyId) -> PrivateKey | None:
         """The study's Paillier key, if it has one yet."""
-        found = self._secret(study, "paillier")
-        return None if found is None else keyfile.from_bytes(found, passphrase=self._passphrase)
+        found = self._file.rows("SELECT key FROM paillier_key WHERE study = ?", (study,))
+        return keyfile.from_bytes(found[0][0], passphrase=self._passphrase) if found else None
 
-    def keep_paillier_key(self, study: bytes, key: PrivateKey) -> None:
+    def keep_paillier_key(self, study: StudyId, key: PrivateKey) -> None:
         """Keep the study's Paillier key until it ends."""
         data = keyfile.to_bytes(key, passphrase=self._passphrase, source=self._source)
         with self._file.transaction():
-            self._keep_secret(study, "paillier", data)
-
-    def _secret(self, study: bytes, name: str) -> bytes | None:
-        rows = self._file.rows(
-            "SELECT value FROM secret WHERE study = ? AND name = ?", (study, name)
-        )
-        return bytes(rows[0][0]) if rows else None
-
-    def _keep_secret(self, study: bytes, name: str, value: bytes) -> None:
-        self._file.write("INSERT INTO secret VALUES (?, ?, ?)", (study, name, value))
+            self._file.write("INSERT INTO paillier_key VALUES (?, ?)", (study, data))
 
 
 _SUMMARIES = (
     "SELECT study.study, name, state, "
     "EXISTS (SELECT 1 FROM approval WHERE study = member.study AND party = member.party), "
-    "(SELECT COALESCE(MAX(sequence), 0) FROM incoming "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM received "
     "WHERE study = member.study AND sender = member.party), "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND party = member.party AND acknowledged = 1), "
+    "WHERE study = member.study AND recipient = member.party AND acknowledged = 1), "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND party = member.party) "
+    "WHERE study = member.study AND recipient = member.party) "
     "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
     "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
 )
@@ -475,12 +367,12 @@ _RECORDS = (
 def _record(row: tuple[Any, ...]) -> Record:
     study, name, state, step, phase, cause, place, abort_asked, proposed_at = row
     return Record(
-        study=bytes(study), name=name, state=StudyState(state), step=step, phase=phase,
+        study=StudyId(study), name=name, state=StudyState(state), step=step, phase=phase,
         cause=cause, place=place, abort_asked=abort_asked, proposed_at=proposed_at,
     )  # fmt: skip
 
 
-def read_study(digest: bytes, name: str, text: str) -> Study:
+def read_study(digest: StudyId, name: str, *, text: str) -> Study:
     """A study of the store from its text.
 
     Raises:
@@ -494,7 +386,3 @@ def read_study(digest: bytes, name: str, text: str) -> Study:
     if study.digest != digest:
         raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
     return study
-
-
-def _sha256(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()

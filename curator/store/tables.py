@@ -1,11 +1,10 @@
 """The tables of the curator's store.
 
-`content` holds what is queued for parties, once for all recipients; `secret` holds keys, and is
-emptied when a study ends. `step` is for people who watch: what was opened when and at what cost;
-it stays. `member` lists the parties of a study in their order; it is settled when the study ended
-and the party has every message. `held` is a step that is opened when all of its owners call;
-`awaited` says whose call or answer a study waits for; `alert` is what the operator's webhook or
-command has not been told yet.
+`paillier_key` is emptied when a study ends. `step` is for people who watch: what was opened when
+and at what cost; it stays. `member` lists the parties of a study in their order; it is settled when
+the study ended and the party has every message. `held` is a step that is opened when all of its
+owners call; `awaited` says whose call or answer a study waits for; `alert` is what the operator's
+webhook or command has not been told yet. Messages and step keys: `common.service.durable`.
 
 What a running curator asks again and again has an index without the studies that are over, and the
 queries name it: SQLite would rather read the table in its order.
@@ -76,32 +75,6 @@ CREATE TABLE IF NOT EXISTS approval (
     approved_at TEXT NOT NULL,
     PRIMARY KEY (study, party)
 ) STRICT;
-CREATE TABLE IF NOT EXISTS incoming (
-    study BLOB NOT NULL REFERENCES study (study),
-    number INTEGER NOT NULL,
-    sender TEXT NOT NULL,
-    sequence INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    body BLOB,
-    effects TEXT NOT NULL,
-    received_at TEXT NOT NULL,
-    PRIMARY KEY (study, number),
-    UNIQUE (study, sender, sequence)
-) STRICT;
-CREATE TABLE IF NOT EXISTS content (
-    study BLOB NOT NULL REFERENCES study (study),
-    digest BLOB NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (study, digest)
-) STRICT;
-CREATE TABLE IF NOT EXISTS outgoing (
-    study BLOB NOT NULL REFERENCES study (study),
-    party TEXT NOT NULL,
-    sequence INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    acknowledged INTEGER NOT NULL,
-    PRIMARY KEY (study, party, sequence)
-) STRICT;
 CREATE TABLE IF NOT EXISTS step (
     study BLOB NOT NULL REFERENCES study (study),
     number INTEGER NOT NULL,
@@ -112,10 +85,8 @@ CREATE TABLE IF NOT EXISTS step (
     links TEXT NOT NULL,
     PRIMARY KEY (study, number)
 ) STRICT;
-CREATE TABLE IF NOT EXISTS secret (
-    study BLOB NOT NULL REFERENCES study (study),
-    name TEXT NOT NULL,
-    value BLOB NOT NULL,
-    PRIMARY KEY (study, name)
+CREATE TABLE IF NOT EXISTS paillier_key (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    key BLOB NOT NULL
 ) STRICT;
 """

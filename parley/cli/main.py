@@ -1,8 +1,8 @@
 """The `parley` command: thin subcommands, documented exit codes, no stack trace for a mistake.
 
-A subcommand is one line of `COMMANDS`, its name under a heading of `HEADINGS`, and one module with
-an `app`. Only the module of the command that was asked for is imported, so `parley --help` is
-quick. docs/reference/cli.md is made from here by `make docs`.
+A subcommand is one line of `COMMANDS` and one module with an `app`. Only the module of the command
+that was asked for is imported, so `parley --help` is quick. docs/reference/cli.md is made from here
+by `make docs`.
 """
 
 from __future__ import annotations
@@ -21,75 +21,38 @@ from common.errors import ParleyError
 from parley.cli import console, interrupts
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 
-COMMANDS: dict[str, tuple[str, str]] = {  # name: (module with an `app`, one line of help)
-    "schema": ("parley.cli.commands.schema", "Propose a schema from a table, or check one."),
-    "synthesize": (
-        "parley.cli.commands.synthesize",
-        "Publish a synthetic table of one owner's rows.",
-    ),
-    "query": ("parley.cli.commands.query", "Count the rows of a release that satisfy a condition."),
-    "draw": ("parley.cli.commands.draw", "Draw more synthetic rows, under a condition or not."),
-    "estimate": (
-        "parley.cli.commands.estimate",
-        "Estimate means, shares and regressions, with intervals.",
-    ),
-    "replicate": (
-        "parley.cli.commands.replicate",
-        "Write tables like the released one, for any software.",
-    ),
-    "describe": (
-        "parley.cli.commands.describe",
-        "Show what a release is, and what it may be used for.",
-    ),
-    "plan": ("parley.cli.commands.plan", "Forecast the accuracy, cost and duration of a study."),
-    "simulate": ("parley.cli.commands.simulate", "Run a study of several owners on one machine."),
-    "evaluate": ("parley.cli.commands.evaluate", "Compare a synthetic table with the real one."),
-    "verify": ("parley.cli.commands.verify", "Check that a release is what its makers signed."),
-    "bundle": ("parley.cli.commands.bundle", "Pack a release folder into one .zip."),
-    "curator": ("parley.cli.commands.curator", "Run a consortium's coordinator; offer studies."),
-    "party": ("parley.cli.commands.party", "Run an owner's node; review and approve studies."),
-    "keys": ("parley.cli.commands.keys", "Create keys and certificates of a consortium."),
-    "doctor": ("parley.cli.commands.doctor", "Check whether a service is ready for a study."),
-    "config": (
-        "parley.cli.commands.config",
-        "Show a service's settings, and where each came from.",
-    ),
-    "backup": (
-        "parley.cli.commands.backup",
-        "Copy a service's state into one file, while it runs.",
-    ),
-    "restore": ("parley.cli.commands.restore", "Put a backup in place of a lost state."),
-    "demo": (
-        "parley.cli.commands.demo",
-        "Run a whole consortium on this machine, on made-up people.",
-    ),
+# Under their headings, in the order in which a newcomer meets them: the name of a module of
+# `parley.cli.commands` that has an `app`, and one line of help.
+COMMANDS: dict[str, dict[str, str]] = {
+    "To see it work": {"demo": "Run a whole consortium on this machine, on made-up people."},
+    "One owner": {
+        "schema": "Propose a schema from a table, or check one.",
+        "synthesize": "Publish a synthetic table of one owner's rows.",
+        "evaluate": "Compare a synthetic table with the real one.",
+    },
+    "Several owners, on one machine": {
+        "plan": "Forecast the accuracy, cost and duration of a study.",
+        "simulate": "Run a study of several owners on one machine.",
+    },
+    "Several owners, each on their own": {
+        "keys": "Create keys and certificates of a consortium.",
+        "curator": "Run a consortium's coordinator; offer studies.",
+        "party": "Run an owner's node; review and approve studies.",
+        "doctor": "Check whether a service is ready for a study.",
+        "config": "Show a service's settings, and where each came from.",
+        "backup": "Copy a service's state into one file, while it runs.",
+        "restore": "Put a backup in place of a lost state.",
+    },
+    "A release": {
+        "verify": "Check that a release is what its makers signed.",
+        "describe": "Show what a release is, and what it may be used for.",
+        "query": "Count the rows of a release that satisfy a condition.",
+        "draw": "Draw more synthetic rows, under a condition or not.",
+        "estimate": "Estimate means, shares and regressions, with intervals.",
+        "replicate": "Write tables like the released one, for any software.",
+        "bundle": "Pack a release folder into one .zip.",
+    },
 }
-
-# In the order in which a newcomer meets them. A command that is under none comes last.
-HEADINGS: dict[str, tuple[str, ...]] = {
-    "To see it work": ("demo",),
-    "One owner": ("schema", "synthesize", "evaluate"),
-    "Several owners, on one machine": ("plan", "simulate"),
-    "Several owners, each on their own": (
-        "keys",
-        "curator",
-        "party",
-        "doctor",
-        "config",
-        "backup",
-        "restore",
-    ),
-    "A release": (
-        "verify",
-        "describe",
-        "query",
-        "draw",
-        "estimate",
-        "replicate",
-        "bundle",
-    ),
-}
-_OTHERS = "Other commands"
 
 EXAMPLES = (
     "parley demo",
@@ -117,19 +80,19 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401  (typer's own settings)
         super().__init__(**settings)
-        for name, (_, line) in COMMANDS.items():
+        for name, line in all_commands().items():
             self.add_command(TyperCommand(name=name, short_help=line))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401  (typer has no public Context)
         """Heading by heading."""
-        return [name for names in by_heading().values() for name in names]
+        return list(all_commands())
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """A section for every heading."""
-        for heading, names in by_heading().items():
+        widest = max(map(len, all_commands()))
+        for heading, lines in COMMANDS.items():
             with formatter.section(heading):
-                widest = max(map(len, COMMANDS))
-                formatter.write_dl([(name.ljust(widest), COMMANDS[name][1]) for name in names])
+                formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401
         """The command itself in place of its line of help; from here on it may have to clean up."""
@@ -139,22 +102,16 @@ class LazyGroup(TyperGroup):
         return name, command, rest
 
 
-def by_heading() -> dict[str, list[str]]:
-    """The commands there are, under their headings."""
-    found = {
-        heading: [name for name in names if name in COMMANDS] for heading, names in HEADINGS.items()
-    }
-    placed = {name for names in found.values() for name in names}
-    found[_OTHERS] = [name for name in COMMANDS if name not in placed]
-    return {heading: names for heading, names in found.items() if names}
+def all_commands() -> dict[str, str]:
+    """Every command and its line of help, heading by heading."""
+    return {name: line for lines in COMMANDS.values() for name, line in lines.items()}
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer's command class is not public)
     """The command (or group of commands) behind one line of the table."""
-    module, line = COMMANDS[name]
-    command = get_command(import_module(module).app)
+    command = get_command(import_module(f"parley.cli.commands.{name}").app)
     command.name = name
-    command.short_help = line
+    command.short_help = all_commands()[name]
     return command
 
 

@@ -1,6 +1,6 @@
 """What a study would measure, how well, and what it would take: before anything is spent.
 
-The study is run as it is, with its parties, steps and noise, but on stand-in rows and in the clear
+The study is run as it is, with its parties, steps, encryption and noise, but on stand-in rows
 (`parley.forecast.trial`). What comes out says nothing about the owners' rows, and costs them
 nothing. It is as good a forecast as the stand-in is like them.
 """
@@ -18,10 +18,7 @@ from common.release.progress import Reporter, silent
 from common.schema import Codes
 from common.study.document import Study
 from common.study.steps import Step, SumStep
-from parley.forecast.expected_traffic import expected_traffic
 from parley.forecast.trial import Distances, Trial
-from parley.forecast.unit_costs import UnitCosts
-from parley.simulation.in_process import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,106 +110,74 @@ def forecast(
     stand_in: Codes,
     epsilons: Sequence[Fraction],
     *,
-    costs: UnitCosts,
     runs: int,
     seed: int,
     tell: Reporter = silent,
 ) -> Forecast:
-    """Try a study at several epsilons.
-
-    Args:
-        study: as proposed; of its parties only names and row counts are used.
-        stand_in: rows that need no protection; as many as the study has, or fewer.
-        epsilons: to be tried.
-        costs: of the units that travel.
-        runs: for each epsilon.
-        seed: of the noise.
-        tell: told how far the work is.
-    """
+    """Try a study at several epsilons, on rows that need no protection; see `Trial`."""
     if runs < 1:
         raise InputError(f"--runs {runs}: at least 1")
     trial = Trial(study, stand_in, seed)
     lines = []
     for number, epsilon in enumerate(epsilons):
         tell(number / (len(epsilons) + 1), f"epsilon {float(epsilon):g}")
-        lines.append(_line(trial, epsilon, runs, costs))
+        lines.append(_line(trial, epsilon, runs))
     tell(len(epsilons) / (len(epsilons) + 1), "without noise")
     return Forecast(
         study=study,
         stand_in_rows=stand_in.rows,
         runs=runs,
         lines=tuple(lines),
-        without_noise=trial.without_noise(study.method),
-        floor_without_noise=trial.without_noise("floor"),
+        without_noise=trial.distances([trial.run(trial.quiet, number=1)]),
+        floor_without_noise=trial.distances([trial.run_floor(trial.quiet)]),
     )
 
 
-def _line(trial: Trial, epsilon: Fraction, runs: int, costs: UnitCosts) -> EpsilonForecast:
-    study = replace(trial.study, epsilon=epsilon, signature=None)  # unsigned
-    made = [trial.run(study.method, epsilon, number) for number in range(runs)]
-    floors = [trial.run("floor", epsilon, number) for number in range(runs)]
-    steps = [_unscaled(step, trial.scaled(epsilon)) for step in made[0].steps]
-    spent = _spent(made[0].steps, trial.dearer(epsilon))
-    counting_s = min(_seconds(run) for run in made) * max(1.0, float(trial.ratio))
-    traffic = expected_traffic(study, steps, made[0].results, costs)
-    parties = {
-        member.name: PartyForecast(
-            sent=traffic.sent[member.name],
-            received=traffic.received[member.name],
-            seconds=costs.setup_s
-            + counting_s / (1 + len(study.members))  # every role derives the steps by itself
-            + costs.party_unit_s * traffic.units[member.name],
-        )
-        for member in study.members
-    }
-    busiest = max(traffic.units.values(), default=0)
+def _line(trial: Trial, epsilon: Fraction, runs: int) -> EpsilonForecast:
+    study = replace(trial.study, epsilon=epsilon)
+    made = [trial.run(epsilon, number) for number in range(runs)]
+    first = made[0]
+    dearest = max((method_of(study).bound(study) or _spent(first.steps)).values(), default=0)
     return EpsilonForecast(
         epsilon=epsilon,
-        cost=study.promise.delivered(
-            max((method_of(study).bound(study) or spent).values(), default=Fraction(0))
-        ),
-        phases=_phases(study, made[0].steps, trial, epsilon),
+        cost=study.promise.delivered(Fraction(dearest)),
+        phases=_phases(study, first.steps),
         distances=trial.distances(made),
-        floor=trial.distances(floors),
-        parties=parties,
-        seconds=max(party.seconds for party in parties.values()) + costs.curator_unit_s * busiest,
+        floor=trial.distances([trial.run_floor(epsilon, number) for number in range(runs)]),
+        parties={
+            name: PartyForecast(
+                sent=sum(phase.sent[name] for phase in first.traffic.values()),
+                received=sum(phase.received[name] for phase in first.traffic.values()),
+                seconds=seconds,
+            )
+            for name, seconds in first.seconds.items()
+        },
+        seconds=max(first.seconds.values()) + first.curator_s,
     )
 
 
-def _unscaled(step: Step, scaled: Fraction) -> Step:
-    """A step of a trial with the noise that the owners' rows would get."""
-    return replace(step, law=step.law.times(scaled)) if isinstance(step, SumStep) else step
-
-
-def _spent(steps: Sequence[Step], dearer: Fraction) -> dict[str, Fraction]:
+def _spent(steps: Sequence[Step]) -> dict[str, Fraction]:
     spent: dict[str, Fraction] = {}
     for step in steps:
         for party, cost in step.costs.items():
-            spent[party] = spent.get(party, Fraction(0)) + cost / dearer
+            spent[party] = spent.get(party, Fraction(0)) + cost
     return spent
 
 
-def _seconds(run: Run) -> float:
-    return sum(traffic.seconds for traffic in run.traffic.values())
-
-
-def _phases(
-    study: Study, steps: Sequence[Step], trial: Trial, epsilon: Fraction
-) -> tuple[PhaseForecast, ...]:
+def _phases(study: Study, steps: Sequence[Step]) -> tuple[PhaseForecast, ...]:
     """Steps put together that belong to one phase and carry the same noise."""
-    scaled, dearer = trial.scaled(epsilon), trial.dearer(epsilon)
     alike: dict[tuple[str, NoiseLaw | None], list[Step]] = {}
     for step in steps:
-        law = None if step.law is None else step.law.times(scaled)
-        alike.setdefault((step.phase, law), []).append(step)
-    return tuple(_phase(study, group, law, dearer) for (_, law), group in alike.items())
+        alike.setdefault((step.phase, step.law), []).append(step)
+    return tuple(_phase(study, group, law) for (_, law), group in alike.items())
 
 
-def _phase(
-    study: Study, steps: Sequence[Step], law: NoiseLaw | None, dearer: Fraction
-) -> PhaseForecast:
+def _phase(study: Study, steps: Sequence[Step], law: NoiseLaw | None) -> PhaseForecast:
     tables = [table for step in steps for table in step.tables]
     first = steps[0]
+    copies, unit = Fraction(1), 1
+    if isinstance(first, SumStep):
+        copies, unit = study.noise_shares(len(first.parties)), first.request.unit
     return PhaseForecast(
         phase=first.phase,
         steps=len(steps),
@@ -225,15 +190,6 @@ def _phase(
         if law is None or first.sensitivity is None
         else first.sensitivity.in_norm(law.norm),
         scale=None if law is None else law.scale,
-        cost=max(_spent(steps, dearer).values(), default=Fraction(0)),
-        noise=None if law is None else law.mean_absolute(_copies(study, first)) / _unit(first),
+        cost=max(_spent(steps).values(), default=Fraction(0)),
+        noise=None if law is None else law.mean_absolute(copies) / unit,
     )
-
-
-def _unit(step: Step) -> int:
-    """What a count of one row is in the vector of a sum."""
-    return step.request.unit if isinstance(step, SumStep) else 1
-
-
-def _copies(study: Study, step: Step) -> Fraction:
-    return study.noise_shares(len(step.parties)) if isinstance(step, SumStep) else Fraction(1)

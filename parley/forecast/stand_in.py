@@ -34,14 +34,7 @@ _SPECIAL = 0.02  # the share of `other`, and of `missing`
 
 
 def made_up(schema: Schema, rows: int, *, seed: int, dependence: float = DEPENDENCE) -> Codes:
-    """Rows of a random network over the schema's domains.
-
-    Args:
-        schema: the public domains.
-        rows: how many.
-        seed: the same seed makes the same network and the same rows.
-        dependence: from 0, independent, to 1, each attribute a function of its parents.
-    """
+    """Rows of a random network over the schema's domains."""
     if not 0 <= dependence <= 1:
         raise InputError(f"--dependence {dependence}: from 0 to 1")
     rng = np.random.default_rng(seed)

@@ -26,7 +26,7 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     )
     yield f"A forecast on {found.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
     if found.stand_in_rows < study.rows:
-        yield "Fewer than the study has; their noise is as much smaller."
+        yield f"Each stands for about {study.rows / found.stand_in_rows:,.1f} rows of the study."
     own = next(line for line in found.lines if line.epsilon == study.epsilon)
     yield ""
     promise = study.promise
@@ -95,7 +95,7 @@ def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
         "stand_in_rows": found.stand_in_rows,
         "forecast_is_of": "the stand-in, not the owners' rows",
         "runs": found.runs,
-        "times_are": "measured on this machine by a small secure sum and the run on the stand-in",
+        "times_are": "measured on this machine by a run on the stand-in",
         "epsilons": [_line_json(line, found.study) for line in found.lines],
         "without_noise": _distance_json(found.without_noise),
         "floor_without_noise": _distance_json(found.floor_without_noise),

@@ -1,29 +1,32 @@
-"""A study tried in the clear, on rows that stand in for the owners'.
+"""A study tried in this process, on rows that stand in for the owners'.
 
-Where the owners have more rows than a quick run can take, the stand-in has fewer, and the noise is
-made smaller in the same proportion: what counts for the error is noise relative to rows.
+The roles, the encryption and the noise are those of a deployment, so what a trial sends, computes
+and pays is what the study would. Where the owners have more rows than a quick run can take, every
+row of the stand-in counts as several: what matters for the error is noise relative to rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from statistics import fmean
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
+from common.marginals import count
 from common.methods.registry import run_of
-from common.privacy.concentrated import epsilon_of
-from common.privacy.promise import promise_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Codes
-from common.study.document import Member, Study
+from common.schema.codes import NO_GROUPS, Groups
+from common.study.document import Study
 from common.wording import many
 from parley.simulation.in_process import Run, run_study
 
@@ -32,6 +35,40 @@ _QUIET = 10  # of epsilon, for each attribute: the noise of a count is less than
 _MOST_SYNTHETIC = 300_000
 
 Distances: TypeAlias = Mapping[int, float]
+
+
+@dataclass(slots=True)
+class StandInRows:
+    """A party's rows, made of fewer ones that each count as several.
+
+    Attributes:
+        table: the rows.
+        repeated: how many rows each of them counts as.
+        extra_s: how much longer counting every row would have taken.
+    """
+
+    table: Codes
+    repeated: NDArray[np.int64]
+    extra_s: float = field(default=0.0, init=False)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the party has."""
+        return int(self.repeated.sum())
+
+    def count(
+        self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set; see `PartyRows`."""
+        started = time.perf_counter()
+        tables = count(self.table, sets, groups=groups, weights=self.repeated)
+        taken = time.perf_counter() - started
+        self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
+        return tables
+
+    def codes(self) -> Codes:
+        """All rows at once."""
+        return self.table.take(np.repeat(np.arange(self.table.rows), self.repeated))
 
 
 class Trial:
@@ -44,7 +81,7 @@ class Trial:
     """
 
     def __init__(self, study: Study, stand_in: Codes, seed: int) -> None:
-        self.study, self._whole, self._seed = study, stand_in, seed
+        self._whole, self._seed = stand_in, seed
         if stand_in.rows < len(study.members):
             raise InputError(
                 f"a stand-in of {many(stand_in.rows, 'row')} is too short for "
@@ -53,61 +90,42 @@ class Trial:
         self._tables = _dealt_out(study, stand_in, seed)
         source = SeededRandomSource(f"{seed}/identities")
         self._identities = {name: Identity.generate(source) for name in self._tables}
+        members = tuple(
+            replace(member, identity=self._identities[member.name].public)
+            for member in study.members
+        )
+        self.study = replace(study, members=members, signature=None)  # signed as it was proposed
         self._sets = {
             order: marginal_sets(stand_in.width, order)
             for order in ORDERS
             if order <= stand_in.width
         }
+        count(stand_in, self._sets.get(2, ()))  # loads the compiled kernels before time is taken
 
-    @property
-    def ratio(self) -> Fraction:
-        """Rows of the owners for each of the stand-in."""
-        return Fraction(self.study.rows, self._whole.rows)
+    def run(self, epsilon: Fraction, number: int = 0) -> Run:
+        """Run the study; only the first run encrypts, as that changes no sum."""
+        ring = self.study.aggregation is Aggregation.PAILLIER
+        clear = Aggregation.CLEAR if ring and number else self.study.aggregation
+        return self._run(replace(self.study, epsilon=epsilon, aggregation=clear), number)
 
-    @property
-    def _quiet(self) -> Fraction:
-        """An epsilon that adds no noise to speak of."""
-        return Fraction(_QUIET * self._whole.width)
-
-    def scaled(self, epsilon: Fraction) -> Fraction:
-        """How many times less noise the stand-in gets than the owners' rows would."""
-        return min(epsilon * self.ratio, max(epsilon, self._quiet)) / epsilon
-
-    def dearer(self, epsilon: Fraction) -> Fraction:
-        """How many times more a step on the stand-in costs than one on the owners' rows.
-
-        Epsilon is paid in proportion to the inverse of the noise, rho to that of its square.
-        """
-        scaled = self.scaled(epsilon)
-        return scaled**2 if self.study.delta else scaled
-
-    def _epsilon(self, epsilon: Fraction, dearer: Fraction) -> Fraction:
-        """An epsilon whose budget is so many times that of another."""
-        if not epsilon:
-            return epsilon
-        budget = promise_of(epsilon, self.study.delta).budget * dearer
-        return epsilon_of(budget, self.study.delta) if self.study.delta else budget
-
-    def run(self, method: str, epsilon: Fraction, number: int = 0) -> Run:
-        """One run, with noise that is to the stand-in what the study's is to the owners' rows."""
-        members = tuple(
-            Member(name=name, rows=table.rows, identity=self._identities[name].public)
-            for name, table in self._tables.items()
-        )
-        tried = replace(
-            self.study,
-            members=members,
-            method=method,
-            settings=self.study.settings if method == self.study.method else (),
-            epsilon=self._epsilon(epsilon, self.dearer(epsilon)),
-            criteria_epsilon=self._epsilon(self.study.criteria_epsilon, self.dearer(epsilon)),
+    def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
+        """Run a study of the same parties that publishes every column by itself."""
+        floor = replace(
+            self.study, method="floor", settings=(), epsilon=epsilon, may_miss=0,
             aggregation=Aggregation.CLEAR,
-            signature=None,  # of the study as proposed, not of this one
-        )
-        source = SeededRandomSource(f"{self._seed}/{method}/{epsilon}/{number}")
-        return run_study(tried, run_of, self._tables, self._identities, source=source)
+        )  # fmt: skip
+        return self._run(floor, number)
 
-    def distances(self, runs: list[Run]) -> Distances:
+    def _run(self, study: Study, number: int) -> Run:
+        source = SeededRandomSource(f"{self._seed}/{study.method}/{study.epsilon}/{number}")
+        tables = {name: StandInRows(*rows) for name, rows in self._tables.items()}
+        run = run_study(study, run_of, tables, self._identities, source=source)
+        return replace(
+            run,
+            seconds={name: run.seconds[name] + rows.extra_s for name, rows in tables.items()},
+        )
+
+    def distances(self, runs: Sequence[Run]) -> Distances:
         """Average distance of the marginals of each order, over some runs."""
         rows = min(self.study.output_rows or self.study.rows, _MOST_SYNTHETIC)
         found: dict[int, list[float]] = {order: [] for order in self._sets}
@@ -118,20 +136,22 @@ class Trial:
                 found[order].append(fmean(total_variation(self._whole, synthetic, sets)))
         return {order: fmean(values) for order, values in found.items()}
 
-    def without_noise(self, method: str) -> Distances:
-        """What is left of the distance when there is no noise."""
-        return self.distances([self.run(method, self._quiet / self.ratio)])
+    @property
+    def quiet(self) -> Fraction:
+        """An epsilon that adds no noise to speak of."""
+        return Fraction(_QUIET * self._whole.width)
 
 
-def _dealt_out(study: Study, rows: Codes, seed: int) -> dict[str, Codes]:
-    """Every party its share of the stand-in, at random, at least one row each."""
+def _dealt_out(study: Study, rows: Codes, seed: int) -> dict[str, tuple[Codes, NDArray[np.int64]]]:
+    """Every party its share of the stand-in, at random, and how often each row counts."""
     order = np.random.default_rng(seed).permutation(rows.rows)
     spare = rows.rows - len(study.members)
-    bounds, before = [0], 0
+    dealt, begin, before = {}, 0, 0
     for place, member in enumerate(study.members, start=1):
         before += member.rows
-        bounds.append(place + round(Fraction(spare * before, study.rows)))
-    return {
-        member.name: rows.take(np.sort(order[bounds[i] : bounds[i + 1]]))
-        for i, member in enumerate(study.members)
-    }
+        end = place + round(Fraction(spare * before, study.rows))
+        own = rows.take(np.sort(order[begin:end]))
+        each, more = divmod(member.rows, own.rows)
+        dealt[member.name] = own, each + (np.arange(own.rows) < more)
+        begin = end
+    return dealt

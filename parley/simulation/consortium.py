@@ -21,9 +21,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pyarrow.parquet
@@ -33,13 +31,14 @@ from common.errors import LocalError
 from common.files import read
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
+from common.release.verify import verify
 from common.schema import Schema
+from common.service.clock import system_clock
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from curator.app import CuratorSettings, open_store, priors, propose
 from curator.configuration import curator_settings
-from curator.operations import phases_of
 from curator.store.records import Record, StudyState
 from party.configuration import party_settings
 from party.countersigning import countersign
@@ -90,7 +89,7 @@ class Consortium:
         self._file_format = file_format
         self._children: dict[str, _Child] = {}
         ring = init_curator(
-            self._folder / _CURATOR / "keys", _CURATOR, (HOST,), now=_now(), external=False
+            self._folder / _CURATOR / "keys", _CURATOR, (HOST,), now=system_clock(), external=False
         )
         self._curator = self._add_curator()
         self._parties: dict[str, Path] = {}
@@ -103,7 +102,7 @@ class Consortium:
         known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")
-        propose(self._curator, self.study, clock=_now)
+        propose(self._curator, self.study, clock=system_clock)
 
     def _add_curator(self) -> CuratorSettings:
         file = self._folder / _CURATOR / "curator.toml"
@@ -116,9 +115,9 @@ class Consortium:
     def _add_party(self, name: str, table: Table, ring: Keyring) -> Member:
         home = self._parties[name] = self._folder / f"party-{len(self._parties) + 1}"
         own = init_party(home / "keys", name)
-        _, path = ring.approve(own.read_request(), days=CERTIFICATE_DAYS, now=_now())
+        _, path = ring.approve(own.read_request(), days=CERTIFICATE_DAYS, now=system_clock())
         own.trust(read(ring.files.authority), where=ring.files.authority)
-        own.accept(read(path), where=path, now=_now())
+        own.accept(read(path), where=path, now=system_clock())
         rows = as_arrow(table)
         pyarrow.parquet.write_table(rows, home / "rows.parquet")
         (home / "party.toml").write_text(
@@ -133,12 +132,7 @@ class Consortium:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for child in self._children.values():
             with suppress(ProcessLookupError):
                 child.process.terminate()
@@ -167,16 +161,19 @@ class Consortium:
             words = ["party", "join", "--once", "--curator", flags["curator"]]
             self._start(name, home, [*words, "--config", str(home / "party.toml")])
         place = self._watch(deadline, tell)
+        tell(0.99, "verifying the release")
+        found = verify(place, unsigned=True)  # once: the owners of a simulation are one user
         for name, home in self._parties.items():
             self._wait_for_end(name)
             tell(0.99, f"{name} countersigns the release")
             settings = party_settings(home / "party.toml", {}, flags).values
-            countersign(place, settings, passphrase=no_passphrase)
+            countersign(place, settings, passphrase=no_passphrase, found=found)
         return place
 
     def transcript(self) -> dict[str, object]:
         """Bytes, rounds and seconds by phase and party, as the curator counted them."""
-        return transcript_of(self.study, phases_of(self._curator, self.study.digest))
+        with open_store(self._curator) as store:
+            return transcript_of(self.study, store.traffic.phases(self.study.digest))
 
     def _start_curator(self, deadline: float) -> int:
         home = self._folder / _CURATOR
@@ -210,8 +207,7 @@ class Consortium:
 
     def _watch(self, deadline: float, tell: Reporter) -> Path:
         """Until the study is over; where its release is."""
-        database, store = open_store(self._curator)
-        try:
+        with open_store(self._curator) as store:
             while True:
                 ended = {
                     n for n, child in self._children.items() if child.process.poll() is not None
@@ -228,8 +224,6 @@ class Consortium:
                     raise self._failure(_CURATOR, f"the study takes too long: {_doing(record)}")
                 tell(record.step / (record.step + 3), _doing(record))
                 time.sleep(_LOOK_EVERY_S)
-        finally:
-            database.close()
 
     def _check_alive(self) -> None:
         for name, child in self._children.items():
@@ -275,7 +269,3 @@ def _policy(study: Study) -> str:
         f"signers = {json.dumps([study.signer])}\n"
         "[approval]\nautomatic = true\n"
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

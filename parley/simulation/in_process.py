@@ -21,6 +21,7 @@ from common.release.refit import RowsInMemory as RowsInMemory
 from common.schema.codes import Codes
 from common.study.document import Study
 from common.study.messages import KeysRelayed, StepOpened, ToCurator, ToParty, message_bytes
+from common.study.requests import PartyRows
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.sums import needs_key
@@ -35,19 +36,24 @@ from party.role import PartyRole
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished study: what was learnt, every step with its result, every charge, what it took."""
+    """A finished study: what was learnt, every step with its result, every charge, what it took.
+
+    `seconds` has what each party computed, `curator_s` what the curator did.
+    """
 
     model: Model
     steps: tuple[Step, ...]
     results: tuple[bytes, ...]
     charges: Mapping[str, tuple[ChargeBudget, ...]]
     traffic: Mapping[str, PhaseTraffic]
+    seconds: Mapping[str, float]
+    curator_s: float
 
 
 def run_study(
     study: Study,
     begin: Callable[[Study], ScriptRun],
-    tables: Mapping[str, Codes],
+    tables: Mapping[str, Codes | PartyRows],
     identities: Mapping[str, Identity],
     *,
     source: RandomSource,
@@ -99,8 +105,11 @@ def run_roles(
     to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
     to_curator: deque[tuple[str, ToCurator]] = deque()
     vanished: set[str] = set()
+    seconds = dict.fromkeys(parties, 0.0)
+    curator_s = 0.0
     while to_parties or to_curator or vanished & set(curator.waiting_for):
         phase = log.enter(curator.current_step)
+        started = time.perf_counter()
         if to_parties:
             name, request = to_parties.popleft()
             if _vanishes(request, (drop or {}).get(name), curator):
@@ -113,6 +122,7 @@ def run_roles(
                     charges[name].append(effect)
                 else:
                     to_curator.append((name, effect.message))
+            seconds[name] += time.perf_counter() - started
         elif not to_curator:
             name = min(vanished & set(curator.waiting_for))
             to_parties.extend(_sent(curator.declare_missing(name)))
@@ -120,9 +130,12 @@ def run_roles(
             name, answer = to_curator.popleft()
             phase.sent[name] += message_bytes(answer)
             to_parties.extend(_sent(curator.receive(name, answer)))
+            curator_s += time.perf_counter() - started
     log.enter(None)
     spent = {name: tuple(made) for name, made in charges.items()}
-    return Run(curator.model(), curator.steps, curator.results, spent, log.traffic)
+    return Run(
+        curator.model(), curator.steps, curator.results, spent, log.traffic, seconds, curator_s
+    )
 
 
 def _vanishes(request: ToParty, drop: int | None, curator: CuratorRole) -> bool:
@@ -142,7 +155,7 @@ def _curator(
 def _parties(
     study: Study,
     begin: Callable[[Study], ScriptRun],
-    tables: Mapping[str, Codes],
+    tables: Mapping[str, Codes | PartyRows],
     identities: Mapping[str, Identity],
     source: RandomSource,
 ) -> dict[str, PartyRole]:
@@ -153,7 +166,7 @@ def _parties(
             run=begin(study),
             name=name,
             identity=identities[name],
-            data=RowsInMemory(table),
+            data=RowsInMemory(table) if isinstance(table, Codes) else table,
             source_of=lambda _: source,
             blinder_of=blinder_of,
         )

@@ -18,16 +18,13 @@ import pandas as pd
 
 from common.errors import InputError
 from common.privacy.randomness import RandomSource
-from common.schema import Codes, Schema
+from common.schema import Codes, Schema, formats
 from common.schema.codes import concatenate
 from party.sources.people import PeopleLimit, chosen, read_people
 from party.sources.settings import SourceSettings
 from party.sources.source import in_some_way
 
-_KINDS = {
-    ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".sav": "spss", ".zsav": "spss",
-    ".dta": "stata", ".sas7bdat": "sas", ".xpt": "sas",
-}  # fmt: skip
+_KINDS = {".parquet": "parquet", ".pq": "parquet", **formats.KINDS}
 _KEY_BYTES = 32
 _DIGITS = 2
 
@@ -48,9 +45,12 @@ class PeopleRows:
         Raises:
             InputError: it cannot be read, or the column of people is not there or an attribute.
         """
-        kind = _KINDS.get(path.suffix.lower(), "csv")
+        given = {"delimiter": delimiter, "sheet": sheet}
         source = SourceSettings(
-            kind=kind, address=str(path), delimiter=delimiter, sheet=sheet, person=person
+            kind=_KINDS.get(path.suffix.lower(), "csv"),
+            address=str(path),
+            options={key: value for key, value in given.items() if value},
+            person=person,
         )
         table = source.people(schema)
         parts, people = in_some_way(table.reader, partial(read_people, table, schema))

@@ -23,7 +23,7 @@ from common.release.fitted_study import FittedStudy
 from common.release.prior import PriorRelease, read_prior
 from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
-from common.schema import Codes, Schema
+from common.schema import Schema
 from common.study.accounting import account, statement_of
 from common.study.document import DEFAULT_METHOD, Member, Study
 from common.study.transcript import transcript_of
@@ -104,7 +104,11 @@ def run_in_process(
     `announce` sees the study before it runs.
     """
     domains = as_schema(schema)
-    named = tables if isinstance(tables, Mapping) else _named(tables)
+    named = (
+        tables
+        if isinstance(tables, Mapping)
+        else {f"party {number}": table for number, table in enumerate(tables, start=1)}
+    )
     if not named:
         raise InputError("a study needs the table of at least one owner")
     encoded = {name: encode(table, domains) for name, table in named.items()}
@@ -112,7 +116,11 @@ def run_in_process(
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
     terms = {"name": "simulation", "prior": prior and prior.digest, **terms}
-    study = Study.of(terms, schema=domains, members=_members(codes, identities))
+    members = [
+        Member(name=name, rows=table.rows, identity=identities[name].public)
+        for name, table in codes.items()
+    ]
+    study = Study.of(terms, schema=domains, members=members)
     announce(study)
     begin = run_of if prior is None else prior.begin
     run = run_study(study, begin, codes, identities, source=source, drop=drop, report=tell)
@@ -136,15 +144,4 @@ def run_in_process(
         transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
         prior=prior,
-    )
-
-
-def _named(tables: Sequence[Table]) -> dict[str, Table]:
-    return {f"party {number}": table for number, table in enumerate(tables, start=1)}
-
-
-def _members(codes: Mapping[str, Codes], identities: Mapping[str, Identity]) -> tuple[Member, ...]:
-    return tuple(
-        Member(name=name, rows=table.rows, identity=identities[name].public)
-        for name, table in codes.items()
     )

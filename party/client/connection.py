@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import grpc
 
 from common.errors import LocalError
+from common.service.durable.messages import Outgoing
+from common.study.ids import StudyId
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, Whole, split
 from common.wire.pki.credentials import Credentials
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
-from party.journal import Outgoing
 
 PROTOCOL = 1
 # A dead curator is noticed by gRPC's own pings; these are for one that is alive and stuck.
@@ -64,7 +65,7 @@ class Summary:
         queued: the newest message to us.
     """
 
-    study: bytes
+    study: StudyId
     name: str
     state: str
     approved: bool
@@ -175,25 +176,25 @@ class Connection:
         ]
         return Greeting(software=response.software, time_s=response.time_ms / 1000, studies=studies)
 
-    def fetch_study(self, study: bytes) -> str:
+    def fetch_study(self, study: StudyId) -> str:
         """The text of a study, as the curator has it."""
         with self._explained():
             response = self._stub.FetchStudy(pb.FetchStudyRequest(study=study), timeout=_CALL_S)
         strict.check(response)
         return str(response.document)
 
-    def approve(self, study: bytes, signature: bytes) -> None:
+    def approve(self, study: StudyId, signature: bytes) -> None:
         """Hand in the owner's approval; the last one to do so waits for the study to begin."""
         request = pb.ApproveRequest(study=study, signature=signature)
         with self._explained():
             self._stub.Approve(request, timeout=_SUBMIT_S)
 
-    def decline(self, study: bytes, reason: str) -> None:
+    def decline(self, study: StudyId, reason: str) -> None:
         """Say that the owner does not approve."""
         with self._explained():
             self._stub.Decline(pb.DeclineRequest(study=study, reason=reason), timeout=_CALL_S)
 
-    def work(self, study: bytes, *, received: int) -> Iterator[Whole]:
+    def work(self, study: StudyId, *, received: int) -> Iterator[Whole]:
         """Yield the messages to us after a number until the study is over or `stop_listening`."""
         assembler = Assembler(stored=received)
         request = pb.WorkRequest(study=study, received=received)
@@ -219,25 +220,25 @@ class Connection:
             self._stopped_listening = True
             self._stream.cancel()
 
-    def acknowledge(self, study: bytes, received: int) -> None:
+    def acknowledge(self, study: StudyId, received: int) -> None:
         """Say what is on our disk."""
         request = pb.AcknowledgeRequest(study=study, received=received)
         with self._explained():
             self._stub.Acknowledge(request, timeout=_CALL_S)
 
-    def submit(self, study: bytes, messages: Iterable[Outgoing]) -> int:
+    def submit(self, study: StudyId, messages: Iterable[Outgoing]) -> int:
         """Hand in messages, in order; the number of the newest that is on the curator's disk."""
         requests = (
             pb.SubmitRequest(study=study, frame=frame)
             for message in messages
-            for frame in split(message.body, sequence=message.number)
+            for frame in split(message.body, sequence=message.sequence)
         )
         with self._explained():
             response = self._stub.Submit(requests, timeout=_SUBMIT_S)
         strict.check(response)
         return int(response.submitted)
 
-    def fetch_release(self, study: bytes, *, prior: bool = False) -> Iterator[bytes]:
+    def fetch_release(self, study: StudyId, *, prior: bool = False) -> Iterator[bytes]:
         """The .zip of a study's release, or of its prior, in pieces; not looked into here."""
         with self._explained():
             stream = self._stub.FetchRelease(pb.FetchReleaseRequest(study=study, prior=prior))
@@ -248,13 +249,13 @@ class Connection:
             finally:
                 stream.cancel()
 
-    def countersign(self, study: bytes, signature: bytes) -> None:
+    def countersign(self, study: StudyId, signature: bytes) -> None:
         """Hand in our signature under a study's release."""
         request = pb.CountersignRequest(study=study, signature=signature)
         with self._explained():
             self._stub.Countersign(request, timeout=_CALL_S)
 
-    def status(self, study: bytes) -> Status:
+    def status(self, study: StudyId) -> Status:
         """How a study is getting on."""
         with self._explained():
             response = self._stub.Status(pb.StatusRequest(study=study), timeout=_CALL_S)

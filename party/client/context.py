@@ -14,7 +14,9 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
+from common.service.clock import Clock, stamp
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
 from party.client.connection import Connection
@@ -77,7 +79,7 @@ class PartyContext:
     open_source: Callable[[Study], PinnedRows]
     begin: Callable[[Study], ScriptRun]
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
-    clock: Callable[[], dt.datetime]
+    clock: Clock
     authority: str | None = None
     blinder_of: BlinderOfKey = FixedBaseBlinder
     hook: Hook = field(default_factory=Hook)
@@ -118,7 +120,7 @@ class PartyContext:
         )
         return review(study, self.policy, circumstances, steps)
 
-    def withdrew(self, study: bytes) -> bool:
+    def withdrew(self, study: StudyId) -> bool:
         """Whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
@@ -127,7 +129,7 @@ class PartyContext:
         """The day by which studies expire."""
         return self.clock().astimezone(dt.UTC).date()
 
-    def alert(self, study: bytes, event: str, words: str = "") -> None:
+    def alert(self, study: StudyId, event: str, *, words: str = "") -> None:
         """Tell the owner of an event; the words must not depend on rows."""
         self.hook.tell_later(
             {
@@ -141,7 +143,7 @@ class PartyContext:
 
     def now(self) -> str:
         """The time as records have it."""
-        return self.clock().astimezone(dt.UTC).isoformat(timespec="seconds")
+        return stamp(self.clock())
 
 
 def _cost(study: Study, steps: Sequence[PlannedStep]) -> Spending:

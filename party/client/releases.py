@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from common.errors import ParleyError
+from common.study.ids import StudyId
 
 logger = logging.getLogger(__name__)
 
@@ -18,10 +19,10 @@ _MOST_LOOKS = 60  # between two attempts
 class ReleaseCollector(Protocol):
     """What is asked of a collector; see `party.collecting`."""
 
-    def due(self) -> list[bytes]:
+    def due(self) -> list[StudyId]:
         """The studies whose releases are to be fetched."""
 
-    def collect(self, study: bytes) -> None:
+    def collect(self, study: StudyId) -> None:
         """Fetch one; raises WireError to be asked again."""
 
 

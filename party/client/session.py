@@ -16,16 +16,19 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
+from common.service.durable.messages import Outgoing
+from common.service.durable.role import SourceForStep
 from common.study import approval
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.study.messages import ToCurator, ToParty
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
 from party.client.connection import ENDED, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
-from party.journal import Outgoing, StudyState
-from party.node import PartyNode, SourceForStep, StudyTicket
+from party.journal import StudyState
+from party.node import PartyNode, StudyTicket
 from party.owner.approvals import Decision
 from party.owner.policy import expiry
 from party.owner.review import Review
@@ -73,7 +76,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def decline(connection: Connection, study: bytes, *, told: str = _DECLINED) -> None:
+def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) -> None:
     """Tell the curator that the owner takes no part, or no longer; one that is over stays so."""
     try:
         connection.decline(study, told)
@@ -95,7 +98,7 @@ class StudySession:
 
     def __init__(
         self,
-        study: bytes,
+        study: StudyId,
         context: PartyContext,
         *,
         limits: Limits = DEFAULT_LIMITS,
@@ -131,7 +134,7 @@ class StudySession:
         running = record.state is StudyState.RUNNING
         if (
             summary.queued > journal.newest_received(self._digest)
-            or journal.outbox(self._digest)
+            or next(journal.outbox(self._digest), None) is not None
             or (running and not summary.approved)
             or (running and summary.state not in OPEN)
         ):
@@ -306,7 +309,7 @@ class StudySession:
         if decision is None:
             self._waits_for_owner = True
             self.release()  # an owner may take weeks
-            context.alert(self._digest, "to decide", study.name)
+            context.alert(self._digest, "to decide", words=study.name)
             logger.info(
                 "study %s waits for its owner: `parley party approve`, or `decline`",
                 self._digest.hex()[:16],

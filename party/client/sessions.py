@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from common.errors import InputError, LocalError, ParleyError
+from common.study.ids import StudyId
 from common.wire.catalogue import ErrorCode, WireError
 from party.client.backoff import Backoff
 from party.client.connection import OPEN, Connection, HungUpError, Summary
@@ -96,15 +97,15 @@ class SessionManager:
         self._limits = limits
         self._source = SourceWatch(context.check_source, changed=self._wake_up)
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
-        self._places: dict[bytes, _Place] = {}
+        self._places: dict[StudyId, _Place] = {}
         # For a seat; first come, first served.
-        self._waiting: dict[bytes, tuple[Need, Summary]] = {}
+        self._waiting: dict[StudyId, tuple[Need, Summary]] = {}
         self._wake = threading.Event()
         self._look_at = 0.0
         self._reached = False
         self._said_full = False
 
-    def run(self, *, once: bool, only: bytes | None = None) -> dict[bytes, Ending]:
+    def run(self, *, once: bool, only: StudyId | None = None) -> dict[StudyId, Ending]:
         """Take part in every open study that lists this party; how each ended, None if it goes on.
 
         A study that cannot go on because of something here (a table without its columns, a full
@@ -170,7 +171,7 @@ class SessionManager:
         self._wake.wait(max(0.0, until))
         self._wake.clear()
 
-    def _look(self, backoff: Backoff, *, once: bool, only: bytes | None) -> None:
+    def _look(self, backoff: Backoff, *, once: bool, only: StudyId | None) -> None:
         """Ask the curator what there is, and note which studies need a turn."""
         # The summaries of studies whose turn is under way may be older than what the turn does.
         free = {study for study, place in self._places.items() if place.turn is None}
@@ -234,7 +235,7 @@ class SessionManager:
                 with contextlib.suppress(WireError):  # the next look tries again
                     connection.acknowledge(each.study, each.queued)
 
-    def _has_ended(self, study: bytes) -> bool:
+    def _has_ended(self, study: StudyId) -> bool:
         """Whether we are through with a study that ended; one in its turn sees to itself."""
         place = self._places.get(study)
         record = self._context.journal.record(study)
@@ -254,7 +255,7 @@ class SessionManager:
         if need is Need.OVER:
             self._end(summary.study, place)
 
-    def _end(self, study: bytes, place: _Place) -> None:
+    def _end(self, study: StudyId, place: _Place) -> None:
         """Take note that a study is over; one that failed here is told as that."""
         place.over = True
         if place.ending is not None:
@@ -318,7 +319,7 @@ class SessionManager:
                     self._context.alert(study, place.ending.value)
                     place.session.release()
 
-    def _settle_one(self, study: bytes, place: _Place, turn: Future[StudyState | None]) -> None:
+    def _settle_one(self, study: StudyId, place: _Place, turn: Future[StudyState | None]) -> None:
         error = turn.exception()
         if error is None or place.session.messages:
             place.backoff.progressed()
@@ -338,7 +339,7 @@ class SessionManager:
         else:
             raise error
 
-    def _try_again(self, study: bytes, place: _Place, error: WireError) -> None:
+    def _try_again(self, study: StudyId, place: _Place, error: WireError) -> None:
         try:
             wait_s = place.backoff.after(error)
         except WireError:
@@ -348,7 +349,7 @@ class SessionManager:
         place.ending = None
         self._put_off(place, wait_s)
 
-    def _fail(self, study: bytes, error: Exception) -> None:
+    def _fail(self, study: StudyId, error: Exception) -> None:
         """Say at once that a study cannot go on here; it is tried again after 1, 2, 4, ... looks.
 
         A node that stays for the next study may never come to its end.
@@ -358,7 +359,7 @@ class SessionManager:
         self._waiting.pop(study, None)
         self._put_off(place, self._look_again_s * min(_MOST_LOOKS, 1 << min(place.failed, 10)))
         if not place.failed:
-            self._context.alert(study, "stopped", "`parley party status` says why")
+            self._context.alert(study, "stopped", words="`parley party status` says why")
         place.failed += 1
         known = isinstance(error, ParleyError)
         words = _words(error) if isinstance(error, ParleyError) else type(error).__name__
@@ -374,7 +375,7 @@ class SessionManager:
         place.not_before = time.monotonic() + wait_s
         self._look_at = min(self._look_at, place.not_before)
 
-    def _note(self, study: bytes, words: str) -> None:
+    def _note(self, study: StudyId, words: str) -> None:
         place = self._places[study]
         if place.note != words:
             place.note = words

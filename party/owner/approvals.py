@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from common.errors import PolicyError
 from common.service.database import Database
+from common.study.ids import StudyId
 from common.wording import moment
 
 _TABLES = """
@@ -64,7 +65,7 @@ class Approvals:
         self._file = database
         database.add_tables(_TABLES)
 
-    def decision(self, study: bytes) -> Decision | None:
+    def decision(self, study: StudyId) -> Decision | None:
         """What was decided about a study; None if nothing was yet."""
         rows = self._file.rows(
             "SELECT approved AND withdrawn_at IS NULL, epsilon, "
@@ -84,18 +85,18 @@ class Approvals:
             withdrawn_at=withdrawn_at,
         )
 
-    def studies(self) -> list[bytes]:
+    def studies(self) -> list[StudyId]:
         """The digests of all studies that were decided about, oldest decision first."""
-        return [bytes(study) for (study,) in self._file.rows("SELECT study FROM decision")]
+        return [StudyId(study) for (study,) in self._file.rows("SELECT study FROM decision")]
 
-    def review_rows(self, study: bytes, data_digest: str) -> None:
+    def review_rows(self, study: StudyId, data_digest: str) -> None:
         """Remember which rows the owner approved a study for."""
         with self._file.transaction():
             self._file.write(
                 "INSERT OR REPLACE INTO reviewed_rows VALUES (?, ?, '')", (study, data_digest)
             )
 
-    def compare_rows(self, study: bytes, data_digest: str, *, at: str) -> None:
+    def compare_rows(self, study: StudyId, data_digest: str, *, at: str) -> None:
         """Note for the owner if a study begins with other rows than it was approved for.
 
         Nothing else comes of it: whether rows have changed is a fact about rows, and a node that
@@ -108,12 +109,12 @@ class Approvals:
                 (data_digest, at, study),
             )
 
-    def rows_changed_at(self, study: bytes) -> str:
+    def rows_changed_at(self, study: StudyId) -> str:
         """When it was seen that the rows are not those of the approval; empty if they are."""
         found = self._file.rows("SELECT changed_at FROM reviewed_rows WHERE study = ?", (study,))
         return str(found[0][0]) if found else ""
 
-    def decide(self, study: bytes, decision: Decision) -> None:
+    def decide(self, study: StudyId, decision: Decision) -> None:
         """Decide; the same again is harmless, and a no after a yes withdraws it.
 
         Raises:

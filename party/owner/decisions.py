@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from common.errors import PolicyError
+from common.study.ids import StudyId
 from common.wording import moment
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
@@ -31,13 +32,13 @@ def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "
     decision = Decision(
         approved=True, epsilon=seen.cost, reason="", decided_by="owner", decided_at=at
     )
-    approvals.decide(bytes.fromhex(seen.digest), decision)
+    approvals.decide(StudyId(bytes.fromhex(seen.digest)), decision)
     if data_digest:
-        approvals.review_rows(bytes.fromhex(seen.digest), data_digest)
+        approvals.review_rows(StudyId(bytes.fromhex(seen.digest)), data_digest)
 
 
 def decline(
-    study: bytes,
+    study: StudyId,
     *,
     approvals: Approvals,
     journal: Journal,
@@ -71,7 +72,7 @@ def decline(
         approvals.decide(study, decision)
 
 
-def withdrawal_means(study: bytes, *, journal: Journal, ledger: Ledger) -> str:
+def withdrawal_means(study: StudyId, *, journal: Journal, ledger: Ledger) -> str:
     """What comes of withdrawing from a study that was approved, for the owner.
 
     Raises:

@@ -19,7 +19,7 @@ from typing import Any
 from common.crypto.identities.identity import PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation
-from common.errors import InputError, PolicyError
+from common.errors import InputError
 from common.methods.registry import methods
 from common.privacy.budget import parse_delta, parse_epsilon, shown
 from common.privacy.spending import Spending
@@ -35,6 +35,7 @@ from common.schema.toml import (
     yes_or_no,
 )
 from common.study.document import PROFILES, Study
+from common.study.ids import StudyId
 from common.wording import many
 from party.ledger import Caps
 
@@ -149,7 +150,7 @@ class Policy:
             in_year=self.epsilon_per_year,
         )
 
-    def writes_off(self, study: bytes) -> bool:
+    def writes_off(self, study: StudyId) -> bool:
         """Whether the owner knows that our ledger lacks what this study cost."""
         return any(study.hex().startswith(digest) for digest in self.forgotten)
 
@@ -176,17 +177,6 @@ class Policy:
                 "parties; those that he made up have no rows, and he takes their noise off again. "
                 "Name whose studies are approved without a person looking at who takes part"
             )
-
-    def check(self, study: Study, circumstances: Circumstances) -> None:
-        """Allow the study, or say everything that stands against it.
-
-        Raises:
-            PolicyError: listing every reason.
-        """
-        reasons = self.reasons_against(study, circumstances)
-        if reasons:
-            listed = "\n".join(f"- {reason}" for reason in reasons)
-            raise PolicyError(f"study {study.name!r} is refused by this owner's policy:\n{listed}")
 
     def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
         """Every reason not to take part; empty if there is none."""

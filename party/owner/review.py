@@ -42,9 +42,9 @@ class PlannedStep:
         cost: what it costs our rows, in the currency of the study's promise.
         tables: how many tables of counts it asks of us.
         cells: how many integers they are, together.
-        choices: how many outcomes of mechanisms on our own rows it asks of us.
-        owners: whose rows are in a sum that ours come into, ours included; 0 if they do not. Of
-            several steps, the fewest.
+        choices: how many outcomes of mechanisms it asks of us.
+        owners: whose rows are in a sum, or a joint choice, that ours come into, ours included; 0 if
+            they do not. Of several steps, the fewest.
     """
 
     phase: str
@@ -122,48 +122,40 @@ class Review:
 
     def text(self) -> str:
         """For people."""
+        phases = [_phase_text(phase, self.currency) for phase in self.phases]
+        verdict = "Our policy REFUSES it" if self.reasons_against else "Our policy allows it"
+        sections = {
+            "What it is for": self.purpose,
+            "What it costs": self._cost_lines(),
+            "What it is about": (*self.about, *(f"  {line}" for line in self.columns)),
+            "Who takes part": self.members,
+            "What it asks": phases,
+            "What leaves the building": self.leaves,
+            "Who is protected from whom": [_protection_text(each) for each in self.protections],
+            "What is not promised": self.limits,
+            verdict: self.reasons_against,
+        }
         lines = [
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
             f"  signed by {self.signer}" if self.signer else "  not signed",
-            "",
-            "What it is for",
-            *(f"  {line}" for line in self.purpose),
-            "",
-            "What it costs",
-            f"  epsilon {shown(self.cost)}{self.at_delta} for each of our rows"
-            + ("" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"),
-            f"  {suspicion(float(self.cost))}",
-            "  what is published is at most exp(epsilon) times likelier with one row than another"
-            + (", but for a probability of delta" if self.delta else ""),
-            *([f"  {self.delta_means}"] if self.delta else []),
-            f"  {shown(self.spent)} spent before; {shown(self.left)} would be left",
-            "",
-            "What it is about",
-            *(f"  {line}" for line in self.about),
-            *(f"    {line}" for line in self.columns),
-            "",
-            "Who takes part",
-            *(f"  {line}" for line in self.members),
-            "",
-            "What it asks",
-            *(f"  {_phase_text(phase, self.currency)}" for phase in self.phases),
-            "",
-            "What leaves the building",
-            *(f"  {line}" for line in self.leaves),
-            "",
-            "Who is protected from whom",
-            *(f"  {_protection_text(each)}" for each in self.protections),
-            "",
-            "What is not promised",
-            *(f"  {line}" for line in self.limits),
-            "",
         ]
-        if self.reasons_against:
-            lines += ["Our policy REFUSES it", *(f"  {reason}" for reason in self.reasons_against)]
-        else:
-            lines += ["Our policy allows it"]
+        for title, content in sections.items():
+            lines += ["", title, *(f"  {line}" for line in content)]
         return "\n".join(lines) + "\n"
+
+    def _cost_lines(self) -> list[str]:
+        claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
+        likelier = (
+            "what is published is at most exp(epsilon) times likelier with one row than another"
+        )
+        return [
+            f"epsilon {shown(self.cost)}{self.at_delta} for each of our rows{claims}",
+            suspicion(float(self.cost)),
+            likelier + (", but for a probability of delta" if self.delta else ""),
+            *([self.delta_means] if self.delta else []),
+            f"{shown(self.spent)} spent before; {shown(self.left)} would be left",
+        ]
 
 
 def review(
@@ -287,7 +279,8 @@ def _members(study: Study, us: str) -> list[str]:
 
 def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
     tables, cells = sum(p.tables for p in phases), sum(p.cells for p in phases)
-    choices = sum(p.choices for p in phases)
+    alone = sum(p.choices for p in phases if not p.owners)
+    jointly = sum(p.choices for p in phases if p.owners)
     lines = []
     if tables and study.may_miss:
         lines.append(
@@ -299,10 +292,16 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
             f"{many(tables, 'table')} of counts ({many(cells, 'integer')}) with noise in them, "
             f"{_TRAVELS[study.aggregation].format(_sums(study, fewest_owners(phases)))}"
         )
-    if choices:
+    if alone:
         lines.append(
-            f"{many(choices, 'choice')} made by a differentially private mechanism on our rows "
+            f"{many(alone, 'choice')} made by a differentially private mechanism on our rows "
             "alone, published as they are"
+        )
+    if jointly:
+        lines.append(
+            f"{many(jointly, 'choice')} made by a differentially private mechanism on our rows and "
+            "the other party's, computed in sealed messages between the two: only the outcome is "
+            "published"
         )
     lines.append("our number of rows, which the study makes public, and when we answer")
     lines.append("never: a row, an exact count, our budget, or the reason of a refusal")
@@ -374,7 +373,8 @@ def _phase_text(phase: PlannedStep, currency: str) -> str:
     if phase.tables:
         parts.append(f"{many(phase.tables, 'table')} of {many(phase.cells, 'cell')} in all")
     if phase.choices:
-        parts.append(f"{many(phase.choices, 'choice')} of our own")
+        whose = "with the other party" if phase.owners else "of our own"
+        parts.append(f"{many(phase.choices, 'choice')} {whose}")
     return f"{phase.phase}: {', '.join(parts)}"
 
 

@@ -42,12 +42,8 @@ def _words(values: pa.Array) -> list[bytes | None]:
     if is_number(values.type):
         return [word_of(value) for value in values.to_pylist()]
     texts = as_text(values)
-    large = pa.types.is_large_string(texts.type)
-    return [word or None for word in texts.view(_bytes(large=large)).to_pylist()]
-
-
-def _bytes(*, large: bool) -> pa.DataType:
-    return pa.large_binary() if large else pa.binary()
+    kind = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
+    return [word or None for word in texts.view(kind).to_pylist()]
 
 
 @dataclass(frozen=True)
@@ -56,9 +52,6 @@ class Recoding:
 
     A cell is meant by its text, or by any text of the same number; the empty text is the empty
     cell, on either side.
-
-    Attributes:
-        texts: from texts to texts.
     """
 
     texts: Mapping[str, str]

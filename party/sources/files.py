@@ -21,6 +21,7 @@ from common.schema import Schema
 from common.schema import tables as rules
 from common.schema.columns import is_text
 from party.sources.parts import Columns, Part, parts_of_stream
+from party.sources.source import PlainReader
 
 _BLOCK_BYTES = 1 << 22
 _PART_ROWS = 1 << 19  # small row groups are read several at a time: opening a file takes time
@@ -29,7 +30,7 @@ _SLOW_ROWS = 1 << 12
 _NOTHING = pa.nulls(0)
 
 
-class FileReader:
+class FileReader(PlainReader):
     """What all files have: a path, a date and a mark."""
 
     def __init__(self, path: Path, as_of: dt.date | None) -> None:
@@ -49,10 +50,6 @@ class FileReader:
         if self._as_of is not None:
             return self._as_of
         return dt.datetime.fromtimestamp(self._path.stat().st_mtime, dt.UTC).date()
-
-    def grouping(self) -> None:
-        """A file cannot count."""
-        return
 
     def mark(self) -> str | None:
         """Inode, size and times; the time of the inode's own change cannot be set by hand."""
@@ -110,11 +107,6 @@ class CsvReader(FileReader):
                 f"{self._path}: the file ends inside of a cell. "
                 "Close the quotation mark that opens the cell"
             )
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Of the columns of the file."""
-        return self._names
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
@@ -185,15 +177,10 @@ class ParquetReader(FileReader):
             layout = pyarrow.parquet.read_schema(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise self._unreadable(error) from None
-        self._names: list[str] = layout.names
+        self._names = list[str](layout.names)
         if schema is not None:
             schema.check_columns(layout.names, where=str(path))
         self._text = [field.name for field in layout if is_text(field.type)]
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Of the columns of the file."""
-        return self._names
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
@@ -239,17 +226,9 @@ class ParquetReader(FileReader):
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def read_slowly(self) -> bool:
-        """There is one way to read a Parquet file."""
-        return False
-
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         """A Parquet file is readable or it is not."""
         return self._unreadable(error)
-
-    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
-        """Rows count from 1."""
-        return [position + 1 for position in positions]
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self._path}: not a readable Parquet file: {error}")

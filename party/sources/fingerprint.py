@@ -77,12 +77,7 @@ class RowDigest:
 
 
 class SharedDigest:
-    """A digest of chunks that several threads read.
-
-    Args:
-        sizes: of the domains.
-        rows_only: count rows, and leave the rest.
-    """
+    """A digest of chunks that several threads read; with `rows_only`, just their number."""
 
     def __init__(self, sizes: tuple[int, ...], *, rows_only: bool = False) -> None:
         self._whole = RowDigest(sizes)

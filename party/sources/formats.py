@@ -49,11 +49,6 @@ class FormatReader(FileReader):
                 for attribute in schema.attributes
             }
 
-    @property
-    def names(self) -> Sequence[str]:
-        """Of the columns of the file."""
-        return self._names
-
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
         return parts_of_stream(self._batches(list(names)))
@@ -66,14 +61,6 @@ class FormatReader(FileReader):
             ]
             yield pa.RecordBatch.from_arrays(columns, names=names)
 
-    def read_slowly(self) -> bool:
-        """There is one way to read such a file."""
-        return False
-
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         """Arrow's words."""
         return InputError(f"{self._path}: cannot be read: {error}. Check that the file is whole")
-
-    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
-        """Rows count from 1 below the header, without empty ones."""
-        return [position + 1 for position in positions]

@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.schema import Codes
-from common.schema.codes import concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate
 from party.sources.source import Snapshot, SnapshotSource, Source
 
 
 class JoinedSource(SnapshotSource):
-    """A `Source` of the rows of several.
-
-    Args:
-        sources: in the same study's domains, at least one.
-    """
+    """A `Source` of the rows of several."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)
@@ -38,9 +34,11 @@ class JoinedSource(SnapshotSource):
         for source in self._sources:
             yield from source.chunks()
 
-    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
         """The contingency table of every attribute set: the sum of those of the tables."""
-        counted = [source.count(sets) for source in self._sources]
+        counted = [source.count(sets, groups) for source in self._sources]
         return [
             np.sum(np.stack(tables), axis=0, dtype=np.int64)
             for tables in zip(*counted, strict=True)

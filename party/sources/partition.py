@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from common.errors import LocalError
 from common.marginals.counting import Tally, checked_sets
 from common.schema import Codes, Schema
-from common.schema.codes import CodeColumn
+from common.schema.codes import NO_GROUPS, CodeColumn, Groups, grouped_sizes
 from party.sources.fingerprint import RowDigest
 from party.sources.parts import CHUNK_ROWS, merged
 
@@ -29,16 +29,11 @@ _HALF = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounter:
-    """A request, in a form that travels to the partitions.
-
-    Args:
-        schema: the study's, as text.
-        sets: the attribute sets asked for.
-        forgiving: whether no cell is refused.
-    """
+    """A request, in a form that travels to the partitions."""
 
     schema: str
     sets: tuple[tuple[int, ...], ...]
+    groups: Groups = field(default_factory=dict)
     forgiving: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -49,10 +44,13 @@ class PartitionCounter:
         """
         schema = _read(self.schema, forgiving=self.forgiving)
         digest = RowDigest(schema.sizes)
-        tally = Tally(schema.sizes, checked_sets(self.sets, schema.sizes))
+        sizes = grouped_sizes(schema.sizes, self.groups)
+        tally = Tally(sizes, checked_sets(self.sets, sizes))
         for codes in _encoded(schema, batches):
             digest.add(codes)
-            tally.add(codes, threads=1)  # the other cores have other partitions
+            tally.add(
+                codes.in_groups(self.groups), threads=1
+            )  # the other cores have other partitions
         counts = np.concatenate(
             [np.zeros(0, dtype=np.int64), *(table.ravel() for table in tally.tables())]
         )
@@ -69,12 +67,16 @@ class PartitionCounter:
 
 
 def gathered(
-    cells: pa.Table, sizes: tuple[int, ...], sets: Sequence[Sequence[int]]
+    cells: pa.Table,
+    sizes: tuple[int, ...],
+    sets: Sequence[Sequence[int]],
+    groups: Groups = NO_GROUPS,
 ) -> tuple[RowDigest, list[NDArray[np.int64]]]:
     """The digest of all rows, and the tables, from the sums of what the partitions said."""
     places = cells.column("cell").to_numpy()
     counts = cells.column("count").to_numpy()
-    shapes = [tuple(sizes[a] for a in each) for each in sets]
+    widths = grouped_sizes(sizes, groups)
+    shapes = [tuple(widths[a] for a in each) for each in sets]
     ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
     flat = np.zeros(int(ends[-1]), dtype=np.int64)
     inside = places >= 0
@@ -96,12 +98,7 @@ def gathered(
 
 @dataclass(frozen=True, slots=True)
 class PartitionEncoder:
-    """The rows of a partition as codes, one byte string per column and chunk.
-
-    Args:
-        schema: the study's, as text.
-        forgiving: whether no cell is refused.
-    """
+    """The rows of a partition as codes, one byte string per column and chunk."""
 
     schema: str
     forgiving: bool = False

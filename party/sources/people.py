@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
-from common.schema.codes import concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate
 from common.schema.words import word_of
 from common.wording import many
 from party.sources.fingerprint import RowDigest
@@ -69,12 +69,6 @@ class PeopleTable:
 
 class PeopleSource(SnapshotSource):
     """A `Source` of the rows that are kept, held in memory.
-
-    Args:
-        tables: of one owner; a person may be in several.
-        schema: the study's.
-        limit: what was agreed.
-        as_of: the date the data is of.
 
     Raises:
         InputError: a table cannot be read, or has no column for the person.
@@ -114,9 +108,11 @@ class PeopleSource(SnapshotSource):
         """All rows at once."""
         yield self._codes
 
-    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set."""
-        return count(self._codes, sets)
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set; see `Source`."""
+        return count(self._codes, sets, groups=groups)
 
     def codes(self) -> Codes:
         """All rows."""

@@ -31,9 +31,8 @@ Columns that a study does not name are not read for it. Several tables are writt
 `[[source]]`, each with its own settings; the rows of all of them take part. Files of Excel, SPSS,
 Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
 
-A condition (`where`) is in the file's own names and codes, and is decided for every row by itself:
-`=`, `!=`, `<`, `<=`, `>`, `>=`, `in (A, B)`, `is missing`, joined by `and`, `or`, `not` and
-brackets. The rows that it takes are the table, and their number is public like that of any table.
+A condition (`where`) is written as in `parley query`, in the file's own names and codes, and is
+decided for every row by itself. The rows that it takes are the table: their number is public.
 
 The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
 whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file
@@ -44,7 +43,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,34 +50,32 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import InputError
-from common.files import read_private
 from common.schema import Schema
 from common.schema.toml import Parser, a_table, date, read_table, text
 from party.sources.cells import Recoding
 from party.sources.condition import Condition
-from party.sources.files import CsvReader, ParquetReader
-from party.sources.formats import FormatReader
 from party.sources.joined import JoinedSource
+from party.sources.kind import all_kinds
 from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
 from party.sources.shape import Shape, ShapedReader
-from party.sources.source import HELD_BYTES, Source, TableReader, TableSource, check_readable
+from party.sources.source import HELD_BYTES, Source, TableReader
 
-_FORMATS = ("excel", "spss", "stata", "sas")
-_FILES = ("csv", "parquet", *_FORMATS)
-_FILE_DATABASES = ("sqlite", "duckdb")
-_SHAPE = {"columns", "recode", "person"}
-_KEYS = {
-    "csv": {"path", "delimiter", "where", "as_of", *_SHAPE},
-    "parquet": {"path", "where", "as_of", *_SHAPE},
-    "excel": {"path", "sheet", "where", "as_of", *_SHAPE},
-    **{kind: {"path", "where", "as_of", *_SHAPE} for kind in ("spss", "stata", "sas")},
-    "sqlite": {"path", "table", "query", "as_of", *_SHAPE},
-    "duckdb": {"path", "table", "query", "as_of", *_SHAPE},
-    "postgresql": {"uri", "uri_env", "uri_file", "table", "query", "as_of", *_SHAPE},
-    "spark": {"path", "table", "query", "master", "as_of"},
-}
+_FIELDS = frozenset(
+    {
+        "path",
+        "uri",
+        "uri_env",
+        "uri_file",
+        "table",
+        "query",
+        "where",
+        "columns",
+        "recode",
+        "person",
+        "as_of",
+    }
+)  # the others are the options of a kind
 _PARSERS: Mapping[str, Parser] = {"as_of": date, "columns": a_table, "recode": a_table}
-_HAS_PASSWORD = re.compile(r"://[^/@:]*:[^/@]+@|password\s*=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +83,10 @@ class SourceSettings:
     """A source that can be opened.
 
     Attributes:
-        kind: one of `_KEYS`.
+        kind: how it is read.
         address: a path, or a libpq URI. May hold a password, so it is not in the repr.
         query: for databases.
-        delimiter: for CSV; None for the one that its header has.
-        sheet: for Excel; empty for the first.
-        master: for Spark.
+        options: what only some kinds know, such as the delimiter of a CSV file.
         as_of: the date the data is of, if its owner gave one.
         shape: what is done with the table before it is encoded.
         person: the table's column that says whose row a row is; never an attribute.
@@ -101,9 +95,7 @@ class SourceSettings:
     kind: str
     address: str
     query: str = ""
-    delimiter: str | None = None
-    sheet: str = ""
-    master: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
     as_of: dt.date | None = None
     shape: Shape = field(default_factory=Shape)
     person: str = ""
@@ -118,26 +110,22 @@ class SourceSettings:
     ) -> SourceSettings:
         """The settings in a `[source]` table.
 
-        Args:
-            table: as TOML gives it.
-            folder: what paths are relative to.
-            environment: where `uri_env` is looked up.
-
         Raises:
             InputError: naming the key and what would do.
         """
-        kind = table.get("kind")
-        if kind not in _KEYS:
-            raise InputError(f"source: kind is {kind!r}; it must be one of {', '.join(_KEYS)}")
-        keys = ("kind", *sorted(_KEYS[kind]))
+        known = all_kinds()
+        if table.get("kind") not in known:
+            raise InputError(
+                f"source: kind is {table.get('kind')!r}; it must be one of {', '.join(known)}"
+            )
+        kind = known[table["kind"]]
+        keys = ("kind", *sorted(kind.keys))
         table = read_table(table, {key: _PARSERS.get(key, text) for key in keys}, inside="source")
         return cls(
-            kind=kind,
-            address=_address(kind, table, folder, environment),
-            query="" if kind in _FILES or "path" in _alternatives(kind, table) else _query(table),
-            delimiter=table.get("delimiter"),
-            sheet=table.get("sheet", ""),
-            master=table.get("master", ""),
+            kind=kind.name,
+            address=kind.address(table, folder, environment),
+            query=kind.query(table),
+            options={key: table[key] for key in kind.keys - _FIELDS if key in table},
             as_of=table.get("as_of"),
             shape=_shape(table),
             person=table.get("person", ""),
@@ -149,7 +137,7 @@ class SourceSettings:
         Raises:
             InputError: naming it.
         """
-        if self.kind in _FILES + _FILE_DATABASES and not os.access(self.address, os.R_OK):
+        if all_kinds()[self.kind].is_file and not os.access(self.address, os.R_OK):
             missing = not Path(self.address).exists()
             raise InputError(
                 f"{self.address}: {'is not there' if missing else 'cannot be read'}; the settings' "
@@ -165,12 +153,7 @@ class SourceSettings:
         Raises:
             InputError: naming what cannot be read, for the owner's terminal.
         """
-        if self.kind == "spark":
-            from party.sources.spark import check_table, start_session, table_of
-
-            check_table(start_session(self.master), table_of(self.address, self.query), self._where)
-        else:
-            check_readable(self._reader(None))
+        all_kinds()[self.kind].check_readable(self)
 
     def open(
         self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
@@ -188,9 +171,7 @@ class SourceSettings:
         self._check_person(schema)
         if people is not None:
             return PeopleSource([self.people(schema)], schema, people, as_of=self.as_of)
-        if self.kind == "spark":
-            return self._spark(schema)
-        return TableSource(self._reader(schema), schema, held_bytes=held_bytes)
+        return all_kinds()[self.kind].open(self, schema, held_bytes=held_bytes)
 
     def people(self, schema: Schema) -> PeopleTable:
         """The table and its column of people.
@@ -205,7 +186,7 @@ class SourceSettings:
                 'as in person = "patient_id"'
             )
         # A database reads the columns of a schema only, and all of them without one.
-        reader = self._reader(schema if self.kind in _FILES else None)
+        reader = self.reader(schema if all_kinds()[self.kind].reads_all else None)
         schema.check_columns(reader.names, where=reader.where)
         return PeopleTable(reader, self.shape.called(self.person))
 
@@ -216,45 +197,15 @@ class SourceSettings:
                 "must not be one: ask for a study without it"
             )
 
-    def _spark(self, schema: Schema) -> Source:
-        from party.sources.spark import SparkSource, start_session, table_of
-
-        return SparkSource(
-            start_session(self.master),
-            table_of(self.address, self.query),
-            schema,
-            where=self._where,
-            as_of=self.as_of,
-        )
-
-    @property
-    def _where(self) -> str:
-        return f"spark: {self.query or self.address}"
-
-    def _reader(self, schema: Schema | None) -> TableReader:
-        reader = self._plain_reader(self.shape.inner(schema))
+    def reader(self, schema: Schema | None) -> TableReader:
+        """The table in its shape; without a schema, all columns there are."""
+        reader = all_kinds()[self.kind].reader(self, self.shape.inner(schema))
         return ShapedReader(reader, self.shape) if self.shape else reader
-
-    def _plain_reader(self, schema: Schema | None) -> TableReader:
-        path = Path(self.address)
-        if self.kind == "csv":
-            return CsvReader(path, schema, delimiter=self.delimiter, as_of=self.as_of)
-        if self.kind == "parquet":
-            return ParquetReader(path, schema, as_of=self.as_of)
-        if self.kind in _FORMATS:
-            return FormatReader(path, schema, kind=self.kind, sheet=self.sheet, as_of=self.as_of)
-        from party.sources.sql import SqlReader  # the drivers are slow to load
-
-        return SqlReader(self.kind, self.address, self.query, schema, as_of=self.as_of)
 
 
 @dataclass(frozen=True, slots=True)
 class SeveralSources:
-    """Several tables, whose rows all take part; used like one.
-
-    Attributes:
-        sources: at least one.
-    """
+    """Several tables, whose rows all take part; used like one."""
 
     sources: tuple[SourceSettings, ...]
 
@@ -323,52 +274,3 @@ def _recoding(name: str, codes: object) -> Recoding:
         if not isinstance(new, str | int) or isinstance(new, bool):
             raise InputError(f"source.recode.{name}: {old} becomes a text or a number, not {new!r}")
     return Recoding({old: str(new) for old, new in codes.items()})
-
-
-def _alternatives(kind: str, table: Mapping[str, Any]) -> set[str]:
-    """The keys that say where the rows of a Spark source are: one of them is wanted."""
-    if kind != "spark":
-        return set()
-    given = {"path", "table", "query"} & set(table)
-    if len(given) != 1:
-        raise InputError("source: give one of path, table and query")
-    return given
-
-
-def _query(table: Mapping[str, Any]) -> str:
-    if ("query" in table) == ("table" in table):
-        raise InputError("source: give either table or query")
-    if "query" in table:
-        return str(table["query"])
-    parts = str(table["table"]).split(".")
-    mark = "`" if table["kind"] == "spark" else '"'
-    quoted = ".".join(mark + part.replace(mark, 2 * mark) + mark for part in parts)
-    return f"SELECT * FROM {quoted}"  # noqa: S608  # the owner's own table, quoted
-
-
-def _address(
-    kind: str, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
-) -> str:
-    if kind == "spark":
-        path = table.get("path", "")
-        return path if "://" in path or not path else str(folder / path)
-    if kind != "postgresql":
-        if "path" not in table:
-            raise InputError(f"source: a {kind} source needs a path")
-        return str(folder / table["path"])
-    given = [key for key in ("uri", "uri_env", "uri_file") if key in table]
-    if len(given) != 1:
-        raise InputError("source: give one of uri, uri_env and uri_file")
-    value = table[given[0]]
-    if given == ["uri_env"]:
-        if value not in environment:
-            raise InputError(f"source: the environment variable {value} is not set")
-        return environment[value]
-    if given == ["uri_file"]:
-        return read_private(folder / value, remedy="change the password").decode().strip()
-    if _HAS_PASSWORD.search(value):
-        raise InputError(
-            "source: uri holds a password, which does not belong into a settings file; leave it to "
-            "PGPASSWORD or PGPASSFILE, or use uri_env or uri_file"
-        )
-    return str(value)

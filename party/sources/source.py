@@ -25,7 +25,7 @@ from common.errors import InputError, PolicyError
 from common.marginals import count, count_streams, project
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
-from common.schema.codes import concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate
 from party.sources.fingerprint import SharedDigest
 from party.sources.grouping import Grouping, counted, is_cheaper
 from party.sources.parts import Chosen, Columns, Part, encoded
@@ -72,8 +72,10 @@ class Source(Protocol):
                 snapshot.
         """
 
-    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set."""
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set, some attributes in groups of values."""
 
     def codes(self) -> Codes:
         """All rows at once."""
@@ -139,6 +141,29 @@ class TableReader(Protocol):
         """Rows as their owner finds them, for errors."""
 
 
+class PlainReader:
+    """What most readers have in common: one way to read, rows that count from 1, no counting."""
+
+    _names: Sequence[str]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the columns there are."""
+        return self._names
+
+    def grouping(self) -> Grouping | None:
+        """The place cannot count."""
+        return None
+
+    def read_slowly(self) -> bool:
+        """There is one way to read it."""
+        return False
+
+    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
+        """Rows count from 1."""
+        return [position + 1 for position in positions]
+
+
 def check_readable(reader: TableReader) -> None:
     """Read every column once, and look at nothing.
 
@@ -179,11 +204,6 @@ def in_some_way(reader: TableReader, read: Callable[[], _Read]) -> _Read:
 
 class TableSource(SnapshotSource):
     """A source over any reader; opening it reads the table once.
-
-    Args:
-        reader: where the values are.
-        schema: the study's.
-        held_bytes: up to how many bytes of codes are held in memory.
 
     Raises:
         InputError: the table cannot be read, or is not of the schema; row and cell are named.
@@ -242,10 +262,14 @@ class TableSource(SnapshotSource):
             for chunks in map_in_threads(read, parts, worker_count(None)):
                 yield from chunks
 
-    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
         """The contingency table of every attribute set, axes as given; reads only what it needs."""
         if self._held is not None:
-            return count(self._held, sets)
+            return count(self._held, sets, groups=groups)
+        if groups:
+            return self._count_rows(sets, groups)
         grouping = self._reader.grouping()
         # Whether a row breaks a rule takes all of its columns.
         if self._schema.rules or grouping is None or not is_cheaper(self._schema, sets, self.rows):
@@ -277,7 +301,9 @@ class TableSource(SnapshotSource):
             for each in sets
         ]
 
-    def _count_rows(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    def _count_rows(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
         # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
@@ -285,13 +311,14 @@ class TableSource(SnapshotSource):
         reading = needed if few else self._everything
         place = {position: at for at, position in enumerate(reading)}
         inside = [[place[position] for position in each] for each in sets]
+        grouped = {place[position]: own for position, own in groups.items() if position in place}
         schema = self._columns(reading)
         with self._watching(schema) as digest:
             streams = (
                 partial(digest.following, self._encoded(schema, part))
                 for part in self._reader.parts(schema.names)
             )
-            return count_streams(streams, schema.sizes, inside)
+            return count_streams(streams, schema.sizes, inside, groups=grouped)
 
     def codes(self) -> Codes:
         """All rows at once."""

@@ -32,7 +32,7 @@ import common
 import party
 from common.errors import InputError, PolicyError
 from common.schema import Codes, Schema
-from common.schema.codes import concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate
 from party.sources.fingerprint import RowDigest
 from party.sources.partition import (
     PartitionCounter,
@@ -92,13 +92,6 @@ def start_session(master: str = "", options: dict[str, str] | None = None) -> Sp
 class SparkSource(SnapshotSource):
     """A `Source` over a table of Spark; opening it reads the table once.
 
-    Args:
-        session: where the table is.
-        table: gives the table, as of now.
-        schema: the study's.
-        where: the name of the table in errors.
-        as_of: the date the data is of, if it is known.
-
     Raises:
         InputError: the table cannot be read, or is not of the schema.
     """
@@ -142,9 +135,11 @@ class SparkSource(SnapshotSource):
                 yield codes
         self._check(digest)
 
-    def count(self, sets: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
         """The contingency table of every attribute set, axes as given."""
-        digest, tables = self._counted(sets)
+        digest, tables = self._counted(sets, groups)
         self._check(digest)
         return tables
 
@@ -152,13 +147,15 @@ class SparkSource(SnapshotSource):
         """All rows at once."""
         return concatenate(list(self.chunks()))
 
-    def _counted(self, sets: Sequence[Sequence[int]]) -> tuple[RowDigest, list[NDArray[np.int64]]]:
+    def _counted(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> tuple[RowDigest, list[NDArray[np.int64]]]:
         wanted = tuple(tuple(map(int, each)) for each in sets)
-        request = PartitionCounter(self._text, wanted, self._forgiving)
+        request = PartitionCounter(self._text, wanted, dict(groups), self._forgiving)
         with self._reading(), quiet():
             cells = self._columns().mapInArrow(request, "cell long, count long")
             sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()
-        return gathered(sums.rename_columns(["cell", "count"]), self._schema.sizes, sets)
+        return gathered(sums.rename_columns(["cell", "count"]), self._schema.sizes, sets, groups)
 
     def _columns(self) -> DataFrame:
         """The attributes in order, by names that Spark cannot misread."""

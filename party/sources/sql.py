@@ -35,6 +35,7 @@ from common.schema import Schema
 from common.schema.columns import is_number
 from party.sources.grouping import Grouping, fingerprint_statement, group_statement, quoted
 from party.sources.parts import Part, parts_of_stream
+from party.sources.source import PlainReader
 
 KINDS = ("postgresql", "sqlite", "duckdb")
 # In a URI, between colon and the last at sign before the path, or as a parameter; or in a list of
@@ -47,7 +48,7 @@ _STATEMENT_OPTIONS = {
 }
 
 
-class SqlReader:
+class SqlReader(PlainReader):
     """The rows of a query.
 
     Args:
@@ -75,16 +76,11 @@ class SqlReader:
         self._as_of = as_of
         # Asking for no rows tells the names of the columns.
         with self._running(f"SELECT * FROM ({self._query}) AS source LIMIT 0") as rows:  # noqa: S608  # the owner's own query
-            self._names: list[str] = rows.schema.names
+            self._names = list[str](rows.schema.names)
             self._cells = {field.name: _expression(kind, field) for field in rows.schema}
         if schema is not None:
             schema.check_columns(self._names, where=self.where)
             self._names = list(schema.names)
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Of the columns that are read."""
-        return self._names
 
     @property
     def where(self) -> str:
@@ -114,17 +110,9 @@ class SqlReader:
             except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
                 raise self._refused(error) from None
 
-    def read_slowly(self) -> bool:
-        """There is one way to read a query."""
-        return False
-
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         """The driver's words."""
         return self._refused(error)
-
-    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
-        """Rows count from 1, in the order the database gave them."""
-        return [position + 1 for position in positions]
 
     def grouping(self) -> Grouping | None:
         """Counting in the database: PostgreSQL and DuckDB have what it takes."""

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 
 from common.errors import InputError, ParleyError, PolicyError
 from common.study.document import Study
+from common.study.ids import StudyId
 from party.client.connection import ENDED, Connection
 from party.client.context import PartyContext
 from party.owner import decisions
@@ -58,7 +59,7 @@ class OwnerInbox:
             found = list(self._studies.values())
         return [(study, self.house.approvals.decision(study.digest)) for study in found]
 
-    def study(self, digest: bytes) -> Study | None:
+    def study(self, digest: StudyId) -> Study | None:
         """One of them."""
         with self._lock:
             return self._studies.get(digest)

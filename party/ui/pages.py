@@ -20,6 +20,7 @@ from common.service.web.pages import (
     table,
 )
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.wording import many
 from party.collection import Collected
 from party.journal import Departure, StudyRecord
@@ -204,7 +205,7 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
         (
             moment(each.released_at),
             each.study_name,
-            each.number,
+            each.sequence,
             each.kind,
             each.recipient,
             each.size,
@@ -223,7 +224,9 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
     )
 
 
-def attended_section(records: Sequence[StudyRecord], releases: Mapping[bytes, Collected]) -> Markup:
+def attended_section(
+    records: Sequence[StudyRecord], releases: Mapping[StudyId, Collected]
+) -> Markup:
     """The studies that our node took part in, with their releases to download."""
     kinds = {"running": "busy", "finished": "good"}
     rows: list[Sequence[str | int | Markup]] = [
@@ -245,7 +248,7 @@ def attended_section(records: Sequence[StudyRecord], releases: Mapping[bytes, Co
     )
 
 
-def release_cell(study: bytes, release: Collected | None) -> Markup:
+def release_cell(study: StudyId, release: Collected | None) -> Markup:
     """The release to download, and whether we countersigned it."""
     if release is None:
         return Markup("none here")
@@ -267,7 +270,7 @@ def node_section(process: str | None) -> Markup:
     )
 
 
-def ask_form(csrf: str, answer: str) -> Markup:
+def ask_form(csrf: str, *, answer: str) -> Markup:
     """The button that asks the curator."""
     return Markup(
         f'<form class="row" method="post" action="/ask">{_hidden(csrf=csrf)}'

@@ -10,21 +10,21 @@ not send; the page posts it once and gets a cookie for it.
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from pathlib import Path
 
 from common.errors import InputError, LocalError, ParleyError
-from common.service.web.exchange import Request, Response, see_other, text
+from common.files import pieces_of
+from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.pages import Markup, code, page, paragraph, section
 from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
 from common.study.document import Study
+from common.study.ids import StudyId
 from party.owner.decisions import rows_in_words
 from party.ui import pages
 from party.ui.inbox import OwnerInbox
@@ -59,7 +59,7 @@ class OwnerPages:
             complaint = str(error)
         studies = [pages.study_list(inbox.studies())]
         if inbox.asks:
-            studies.append(pages.ask_form(session.csrf, inbox.answer))
+            studies.append(pages.ask_form(session.csrf, answer=inbox.answer))
         return page(
             f"Parley, for {house.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",
@@ -73,20 +73,15 @@ class OwnerPages:
                 head=house.ledger.head(),
                 complaint=complaint,
             ),
-            pages.transcript_section(house.journal.transcript()),
+            pages.transcript_section(house.journal.sent_log()),
             csrf=session.csrf,
         )
 
     def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        found = self._inbox.house.collection.all().get(bytes.fromhex(match["digest"]))
+        found = self._inbox.house.collection.all().get(StudyId(bytes.fromhex(match["digest"])))
         if found is None or found.place is None or not found.place.is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", found.place.name)
-        return Response(
-            kind="application/zip",
-            body=_pieces(found.place),
-            headers=(("Content-Disposition", f'attachment; filename="{name}"'),),
-        )
+        return download(found.place.name, pieces_of(found.place))
 
     def _ask(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         self._inbox.ask()
@@ -146,7 +141,7 @@ class OwnerPages:
         return see_other(request.path.rpartition("/")[0])
 
     def _found(self, match: Mapping[str, str]) -> Study | None:
-        return self._inbox.study(bytes.fromhex(match["digest"]))
+        return self._inbox.study(StudyId(bytes.fromhex(match["digest"])))
 
     def _trouble(self, session: Session, study: Study, what: str, error: ParleyError) -> Response:
         shown = page(
@@ -154,12 +149,6 @@ class OwnerPages:
             csrf=session.csrf,
         )  # fmt: skip
         return Response(status=HTTPStatus.CONFLICT, body=shown.body)
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            yield piece
 
 
 @contextmanager
@@ -179,8 +168,5 @@ def serving_ui(inbox: OwnerInbox, *, port: int) -> Iterator[str]:
     )
     server = WebServer(f"127.0.0.1:{port}", site, name="ui")
     site.at_port(server.port)
-    server.start()
-    try:
-        yield f"http://127.0.0.1:{server.port}/login#token={token}"
-    finally:
-        server.stop()
+    with server.running() as listening:
+        yield f"http://127.0.0.1:{listening}/login#token={token}"

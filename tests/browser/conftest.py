@@ -7,7 +7,6 @@ import re
 import shutil
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -15,15 +14,16 @@ from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
+from common.service.clock import system_clock
 from common.service.process import JsonFormatter
 from common.study.document import Member, Study
-from common.wire.pki.keyring import init_curator, init_party
 from curator import app as curator_app
 from curator.app import CuratorSettings
 from curator.publisher import publish
 from parley.simulation.population import demo_schema_toml, make_population
 from party import app as party_app
 from party.app import PartySettings
+from tests.harness.enrolment import authority, enrolled
 
 SIGNER = Identity.generate(OsRandomSource())
 ROWS = {"north": 1400, "east": 1300, "south": 1500}
@@ -85,8 +85,7 @@ class Consortium:
 
     def __init__(self, folder, **settings):
         self.folder = folder
-        now = datetime.now(UTC)
-        self.ring = init_curator(folder / "hub", "hub", ("127.0.0.1",), now=now, external=False)
+        self.ring = authority(folder / "hub")
         self.stopping = threading.Event()
         self.threads = []
         self.settings = CuratorSettings(
@@ -99,11 +98,7 @@ class Consortium:
 
     def _party(self, name, seed):
         here = self.folder / name
-        ring = init_party(here / "keys", name)
-        now = datetime.now(UTC)
-        _, path = self.ring.approve(ring.read_request(), days=30, now=now)
-        ring.trust(self.ring.files.authority.read_bytes(), where=path)
-        ring.accept(path.read_bytes(), where=path, now=now)
+        enrolled(self.ring, here / "keys", name)
         make_population(ROWS[name], seed).to_csv(here / "rows.csv", index=False)
         automatic = str(name != "north").lower()  # north's owner decides in the browser
         (here / "policy.toml").write_text(
@@ -123,7 +118,7 @@ class Consortium:
         return Study.of(terms, schema=schema, members=members).signed_by(SIGNER)
 
     def propose(self, study):
-        curator_app.propose(self.settings, study, clock=lambda: datetime.now(UTC))
+        curator_app.propose(self.settings, study, clock=system_clock)
         return study
 
     def start_curator(self):
@@ -134,7 +129,7 @@ class Consortium:
                 self.settings,
                 publish=lambda outcome: publish(outcome, self.settings.releases),
                 stopping=self.stopping,
-                clock=lambda: datetime.now(UTC),
+                clock=system_clock,
                 software="parley <test>",
                 started=lambda port: (ports.append(port), started.set()),
             )
@@ -174,7 +169,7 @@ class Consortium:
             folder=self.parties[name], environment={},
         )  # fmt: skip
         with party_app.party_context(
-            self.party_settings(name), source, clock=lambda: datetime.now(UTC)
+            self.party_settings(name), source, clock=system_clock
         ) as house:
             yield house
 

@@ -41,14 +41,17 @@ def no_complaints(browser):
 
 
 def fits(browser, width):
-    """Whether the page needs no sideways scrolling at that width."""
+    """Whether the page and its pictures need no sideways scrolling at that width."""
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": True},
     )
     try:
         return browser.execute_script(
-            "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            "const width = document.documentElement.clientWidth;"
+            "return document.documentElement.scrollWidth <= width && "
+            "[...document.querySelectorAll('img')]"
+            ".every((each) => each.getBoundingClientRect().right <= width)"
         )
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

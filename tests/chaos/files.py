@@ -15,20 +15,21 @@ from pathlib import Path
 from urllib.parse import quote
 
 _WAIT_S = 0.2
-_SENT = "SELECT lower(hex(study)), number, lower(hex(digest)) FROM outgoing"
+_SENT = "SELECT lower(hex(study)), sequence, lower(hex(digest)) FROM outgoing"
 _STEP_KEYS = "SELECT lower(hex(study)), step, key FROM step_key"
 _LEDGER = "SELECT number, study, step, epsilon, digest FROM entry"
 _STATES = "SELECT lower(hex(study)), state FROM study"
 _PARTY_SECRETS = """
 SELECT lower(hex(study)), 'a step key' FROM step_key
 UNION ALL SELECT lower(hex(study)), 'a received message' FROM received WHERE body IS NOT NULL
-UNION ALL SELECT lower(hex(study)), 'a sent message' FROM outgoing WHERE body IS NOT NULL
+UNION ALL SELECT lower(hex(study)), 'a sent message' FROM content
 """
 _STUDIES = "SELECT lower(hex(study)), state, cause, place FROM study"
-_ARRIVED = "SELECT lower(hex(study)), sender, sequence, lower(hex(digest)) FROM incoming"
+_ARRIVED = "SELECT lower(hex(study)), sender, sequence, lower(hex(digest)) FROM received"
 _CURATOR_SECRETS = """
-SELECT lower(hex(study)), 'the key ' || name FROM secret
-UNION ALL SELECT lower(hex(study)), 'a message of ' || sender FROM incoming WHERE body IS NOT NULL
+SELECT lower(hex(study)), 'a step key' FROM step_key
+UNION ALL SELECT lower(hex(study)), 'the Paillier key' FROM paillier_key
+UNION ALL SELECT lower(hex(study)), 'a message of ' || sender FROM received WHERE body IS NOT NULL
 UNION ALL SELECT lower(hex(study)), 'a queued message' FROM content
 """
 QUEUED = "a queued message"

@@ -12,6 +12,7 @@ def check(figures):
     assert sum(figures.faults.values()) > 0
 
 
+@pytest.mark.slow
 def test_two_studies_under_faults_end_as_undisturbed_ones(quick_folder):
     kinds = ("kill -9", "SIGTERM", "SIGSTOP", "polls", "silent connections")
     options = Options(seed=31, parties=3, studies=2, batches=1, faults=8, kinds=kinds)

@@ -120,11 +120,9 @@ def written(world, offer):
     release = world.folder / "release"
     release.mkdir()
     (release / "synthetic.csv").write_text("a\n")
-    database, store = open_store(world.settings)
-    with store.transaction():
-        store.add_incoming(digest, "north", 1, b"body", effects=[], at=AT)
+    with open_store(world.settings) as store, store.transaction():
+        store.inbox.add(digest, "north", sequence=1, body=b"body", effects=[], at=AT)
         store.end(digest, CuratorState.DONE, cause="", place=str(release), at=AT)
-    database.close()
 
 
 def test_what_the_services_write_is_read(world, offer, written):
@@ -148,7 +146,7 @@ def test_a_study_that_does_not_move_is_a_violation(world, offer, written):
         ("north/party.db", "UPDATE step_key SET key = x'00'", "('step key'"),
         ("north/party.db", "UPDATE entry SET epsilon = '2'", "('charge', 1) was"),
         ("north/party.db", "DELETE FROM entry", "('charge', 1) was there"),
-        ("curator/curator.db", "UPDATE incoming SET digest = x'00'", "('message', 'north'"),
+        ("curator/curator.db", "UPDATE received SET digest = x'00'", "('message', 'north'"),
     ],
 )
 def test_an_observer_sees_what_changes_or_vanishes(world, written, file, statement, said):

@@ -11,12 +11,13 @@ from collections import Counter
 from dataclasses import dataclass
 from unittest import mock
 
+from common.service.clock import system_clock
 from common.study.document import Study
 from curator.app import propose
 from parley.cli.main import main
 from tests.harness.consortium import NAMES
 from tests.harness.disks import NoMountError, mounted
-from tests.harness.process_consortium import Processes, clock
+from tests.harness.process_consortium import ProcessConsortium
 
 PER_STUDY = 8  # the most epsilon that the owners' policies allow
 STRANGER = "stranger"  # has a certificate, and is in no study
@@ -41,7 +42,7 @@ class Offer:
         return [member.name for member in self.study.members]
 
 
-class World(Processes):
+class World(ProcessConsortium):
     """Folders and processes of everybody; violations of what must hold are collected.
 
     Args:
@@ -99,7 +100,7 @@ class World(Processes):
     def offer(self, name, *, refused=False, **terms):
         """Offer a study to its parties, as `parley curator study add` does."""
         study = self.new_study(name, **terms)
-        propose(self.settings, study, clock=clock)
+        propose(self.settings, study, clock=system_clock)
         return Offer(study, refused=refused)
 
     def terminate(self, victims):

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from common.schema import Schema
+from common.schema.encoder import encode_column
 
 WORDS = (
     'kind = "categorical"\nvalues = ["a", "1", "2", "12345678901", "0.5", "True", "2024-01-31"]\n'
@@ -103,3 +104,7 @@ def schema_of(attribute, names):
     """A schema in which every column is the same attribute."""
     text = "".join(f'[[attribute]]\nname = "{name}"\n{attribute}' for name in names)
     return Schema.from_toml(text)
+
+
+def codes_of(attribute, column):
+    return encode_column(attribute, column, where="", row_numbers=lambda rows: rows).tolist()

@@ -4,7 +4,6 @@ import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,18 +11,16 @@ import numpy as np
 
 from common.crypto.identities.files import load_identity
 from common.crypto.paillier.blinding import PowerBlinder
-from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
+from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
+from common.service.clock import system_clock
 from common.service.database import Database
-from common.study.sums import needs_key
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.pki.keyring import init_curator, init_party
-from curator.role import CuratorRole
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from curator.studies import Studies
-from parley.simulation.in_process import RowsInMemory, run_roles
+from parley.simulation.in_process import RowsInMemory
 from party.client.backoff import Backoff
 from party.client.connection import HungUpError
 from party.client.context import PartyContext
@@ -37,9 +34,10 @@ from party.notes import Notes
 from party.owner.approvals import Approvals
 from party.owner.policy import Policy
 from party.owner.review import PlannedStep
-from party.role import PartyRole
 from party.sources.source import Snapshot
-from tests.study.conftest import SIZES, EveryKindOfStep, make_study
+from tests.harness.enrolment import authority, enrolled
+from tests.harness.roles import replayed
+from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "plain", "island")
 POLICY = Policy(
@@ -50,10 +48,6 @@ POLICY = Policy(
     profiles=("sound", "paper"),
     automatic=True,
 )
-
-
-def clock():
-    return datetime.now(UTC)
 
 
 def forecast(study, party):
@@ -77,7 +71,7 @@ class Curator:
         self.outcomes = []
         self.begin = EveryKindOfStep
         self.prior_of = lambda study: None
-        self.clock = clock
+        self.clock = system_clock
         self.port = 0
         self.frame_timeout_s = 60.0
         self.running = False
@@ -139,7 +133,7 @@ class Party:
         self.policy = POLICY
         self.begin = EveryKindOfStep
         self.priors = None
-        self.clock = clock
+        self.clock = system_clock
         self.forecast = forecast
         self.rows = Rows
         self.stopping = threading.Event()
@@ -238,16 +232,12 @@ class Consortium:
     """Everybody, and the study they are about; `tables` by name, or small ones at random."""
 
     def __init__(self, folder, names, *, tables=None, **changes):
-        now = clock()
-        ring = init_curator(folder / "curator", "hub", ("127.0.0.1",), now=now, external=False)
+        ring = authority(folder / "curator")
         self.curator = Curator(folder, ring)
         tables = random_tables(names) if tables is None else tables
         self.parties = {}
         for name in names:
-            own = init_party(folder / name, name)
-            _, path = ring.approve(own.read_request(), days=30, now=now)
-            own.trust(ring.files.authority.read_bytes(), where=path)
-            own.accept(path.read_bytes(), where=path, now=now)
+            own = enrolled(ring, folder / name, name)
             self.parties[name] = Party(folder, name, own, tables[name], self.curator)
         self.study = make_study(
             {name: party.identity for name, party in self.parties.items()},
@@ -293,55 +283,21 @@ def check_release(consortium):
         expected = sum(step.costs.get(name, 0) for step in outcome.steps)
         with party.house() as house:
             assert house.ledger.spent() == expected
-            assert house.journal.outbox(consortium.study.digest) == []
+            assert list(house.journal.outbox(consortium.study.digest)) == []
 
 
 def wait_until_finished(house, study):
-    """Give a party that attends in another thread its time; the test checks what came of it."""
-    for _ in range(500):
+    """Give a party that attends in another thread its time."""
+    for _ in range(1500):
         if house.journal.state(study.digest) is StudyState.FINISHED:
             return
         time.sleep(0.02)
+    raise AssertionError(f"the study is {house.journal.state(study.digest)} after 30 seconds")
 
 
 def finish(consortium):
     assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
     check_release(consortium)
-
-
-def replayed(study, begin, identities, tables, *, key=None, drop=None):
-    """A study in this process, everybody's keys drawn from a source seeded with their name."""
-    curator = CuratorRole(
-        study=study,
-        run=begin(study),
-        private_key=key if needs_key(study) else None,
-        source_of=sources(SeededRandomSource("curator")),
-    )
-    parties = {
-        name: PartyRole(
-            study=study,
-            run=begin(study),
-            name=name,
-            identity=identities[name],
-            data=Rows(table),
-            source_of=sources(SeededRandomSource(name)),
-            blinder_of=PowerBlinder,
-        )
-        for name, table in tables.items()
-    }
-    return run_roles(curator, parties, drop=drop)
-
-
-def sources(keys):
-    """One stream per step, under a key that is drawn when the step is first asked for."""
-    made = {}
-
-    def source_of(step):
-        if step not in made:
-            made[step] = KeyedRandomSource(keys.random_bytes(KEY_BYTES), private=False)
-        return made[step]
-
-    return source_of
 
 
 def same_results(first, second):

@@ -1,19 +1,25 @@
-"""A curator's folder and its parties', with certificates, for tests of commands; nothing runs."""
+"""A curator's folder and its parties', with certificates, for tests of commands."""
 
-from datetime import UTC, datetime
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
+from common.service.clock import system_clock
 from common.service.database import Database
 from common.study.sums import encode_result
 from common.study.transcript import SETTING_UP, PhaseTraffic
-from common.wire.pki.keyring import init_curator, init_party
+from curator.app import serve
 from curator.context import Outcome
+from curator.publisher import curator_signer, publish
 from party.journal import Journal
 from party.ledger import Caps, Charge, Ledger
+from tests.harness.enrolment import authority, enrolled
 
 POLICY = """
 [budget]
@@ -22,15 +28,13 @@ epsilon_in_total = "4"
 """
 
 
-class Place:
+class DeployedFolder:
     """A curator's folder and one party's, with certificates; nothing runs."""
 
     def __init__(self, folder, days=30, now=None):
         self.folder = folder
-        self.now = now or datetime.now(UTC)
-        self.ring = init_curator(
-            folder / "hub" / "keys", "hub", ("127.0.0.1",), now=self.now, external=False
-        )
+        self.now = now or system_clock()
+        self.ring = authority(folder / "hub" / "keys", now=self.now)
         self.days = days
         (folder / "hub" / "curator.toml").write_text(
             'folder = "state"\nkeys = "keys"\nreleases = "releases"\nlisten = "127.0.0.1:0"\n'
@@ -40,10 +44,7 @@ class Place:
 
     def add(self, name):
         home = self.folder / name
-        own = init_party(home / "keys", name)
-        _, path = self.ring.approve(own.read_request(), days=self.days, now=self.now)
-        own.trust(self.ring.files.authority.read_bytes(), where=path)
-        own.accept(path.read_bytes(), where=path, now=self.now)
+        enrolled(self.ring, home / "keys", name, days=self.days, now=self.now)
         (home / "policy.toml").write_text(POLICY.format(per_study=1))
         (home / "party.toml").write_text(
             'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\ncurator = "127.0.0.1:1"\n'
@@ -99,3 +100,52 @@ def outcome_of(study):
         study=study, model=plan.model(), steps=steps, results=results, private=True,
         traffic=traffic,
     )  # fmt: skip
+
+
+BACKUP = ("backup", "party", "--out", "north.backup", *NORTH)
+RESTORE = ("restore", "north.backup", "--yes", *NORTH)
+
+
+def state(place):
+    return place.folder / "north" / "state" / "party.db"
+
+
+def books_of_north(place, study):
+    """North's file with the study begun and one step charged."""
+    database = Database(place.folder / "north" / "state" / "party.db")
+    ledger, journal = Ledger(database), Journal(database, OsRandomSource())
+    journal.begin(study.digest, name="regional", data_digest="d", at="now")
+    charge = Charge(
+        study=study.digest.hex(), study_name="regional", step="first", mechanism="laplace",
+        epsilon=Fraction(1, 3),
+    )  # fmt: skip
+    ledger.charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), "now")
+    return database, journal
+
+
+@contextlib.contextmanager
+def serving(settings, *, software="parley", **changes):
+    """A curator on such a folder, served by a thread; the port, the same for the block."""
+    settings = replace(settings, **changes)
+    stopping, ready, ports = threading.Event(), threading.Event(), []
+    signer = curator_signer(settings.keys, lambda path: "")
+
+    def started(port):
+        ports.append(port)
+        ready.set()
+
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(
+            serve, settings, stopping=stopping, clock=system_clock, software=software,
+            publish=lambda outcome: publish(outcome, settings.releases.absolute(), signer=signer),
+            started=started,
+        )  # fmt: skip
+        running.add_done_callback(lambda _: ready.set())
+        try:
+            assert ready.wait(30)
+            if not ports:
+                running.result(timeout=1)
+            yield ports[0]
+        finally:
+            stopping.set()
+            running.result(timeout=60)

@@ -36,7 +36,7 @@ from party.owner.dry_run import rehearse
 from party.owner.review import PlannedStep
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
-from tests.study.conftest import Sums
+from tests.harness.small_study import Sums
 
 PARTIES = stage.NAMES[:2]
 DELTA = Fraction(1, 10**6)
@@ -111,15 +111,22 @@ class Everybody(stage.Consortium):
             super().__init__(
                 folder, PARTIES, method="floor", criteria=wanted, criteria_epsilon=part
             )
-            self.curator.begin = run_of
-            for party in self.parties.values():
-                party.begin, party.forecast = run_of, partial(rehearse, begin=run_of)
+            self._run_the_method()
+        elif kind == "two-party":
+            settings = (("divisions", 2), ("target", "a"))
+            super().__init__(folder, PARTIES, method="distdiffgen", settings=settings)
+            self._run_the_method()
         else:
             super().__init__(folder, PARTIES)
         self.folder, self.without = folder, without
         self.lost = folder / "lost"
         self.release = folder / "release.json"
         self.port_file = folder / "port"
+
+    def _run_the_method(self):
+        self.curator.begin = run_of
+        for party in self.parties.values():
+            party.begin, party.forecast = run_of, partial(rehearse, begin=run_of)
 
     def clear(self):
         for path in (*self.folder.glob("*.db*"), self.release, self.port_file, self.lost):
@@ -128,7 +135,7 @@ class Everybody(stage.Consortium):
 
     def run_curator(self, fate):
         curator = self.curator
-        curator.keys_on = lambda database: KeysInOrder("curator", database, "secret")
+        curator.keys_on = lambda database: KeysInOrder("curator", database, "step_key")
 
         def publish(outcome):
             fate.point()
@@ -159,7 +166,7 @@ class Everybody(stage.Consortium):
                 fate.point()
                 newest = self.connection.submit(study, messages)
                 fate.point()
-                if name == LOST and messages[-1].number == LAST_OF_LOST:
+                if name == LOST and messages[-1].sequence == LAST_OF_LOST:
                     lost.touch()
                     os._exit(0)
                 return newest
@@ -232,10 +239,7 @@ class Everybody(stage.Consortium):
         store = Store(database, SeededRandomSource(0))
         assert store.record(digest).state is CuratorState.DONE
         arrived = {
-            name: [
-                store.incoming_digest(digest, name, number).hex()
-                for number in range(1, store.newest_incoming(digest, name) + 1)
-            ]
+            name: [each.hex() for each in store.inbox.digests(digest, name)]
             for name in self.parties
         }
         database.close()
@@ -248,7 +252,7 @@ class Everybody(stage.Consortium):
                 (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
             ]
             assert ledger.spending().within(self.study.epsilon, self.study.delta)
-            assert [each.digest for each in journal.transcript()] == arrived[name]
+            assert [each.digest for each in journal.sent_log()] == arrived[name]
             ended = StudyState.RUNNING if name == LOST else StudyState.FINISHED
             assert journal.state(digest) is ended
             database.close()

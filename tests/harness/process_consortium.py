@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,14 +19,15 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
+from common.service.clock import system_clock
 from common.service.database import Database
 from common.study.document import Member, Study
-from common.wire.pki.keyring import init_curator, init_party
 from curator.app import CuratorSettings, open_store, propose
 from curator.store.records import StudyState as CuratorState
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
-from tests.harness.consortium import replayed
+from tests.harness.enrolment import authority, enrolled
+from tests.harness.roles import replayed
 
 SEED = "PARLEY_TEST_SEED"
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,23 +45,17 @@ automatic = true
 """
 
 
-def clock():
-    return datetime.now(UTC)
-
-
-class Processes:
-    """Folders of a curator and of its parties, and the processes that run on them."""
+class ProcessConsortium:
+    """A curator and its parties: their folders, and the processes that run on them."""
 
     stdin = None  # of every process; None is ours
 
-    def __init__(self, folder, names, *, country=None):
+    def __init__(self, folder, names=NAMES, *, country=None):
         self.folder, self.names, self.country = folder, names, country
         self.processes = {}
         self.port = 0
         hosts = {name: self.curator_of(name) for name in names}
-        self.ring = init_curator(
-            folder / "curator keys", "hub", tuple(hosts.values()), now=clock(), external=False
-        )
+        self.ring = authority(folder / "curator keys", hosts=tuple(hosts.values()))
         self.settings = CuratorSettings(
             folder=folder / "curator", keys=self.ring.folder, releases=folder / "releases"
         )
@@ -86,11 +80,7 @@ class Processes:
 
     def add_keys(self, name):
         """Make the keys and the certificate of a party."""
-        own = init_party(self.folder / f"{name} keys", name)
-        _, path = self.ring.approve(own.read_request(), days=2, now=clock())
-        own.trust(self.ring.files.authority.read_bytes(), where=path)
-        own.accept(path.read_bytes(), where=path, now=clock())
-        return own
+        return enrolled(self.ring, self.folder / f"{name} keys", name, days=2)
 
     def add_party(self, name):
         own = self.add_keys(name)
@@ -158,24 +148,16 @@ class Processes:
             process.kill()
             process.wait()
 
-
-class Town(Processes):
-    """Two parties and the one study that they run."""
-
-    def __init__(self, folder, *, country=None):
-        super().__init__(folder, NAMES, country=country)
-        self.study = self.new_study(
-            "processes", epsilon=Fraction(8), method="dp-subn", aggregation=Aggregation.MASKED
-        )
+    def propose(self, **terms):
+        """The one study that all parties are to run."""
+        chosen = {"epsilon": Fraction(8), "method": "dp-subn", "aggregation": Aggregation.MASKED}
+        self.study = self.new_study("processes", **chosen | terms)
         self.write_policy(per_study=8, in_total=9)
-        propose(self.settings, self.study, clock=clock)
+        propose(self.settings, self.study, clock=system_clock)
 
     def record(self):
-        database, store = open_store(self.settings)
-        try:
+        with open_store(self.settings) as store:
             return store.record(self.study.digest)
-        finally:
-            database.close()
 
     def metrics(self):
         log = self.folder / "curator.log"
@@ -190,7 +172,7 @@ class Town(Processes):
 
         After a restart a seeded source begins anew, so the release is then one of its kind.
         """
-        for name in NAMES:
+        for name in self.names:
             codes = {0}
             if restarted:  # started again after its study was over, it waits for another
                 self.wait_for(lambda name=name: self.state_of(name) is StudyState.FINISHED)
@@ -202,7 +184,7 @@ class Town(Processes):
         if not restarted:
             expected = replayed(self.study, run_of, self.identities, self.tables).model.as_json()
             assert released["model"] == json.loads(json.dumps(expected))
-        for name in NAMES:
+        for name in self.names:
             self._check_party(name, released["steps"])
 
     def state_of(self, name):
@@ -220,18 +202,12 @@ class Town(Processes):
         assert charged == {step: costs[name] for step, costs in steps if name in costs}
         assert ledger.spent() <= self.study.epsilon
         assert journal.state(self.study.digest) is StudyState.FINISHED
-        left = {each.number: each.digest for each in journal.transcript()}
+        left = {each.sequence: each.digest for each in journal.sent_log()}
         database.close()
         assert left == self.arrived(name), "the curator has what left, and left once"
 
     def arrived(self, name):
         """The digest of every message of a party, as the curator stored it."""
-        database, store = open_store(self.settings)
-        try:
-            newest = store.newest_incoming(self.study.digest, name)
-            return {
-                number: store.incoming_digest(self.study.digest, name, number).hex()
-                for number in range(1, newest + 1)
-            }
-        finally:
-            database.close()
+        with open_store(self.settings) as store:
+            digests = store.inbox.digests(self.study.digest, name)
+        return {sequence: each.hex() for sequence, each in enumerate(digests, start=1)}

@@ -10,7 +10,7 @@ from common.crypto.sums.plan import Aggregation
 from common.crypto.sums.replacement import ShareKeeper
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.schema.codes import Codes
+from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
 from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
 from parley.simulation.in_process import RowsInMemory
@@ -109,7 +109,8 @@ class Driver:
 
     def answer(self, step):
         if isinstance(step, ChoiceStep):
-            return step.choice.run(self.data[step.party], self.source)
+            rows = concatenate([self.data[name].codes() for name in step.parties])
+            return step.choice.run(RowsInMemory(rows), self.source)
         if isinstance(step, SumStep):
             exact = sum(step.request.answer(self.data[name]) for name in step.parties)
             return exact + step.law.draw(step.request.cells, self.source)

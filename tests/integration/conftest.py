@@ -4,11 +4,10 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from tests.harness.consortium import NAMES, Consortium
-from tests.study.conftest import paillier_key  # noqa: F401  # a fixture
 
 
 @pytest.fixture
-def gathering(tmp_path, paillier_key):  # noqa: F811
+def gathering(tmp_path, paillier_key):
     """Makes consortia, and stops their curators in the end."""
     made = []
 

@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 
+from common.service.clock import system_clock
 from common.study import approval
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
-from tests.harness.consortium import Wrapped, check_release, clock, finish, wrapping
+from tests.harness.consortium import Wrapped, check_release, finish, wrapping
 
 DAY = timedelta(days=1)
 HARMLESS = [10 * DAY, timedelta(minutes=-50)]
@@ -25,7 +26,7 @@ class Clock:
     wrong_by = timedelta()
 
     def __call__(self):
-        return clock() + self.wrong_by
+        return system_clock() + self.wrong_by
 
 
 class Jumping(Wrapped):

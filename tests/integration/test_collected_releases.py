@@ -9,6 +9,7 @@ import pytest
 
 from common.privacy.randomness import OsRandomSource
 from common.release.verify import verify
+from common.service.clock import system_clock
 from common.service.database import Database
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
@@ -22,34 +23,24 @@ from party.journal import Journal
 from party.owner import decisions
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
-from tests.harness.consortium import clock
-from tests.harness.deployed_folder import NORTH
-from tests.harness.serving import serving
-from tests.unit.parley.conftest import (  # noqa: F401  # fixtures
-    no_settings_of_the_user,
-    parley,
-    place,
-    small,
-    written,
-)
+from tests.harness.deployed_folder import NORTH, serving
 from tests.unit.service.web.conftest import Client
 
-pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
 OWNERS = ("north", "east")
 
 
-def settings_of(place, name, port, **changes):  # noqa: F811
+def settings_of(place, name, port, **changes):
     path = place.folder / name / "party.toml"
     settings = party_settings(path, {})
     quick = {"look_again_s": 0.2, "first_wait_s": 0.1, "curator": f"127.0.0.1:{port}"}
     return replace(settings, values=replace(settings.values, **quick, **changes)), path
 
 
-def join(place, name, port, study, **changes):  # noqa: F811
+def join(place, name, port, study, **changes):
     """Approve the study and take part, as `parley party join --once` does."""
     settings, path = settings_of(place, name, port, **changes)
     source = source_settings(settings, path, {})
-    with party_app.party_context(settings.values, source, clock=clock) as context:
+    with party_app.party_context(settings.values, source, clock=system_clock) as context:
         seen = context.review(study, context.open_source(study))
         decisions.approve(context.approvals, seen, at=context.now())
         return party_app.session_manager(
@@ -58,10 +49,10 @@ def join(place, name, port, study, **changes):  # noqa: F811
 
 
 @pytest.fixture
-def done(place, written):  # noqa: F811
+def done(place, written):
     """A study that ran to its end; north countersigned by itself, east was told not to."""
     hub = curator_settings(place.folder / "hub" / "curator.toml", {}).values
-    propose(hub, written, clock=clock)
+    propose(hub, written, clock=system_clock)
     with serving(hub) as port:
         with ThreadPoolExecutor(2) as threads:
             running = [
@@ -73,19 +64,19 @@ def done(place, written):  # noqa: F811
         yield place, hub, port
 
 
-def collected(place, name):  # noqa: F811
+def collected(place, name):
     database = Database(place.folder / name / "state" / "party.db")
     try:
         (found,) = Collection(database).all().values()
-        due = Collection(database).due(Journal(database, OsRandomSource()), now=clock())
+        due = Collection(database).due(Journal(database, OsRandomSource()), now=system_clock())
     finally:
         database.close()
     assert due == []
     return found
 
 
-def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done, parley):  # noqa: F811
-    place, hub, port = done  # noqa: F811
+def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done, parley):
+    place, hub, port = done
     (released,) = hub.releases.iterdir()
     names = [(s.role.value, s.name) for s in verify(released).checked.signatures]
     assert sorted(names) == [("curator", "hub"), ("party", "north")], "the curator has it, too"
@@ -106,10 +97,10 @@ def test_a_node_has_the_countersigned_release_and_its_owners_page_offers_it(done
     check_page(place, port)
 
 
-def check_page(place, port):  # noqa: F811
+def check_page(place, port):
     settings, path = settings_of(place, "north", port)
     source = source_settings(settings, path, {})
-    with party_app.party_context(settings.values, source, clock=clock) as context:
+    with party_app.party_context(settings.values, source, clock=system_clock) as context:
         inbox = OwnerInbox(context, [], dial=None)
         with serving_ui(inbox, port=0) as address:
             client = Client(int(address.split(":")[2].split("/")[0]))
@@ -125,23 +116,22 @@ def check_page(place, port):  # noqa: F811
 
 
 def studies(hub):
-    database, store = open_store(hub)
-    try:
+    with open_store(hub) as store:
         return [record.study for record in store.records()]
-    finally:
-        database.close()
 
 
-def dialer_of(place, port):  # noqa: F811
+def dialer_of(place, port):
     settings, _ = settings_of(place, "north", port)
-    return Dialer(party_app.address_of(settings.values, environment={}, software="parley"), clock)
+    return Dialer(
+        party_app.address_of(settings.values, environment={}, software="parley"), system_clock
+    )
 
 
-def collect_again(place, port, change):  # noqa: F811
+def collect_again(place, port, change):
     """Fetch the release of north's study once more, after a change of its records."""
     settings, path = settings_of(place, "north", port)
     source = source_settings(settings, path, {})
-    with party_app.party_context(settings.values, source, clock=clock) as context:
+    with party_app.party_context(settings.values, source, clock=system_clock) as context:
         (study,) = context.collection.all()
         database = context.collection._file
         with database.transaction():
@@ -157,7 +147,7 @@ def collect_again(place, port, change):  # noqa: F811
 
 
 def test_what_our_records_contradict_is_not_countersigned_and_what_is_wrong_not_kept(done):
-    place, hub, port = done  # noqa: F811
+    place, hub, port = done
     other = "UPDATE received SET digest = x'00' WHERE number > 1"
     found = collect_again(place, port, other)
     assert not found.countersigned
@@ -169,9 +159,8 @@ def test_what_our_records_contradict_is_not_countersigned_and_what_is_wrong_not_
     ):
         connection.countersign(next(iter(studies(hub))), bytes(64))
     assert refused.value.code is ErrorCode.APPROVAL_INVALID
-    database, store = open_store(hub)
-    (record,) = store.records()
-    database.close()
+    with open_store(hub) as store:
+        (record,) = store.records()
     table = Path(record.place) / "synthetic.csv"
     table.write_text(table.read_text().replace("Female", "Male", 1))
     found = collect_again(place, port, other)

@@ -122,7 +122,7 @@ def test_an_owner_withdraws_before_the_study_begins_and_nothing_was_charged(cons
     assert record.cause == "party 'north' withdrew: the owner does not take part in this study"
     with north.house() as house:
         assert house.ledger.entries() == []
-        assert house.journal.transcript() == []
+        assert house.journal.sent_log() == []
 
 
 def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(consortium):
@@ -132,11 +132,11 @@ def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(con
         statement = approval.statement(study=digest, party="east")
         connection.approve(digest, east.identity.sign(statement))
     with joined(north) as endings:
-        wait_for(lambda: store.newest_incoming(digest, "north") > 0)
+        wait_for(lambda: store.inbox.newest(digest, "north") > 0)
         withdraw(north, consortium.study)
     assert endings == {digest: StudyState.ABORTED}
     assert "party 'north' withdrew" in consortium.node.record.cause
-    last = store.next_queued(digest, "east", after=store.newest_queued(digest, "east") - 1)
+    last = store.outbox.next(digest, "east", after=store.outbox.newest(digest, "east") - 1)
     assert "party 'north' withdrew" in codec.decode_to_party(last.body).reason
     with north.house() as house:
         assert house.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
@@ -152,7 +152,7 @@ def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_it
     dialer = north.dialer()
     attending = threading.Thread(target=lambda: north.attend(consortium.study, dial=dialer.dial))
     attending.start()
-    wait_for(lambda: store.newest_incoming(digest, "north") > 0)
+    wait_for(lambda: store.inbox.newest(digest, "north") > 0)
     dialer.hang_up()
     attending.join(timeout=30)
     withdraw(north, consortium.study)

@@ -55,7 +55,7 @@ def test_work_in_another_order_is_refused_and_goes_on_in_the_right_one(gathering
         north.attend(consortium.study)
     with north.house() as house:
         assert house.ledger.entries() == []
-        assert house.journal.transcript() == []
+        assert house.journal.sent_log() == []
     north.dial = living
     finish(consortium)
 
@@ -70,7 +70,7 @@ def test_answers_in_another_order_are_refused_and_go_on_in_the_right_one(gatheri
 
         def submit(self, study, messages):
             last = messages[-1]
-            early = type(last)(number=last.number + 1, body=last.body)
+            early = type(last)(sequence=last.sequence + 1, body=last.body)
             with pytest.raises(WireError) as refusal:
                 self.connection.submit(study, [early])
             refusals.append(refusal.value.code)

@@ -72,6 +72,7 @@ def test_the_demonstration_replaces_an_older_one_at_a_path_with_a_space(tmp_path
     assert running_on(folder) == []
 
 
+@pytest.mark.slow
 def test_a_simulation_over_grpc_is_a_release_like_any_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARLEY_CURATOR_LISTEN", "not for the simulation")
@@ -113,6 +114,7 @@ def check_logs(tmp_path):
         assert all(json.loads(line)["time"] for line in log.splitlines())
 
 
+@pytest.mark.slow
 def test_an_owner_fetches_a_study_and_countersigns_for_scripts_and_everybody_stops_when_asked(
     small, tmp_path, monkeypatch, capsys
 ):

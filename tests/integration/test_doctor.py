@@ -13,13 +13,13 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.service.clock import system_clock
 from common.service.database import Database
 from common.wire import tls
 from curator.server.service import CuratorServer
 from parley.cli.main import main
 from party.journal import Journal
-from tests.harness.consortium import clock
-from tests.study.conftest import SCHEMA
+from tests.harness.small_study import SCHEMA
 
 POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'
 
@@ -28,7 +28,7 @@ POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'
 def server(consortium, request):
     """Another server on the same studies, with settings of its own."""
     curator = consortium.curator
-    changes = {"clock": clock, "software": "parley"} | request.param
+    changes = {"clock": system_clock, "software": "parley"} | request.param
     made = CuratorServer(
         curator.studies, files=curator.ring.files, revoked=curator.ring.revoked,
         listen="127.0.0.1:0", **changes,
@@ -53,7 +53,7 @@ def examined(consortium, port, capsys):
 
 @pytest.mark.parametrize(
     "server",
-    [{"clock": lambda: clock() + dt.timedelta(minutes=10), "software": "parley 99"}],
+    [{"clock": lambda: system_clock() + dt.timedelta(minutes=10), "software": "parley 99"}],
     indirect=True,
 )
 def test_another_clock_and_another_version_are_warned_about(consortium, server, capsys):

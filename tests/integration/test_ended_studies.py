@@ -11,6 +11,7 @@ import pytest
 
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
+from common.service.clock import system_clock
 from common.service.database import Database
 from common.study import approval
 from common.study.document import Study
@@ -26,7 +27,6 @@ from tests.harness.consortium import (
     Crash,
     Wrapped,
     check_release,
-    clock,
     wrapping,
 )
 
@@ -58,7 +58,7 @@ def test_an_aborted_study_ends_for_a_party_at_work_and_its_charge_stays(consorti
     attending = threading.Thread(target=lambda: ends.append(north.attend(consortium.study)))
     attending.start()
     store, digest = consortium.curator.store, consortium.study.digest
-    wait_for(lambda: store.newest_incoming(digest, "north") > 0)
+    wait_for(lambda: store.inbox.newest(digest, "north") > 0)
     ask_to_abort(consortium, "the schema was wrong")
     consortium.curator.studies.open()  # as a running curator does every second
     attending.join(timeout=30)
@@ -98,7 +98,7 @@ def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering
     consortium = gathering(3)
     curator, study = consortium.curator, consortium.study
     late = datetime.timedelta()
-    curator.clock = lambda: clock() + late
+    curator.clock = lambda: system_clock() + late
     curator.restart()
     approve(consortium.parties["south"], study)  # and dies
     late = ONLINE_FOR
@@ -133,7 +133,7 @@ def test_a_party_that_comes_back_when_its_queue_is_gone_hears_that_the_study_end
         north.attend(consortium.study, dial=wrapping(north, Dying))
     consortium.node.abort("enough")
     store.drop_queues(ended_before="9999")
-    assert store.next_queued(digest, "north", after=0) is None
+    assert store.outbox.next(digest, "north", after=0) is None
     with north.dial() as connection:
         assert connection.enrol("north", b"", with_ended=False) == []
     assert north.attend(consortium.study) is StudyState.ABORTED
@@ -177,7 +177,7 @@ def test_both_sides_count_the_same_bytes_and_rounds_phase_by_phase(consortium):
     for name, party in consortium.parties.items():
         with party.house() as house:
             own = house.journal.traffic.phases(consortium.study.digest)
-            left = sum(each.size for each in house.journal.transcript())
+            left = sum(each.size for each in house.journal.sent_log())
         assert list(own) == list(phases)
         for phase, traffic in own.items():
             assert traffic.rounds == after[phase].rounds

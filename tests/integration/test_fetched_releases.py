@@ -1,27 +1,24 @@
 """An owner's node fetches the release of a study that is done, over the same connection as all."""
 
 import contextlib
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from common.crypto.identities.files import load_identity
+from common.service.clock import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
-from curator.app import open_store, serve
+from curator.app import open_store
 from curator.configuration import curator_settings
 from curator.publisher import curator_signer, publish
 from curator.server.admission import Kind, limits
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
-from tests.harness.consortium import clock
-from tests.harness.deployed_folder import NORTH, Place, outcome_of
-from tests.unit.parley.conftest import parley, small  # noqa: F401  # fixtures
+from tests.harness.deployed_folder import NORTH, DeployedFolder, outcome_of, serving
 
 
 class Hub:
@@ -32,13 +29,8 @@ class Hub:
         self.settings = curator_settings(place.folder / "hub" / "curator.toml", environment).values
         self.port = 0
 
-    @contextlib.contextmanager
     def store(self):
-        database, store = open_store(self.settings)
-        try:
-            yield store
-        finally:
-            database.close()
+        return open_store(self.settings)
 
     def finish(self):
         """As after the last result; the folder of the release."""
@@ -53,45 +45,30 @@ class Hub:
     def dialer(self, name):
         files = CredentialFiles.in_folder(self.place.folder / name / "keys", Role.PARTY)
         address = Address(target=f"127.0.0.1:{self.port}", proxy=None, files=files, software="test")
-        return Dialer(address, clock)
+        return Dialer(address, system_clock)
 
 
 @pytest.fixture
-def hub(parley, small, monkeypatch, request):  # noqa: F811
-    place = Place(small())
+def hub(parley, small, monkeypatch, request):
+    place = DeployedFolder(small())
     assert parley(*place.words()).code == 0
     study = Study.load(place.folder / "study.toml")
     made = Hub(place, study, getattr(request, "param", {}))
     with made.store() as store:
         store.propose(study, at="now")
-    stopping, ready = threading.Event(), threading.Event()
-
-    def started(port):
-        made.port = port
-        monkeypatch.setenv("PARLEY_PARTY_CURATOR", f"127.0.0.1:{port}")
-        ready.set()
-
-    with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(
-            serve, made.settings, publish=None, stopping=stopping, clock=clock, software="test",
-            started=started,
-        )  # fmt: skip
-        try:
-            assert ready.wait(30)
-            yield made
-        finally:
-            stopping.set()
-            running.result(timeout=60)
+    with serving(made.settings) as made.port:
+        monkeypatch.setenv("PARLEY_PARTY_CURATOR", f"127.0.0.1:{made.port}")
+        yield made
 
 
-def fetch(parley, hub, *words):  # noqa: F811
+def fetch(parley, hub, *words):
     return parley(
         "party", "fetch", hub.study.digest.hex()[:8], "--release", "--out", "release.zip",
         *words, *NORTH,
     )  # fmt: skip
 
 
-def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley):  # noqa: F811
+def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley):
     made = hub.finish()
     done = fetch(parley, hub)
     assert done.code == 0, done.err
@@ -108,7 +85,7 @@ def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley)
 
 def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
     hub,
-    parley,  # noqa: F811
+    parley,
     monkeypatch,
 ):
     hub.finish()
@@ -122,7 +99,7 @@ def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
     assert "NOT VERIFIED" in kept.out
 
 
-def test_a_study_that_is_not_done_has_no_release(hub, parley):  # noqa: F811
+def test_a_study_that_is_not_done_has_no_release(hub, parley):
     done = fetch(parley, hub)
     assert done.code == 3
     assert "has no release: at the curator it is waiting for parties" in done.err
@@ -135,7 +112,7 @@ def left_nothing(hub):
     return not [path for path in hub.place.folder.iterdir() if "release.zip" in path.name]
 
 
-def test_a_release_that_was_changed_or_is_too_large_is_not_kept(hub, parley):  # noqa: F811
+def test_a_release_that_was_changed_or_is_too_large_is_not_kept(hub, parley):
     made = hub.finish()
     large = fetch(parley, hub, "--most-gb", "0.000001")
     assert large.code == 3
@@ -147,7 +124,7 @@ def test_a_release_that_was_changed_or_is_too_large_is_not_kept(hub, parley):  #
     assert left_nothing(hub)
 
 
-def test_the_release_of_another_study_is_not_kept(hub, parley):  # noqa: F811
+def test_the_release_of_another_study_is_not_kept(hub, parley):
     assert parley(*hub.place.words(out="other.toml", name="another")).code == 0
     other = Study.load(hub.place.folder / "other.toml")
     made = publish(outcome_of(other), hub.settings.releases.absolute())

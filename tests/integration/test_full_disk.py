@@ -58,7 +58,7 @@ def test_a_full_disk_under_the_ledger_charges_and_sends_nothing_until_there_is_r
     ballast[0].unlink()
     with north.house() as house:
         assert [entry.charge.step for entry in house.ledger.entries()] == ["tables"]
-        assert len(house.journal.transcript()) == 1
+        assert len(house.journal.sent_log()) == 1
     finish(consortium)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from common.service.clock import system_clock
 from common.study import approval
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, received
@@ -23,8 +24,7 @@ from curator.server.admission import Kind
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
-from tests.harness.consortium import clock
-from tests.harness.process_consortium import Town
+from tests.harness.process_consortium import ProcessConsortium
 
 SERVICE = "/parley.v1.CuratorService/"
 CALLS = [
@@ -133,7 +133,7 @@ def test_the_list_of_calls_refuses_bytes_that_are_no_message(consortium):
     curator = consortium.curator
     server = CuratorServer(
         curator.studies, files=curator.ring.files, revoked=curator.ring.revoked,
-        listen="127.0.0.1:0", clock=clock, software="test", reflection=True,
+        listen="127.0.0.1:0", clock=system_clock, software="test", reflection=True,
     )  # fmt: skip
     port = server.start()
     try:
@@ -197,7 +197,7 @@ def test_revoking_a_certificate_ends_the_calls_made_with_it(consortium, silent):
         work = channel.unary_stream(SERVICE + "Work")(waiting)
         assert status(consortium, "north").state == "waiting for parties"
         fingerprint = certificates.fingerprint(north.ring.files.load().certificate)
-        consortium.curator.ring.revoke(fingerprint, "stolen")
+        consortium.curator.ring.revoke(fingerprint, reason="stolen")
         assert code_of(call.exception(timeout=20)) is ErrorCode.UNAVAILABLE
         assert code_of(work.exception(timeout=20)) is ErrorCode.UNAVAILABLE
     assert status(consortium).state == "waiting for parties"
@@ -276,18 +276,19 @@ class Limited:
 
 @pytest.mark.slow
 def test_strangers_who_take_every_connection_leave_the_curator_its_files(tmp_path):
-    town = Town(tmp_path, country=Limited(400))
+    consortium = ProcessConsortium(tmp_path, country=Limited(400))
+    consortium.propose()
     try:
-        town.start("curator")
+        consortium.start("curator")
         address = Address(
-            target=f"127.0.0.1:{town.port}", proxy=None, software="test",
+            target=f"127.0.0.1:{consortium.port}", proxy=None, software="test",
             files=CredentialFiles.in_folder(tmp_path / "north keys", Role.PARTY),
         )  # fmt: skip
         with contextlib.ExitStack() as stack:
-            connection = stack.enter_context(Dialer(address, clock).dial())
+            connection = stack.enter_context(Dialer(address, system_clock).dial())
             assert connection.enrol("north", b"")
             for _ in range(450):
-                stack.enter_context(socket.create_connection(("127.0.0.1", town.port)))
+                stack.enter_context(socket.create_connection(("127.0.0.1", consortium.port)))
             assert connection.enrol("north", b""), "it writes into the store"
     finally:
-        town.stop()
+        consortium.stop()

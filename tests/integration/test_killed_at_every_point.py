@@ -50,6 +50,13 @@ def test_points_of_everybody_in_a_study_with_criteria(tmp_path, stride):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stride", [20, 1])
+def test_points_of_everybody_in_a_two_party_computation(tmp_path, stride):
+    points = kill_everybody(tmp_path, stride, "two-party")
+    assert set(points) == {"curator", "north", "east"}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [60, 1])
 def test_points_of_everybody_in_a_study_with_a_delta(tmp_path, stride):
     points = kill_everybody(tmp_path, stride, "delta")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.harness.consortium import Consortium, finish
-from tests.study.conftest import EveryKindOfStep
+from tests.harness.small_study import EveryKindOfStep
 
 
 class OneSum(EveryKindOfStep):
@@ -13,7 +13,7 @@ class OneSum(EveryKindOfStep):
         return None if self.results else super().step()
 
 
-@pytest.mark.parametrize("parties", [40, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("parties", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_many_parties_end_in_the_release_of_the_in_process_run(parties, tmp_path):
     consortium = Consortium(tmp_path, [f"party {number}" for number in range(parties)])
     consortium.key = None

@@ -12,7 +12,6 @@ import pytest
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError
 from common.study import approval
-from curator.app import open_store, propose
 from curator.live_role import DECLARED, declaration
 from curator.publisher import fitted_study
 from curator.store.records import StudyState as CuratorState
@@ -20,9 +19,10 @@ from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.journal import StudyState
 from party.owner import decisions
-from tests.harness.consortium import Consortium, Wrapped, replayed, wrapping
-from tests.harness.process_consortium import Processes, clock
-from tests.study.conftest import Sums
+from tests.harness.consortium import Consortium, Wrapped, wrapping
+from tests.harness.process_consortium import ProcessConsortium
+from tests.harness.roles import replayed
+from tests.harness.small_study import Sums
 
 NAMES = ("north", "east", "south", "west")
 LEFT = ("north", "east", "west")
@@ -45,9 +45,9 @@ def vanishing(party, after, gone):
 
     class Vanishing(Wrapped):
         def submit(self, study, messages):
-            first = [one for one in messages if one.number <= after]
+            first = [one for one in messages if one.sequence <= after]
             newest = self.connection.submit(study, first)
-            if messages[-1].number >= after:
+            if messages[-1].sequence >= after:
                 gone.set()
                 raise HungUpError
             return newest
@@ -123,7 +123,7 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
     with south.house() as house:
         record = house.journal.record(consortium.study.digest)
         assert "declared missing" in record.reason
-        assert house.journal.outbox(consortium.study.digest) == []
+        assert list(house.journal.outbox(consortium.study.digest)) == []
 
 
 def declare_south_missing(consortium):
@@ -177,7 +177,8 @@ def test_an_owner_that_withdraws_is_missing_and_the_others_finish(consortium, ca
         lost.result(timeout=30)
         paid = spent(south)
         withdraw(south, consortium.study)
-        told = [declaration(body) for body in store.bodies(consortium.study.digest, DECLARED)]
+        said = store.inbox.bodies(consortium.study.digest, DECLARED)
+        told = [declaration(body) for body in said]
         assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
     assert told in ([], [("south", "withdrew: the owner does not take part in this study")])
     assert "south withdrew: the owner does not take part" in caplog.text
@@ -200,11 +201,11 @@ def test_one_owner_too_many_that_withdraws_ends_the_study_by_name(consortium):
             approval.statement(study=consortium.study.digest, party=name)
         )
         node.approve(name, signature)
-    assert node.decline("south", "no") is CuratorState.RUNNING
-    assert node.decline("south", "no") is CuratorState.RUNNING  # said again
+    assert node.decline("south", reason="no") is CuratorState.RUNNING
+    assert node.decline("south", reason="no") is CuratorState.RUNNING  # said again
     consortium.curator.restart()  # it is in the store, with why
     node = consortium.curator.studies.known(consortium.study.digest)
-    assert node.decline("west", "no") is CuratorState.REFUSED
+    assert node.decline("west", reason="no") is CuratorState.REFUSED
     assert node.record.cause == (
         "party 'west' withdrew: no; south went missing before. The study can do without 1 "
         "(may_miss)"
@@ -213,33 +214,21 @@ def test_one_owner_too_many_that_withdraws_ends_the_study_by_name(consortium):
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_for_good_does_not_end_the_study(tmp_path):
-    world = Processes(tmp_path, NAMES)
+    consortium = ProcessConsortium(tmp_path, NAMES)
     settings = tmp_path / "curator.toml"
     settings.write_text(settings.read_text() + "step_deadline_s = 3.0\n")
-    study = world.new_study(
-        "killed", epsilon=8, method="floor", aggregation=Aggregation.MASKED, may_miss=1
-    )
-    world.write_policy(per_study=8, in_total=9)
-    propose(world.settings, study, clock=clock)
-
-    def record():
-        database, store = open_store(world.settings)
-        try:
-            return store.record(study.digest)
-        finally:
-            database.close()
-
+    consortium.propose(method="floor", may_miss=1)
     try:
         for who in ("curator", *NAMES):
-            world.start(who)
-        world.wait_for(lambda: "is approved" in (tmp_path / "south.log").read_text())
-        world.kill("south")
-        world.wait_for(lambda: record().state.over)
-        assert record().state is CuratorState.DONE, record().cause
-        released = json.loads(Path(record().place).read_text())
+            consortium.start(who)
+        consortium.wait_for(lambda: "is approved" in (tmp_path / "south.log").read_text())
+        consortium.kill("south")
+        consortium.wait_for(lambda: consortium.record().state.over)
+        assert consortium.record().state is CuratorState.DONE, consortium.record().cause
+        released = json.loads(Path(consortium.record().place).read_text())
         assert [set(costs) for _, costs in released["steps"]] in (
             [set(LEFT)],
             [set(NAMES)],  # its words had left before it was killed
         )
     finally:
-        world.stop()
+        consortium.stop()

@@ -7,21 +7,11 @@ import sqlite3
 import pytest
 
 from curator.configuration import curator_settings
-from tests.harness.deployed_folder import HUB
-from tests.harness.serving import serving
-from tests.unit.parley.conftest import (  # noqa: F401  # fixtures
-    no_settings_of_the_user,
-    parley,
-    place,
-    small,
-    written,
-)
-
-pytestmark = pytest.mark.usefixtures("no_settings_of_the_user")
+from tests.harness.deployed_folder import HUB, serving
 
 
 @pytest.fixture
-def settings(place):  # noqa: F811
+def settings(place):
     """Of a curator with a port of its own, as a deployed one has."""
     path = place.folder / "hub" / "curator.toml"
     with socket.socket() as probe:
@@ -35,7 +25,7 @@ def findings(done):
     return {check["check"]: check for check in done.json["checks"]}
 
 
-def test_the_doctor_passes_beside_a_running_curator(parley, settings):  # noqa: F811
+def test_the_doctor_passes_beside_a_running_curator(parley, settings):
     with serving(settings):
         done = parley("doctor", "curator", "--monitor", "--json", *HUB)
     assert (done.code, done.json["warnings"]) == (0, 0), done.out
@@ -43,14 +33,14 @@ def test_the_doctor_passes_beside_a_running_curator(parley, settings):  # noqa: 
     assert findings(done)["running"]["words"].startswith("process ")
 
 
-def test_a_curator_that_does_not_run_is_an_alarm_for_monitoring_only(parley, settings):  # noqa: F811
+def test_a_curator_that_does_not_run_is_an_alarm_for_monitoring_only(parley, settings):
     assert parley("doctor", "curator", *HUB).code == 0
     done = parley("doctor", "curator", "--monitor", "--json", *HUB)
     assert done.code == 3
     assert [name for name, each in findings(done).items() if not each["ok"]] == ["running"]
 
 
-def test_something_else_on_the_port_of_a_running_curator_is_found(parley, settings):  # noqa: F811
+def test_something_else_on_the_port_of_a_running_curator_is_found(parley, settings):
     host, _, port = settings.listen.rpartition(":")
     with socket.create_server((host, int(port))) as other:
         other.settimeout(0.0)
@@ -60,7 +50,7 @@ def test_something_else_on_the_port_of_a_running_curator_is_found(parley, settin
     assert "is not the curator of" in findings(done)["address"]["words"]
 
 
-def test_an_overdue_study_warns_the_monitoring(parley, settings, written):  # noqa: F811
+def test_an_overdue_study_warns_the_monitoring(parley, settings, written):
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
     with sqlite3.connect(settings.folder / "curator.db") as file:
         file.execute("UPDATE study SET state = 'running'")

@@ -11,11 +11,11 @@ import pytest
 
 from common.schema import Schema
 from common.study.document import Study
-from common.wire.pki.keyring import Keyring, init_party
+from common.wire.pki.keyring import Keyring
 from curator.operations import member_of
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from tests.harness.consortium import clock
+from tests.harness.enrolment import enrolled
 from tests.unit.service.web.conftest import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,15 +65,10 @@ def test_the_dashboard_is_served_beside_the_service(parley, tmp_path):
 
 
 def test_the_owners_page_is_at_the_printed_address(parley, tmp_path):
-    ring = init_party(tmp_path / "keys", "north")
     curator = tmp_path / "hub"
     assert main(["keys", "init", "curator", "hub", "--host", "localhost", "--folder",
                  str(curator)]) == 0  # fmt: skip
-
-    hub = Keyring.open(curator)
-    _, path = hub.approve(ring.read_request(), days=30, now=clock())
-    ring.trust(hub.files.authority.read_bytes(), where=path)
-    ring.accept(path.read_bytes(), where=path, now=clock())
+    enrolled(Keyring.open(curator), tmp_path / "keys", "north")
     (tmp_path / "schema.toml").write_text(demo_schema_toml())
     make_population(60, 1).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "policy.toml").write_text(

@@ -9,85 +9,72 @@ import sys
 import pytest
 
 from curator.store.records import StudyState as CuratorState
-from tests.harness.process_consortium import NAMES, ROOT, Town
+from tests.harness.process_consortium import NAMES, ROOT, ProcessConsortium
 
 
 @pytest.fixture
-def town(tmp_path):
-    made = Town(tmp_path)
+def consortium(tmp_path):
+    made = ProcessConsortium(tmp_path)
+    made.propose()
     yield made
     made.stop()
 
 
-def test_a_study_of_processes_ends_in_a_release_and_sigterm_ends_the_curator(town):
-    for who in ("curator", *NAMES):
-        town.start(who)
-    town.check_end()
-    figures = town.metrics()
-    assert 'parley_curator_studies{state="done"} 1' in figures
-    assert 'parley_curator_calls_total{method="Submit",outcome="OK"}' in figures
-    assert town.kill("curator", signal.SIGTERM) == 0
-    for line in (town.folder / "curator.log").read_text().splitlines():
-        assert json.loads(line)["logger"]
-
-
-def test_a_party_told_to_stop_leaves_at_once_and_comes_back_to_the_same_study(town):
-    for who in ("curator", "north"):
-        town.start(who)
-    approved = 'parley_curator_calls_total{method="Approve",outcome="OK"}'
-    town.wait_for(lambda: approved in town.metrics())
-    assert town.kill("north", signal.SIGTERM) == 0, "it was waiting for work"
-    for who in NAMES:
-        town.start(who)
-    town.check_end()
-
-
-@pytest.mark.slow
-def test_processes_killed_again_and_again_end_in_the_same_kind_of_release(town):
-    for who in ("curator", *NAMES):
-        town.start(who)
-    killed = 0
-    for _ in range(3):
-        for who in ("curator", *NAMES):
-            before = town.record()
-            if before.state is CuratorState.DONE or town.processes[who].poll() is not None:
-                break
-            town.kill(who)
-            killed += 1
-            town.start(who)
-            town.wait_for(lambda before=before: town.record() != before)
-    assert killed
-    town.check_end(restarted=True)
-
-
-def another(town, role, **environment):
+def another(consortium, role, **environment):
     """A second process of a service, which is expected to end at once."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.harness.services", "party" if role in NAMES else role,
-         str(town.folder / f"{role}.toml")],
+         str(consortium.folder / f"{role}.toml")],
         cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode != 0
     return done.stderr
 
 
-def test_a_second_curator_on_the_same_port_is_an_error(town):
-    town.start("curator")
-    listen = f"127.0.0.1:{town.port}"
-    folder = str(town.folder / "another folder")
-    told = another(town, "curator", PARLEY_CURATOR_LISTEN=listen, PARLEY_CURATOR_FOLDER=folder)
-    assert "cannot listen" in told
-
-
-def test_a_second_service_on_the_same_folder_is_an_error_and_disturbs_nobody(town):
+def test_a_study_of_processes_ends_in_a_release_and_sigterm_ends_them(consortium):
+    """Also when a service is started twice, and a party is told to stop and started again."""
     for who in ("curator", "north"):
-        town.start(who)
+        consortium.start(who)
     approved = 'parley_curator_calls_total{method="Approve",outcome="OK"}'
-    town.wait_for(lambda: approved in town.metrics())
-    told = another(town, "curator", PARLEY_CURATOR_LISTEN="127.0.0.1:0")
-    assert f"another curator runs on the folder {town.folder / 'curator'}" in told
-    told = another(town, "north", PARLEY_PARTY_CURATOR=f"127.0.0.1:{town.port}")
-    assert f"another node of this party runs on the folder {town.folder / 'north'}" in told
-    assert town.record().state is CuratorState.WAITING, "commands on the folder still read it"
-    town.start("east")
-    town.check_end()
+    consortium.wait_for(lambda: approved in consortium.metrics())
+    check_that_nothing_is_started_twice(consortium)
+    assert consortium.kill("north", signal.SIGTERM) == 0, "it was waiting for work"
+    for who in NAMES:
+        consortium.start(who)
+    consortium.check_end()
+    figures = consortium.metrics()
+    assert 'parley_curator_studies{state="done"} 1' in figures
+    assert 'parley_curator_calls_total{method="Submit",outcome="OK"}' in figures
+    assert consortium.kill("curator", signal.SIGTERM) == 0
+    for line in (consortium.folder / "curator.log").read_text().splitlines():
+        assert json.loads(line)["logger"]
+
+
+def check_that_nothing_is_started_twice(consortium):
+    """On the same folder or port; whoever runs there is not disturbed."""
+    listen, folder = f"127.0.0.1:{consortium.port}", consortium.folder
+    told = another(consortium, "curator", PARLEY_CURATOR_LISTEN="127.0.0.1:0")
+    assert f"another curator runs on the folder {folder / 'curator'}" in told
+    told = another(consortium, "north", PARLEY_PARTY_CURATOR=listen)
+    assert f"another node of this party runs on the folder {folder / 'north'}" in told
+    elsewhere = {"PARLEY_CURATOR_LISTEN": listen, "PARLEY_CURATOR_FOLDER": str(folder / "another")}
+    assert "cannot listen" in another(consortium, "curator", **elsewhere)
+    assert consortium.record().state is CuratorState.WAITING, "commands on the folder still read it"
+
+
+@pytest.mark.slow
+def test_processes_killed_again_and_again_end_in_the_same_kind_of_release(consortium):
+    for who in ("curator", *NAMES):
+        consortium.start(who)
+    killed = 0
+    for _ in range(3):
+        for who in ("curator", *NAMES):
+            before = consortium.record()
+            if before.state is CuratorState.DONE or consortium.processes[who].poll() is not None:
+                break
+            consortium.kill(who)
+            killed += 1
+            consortium.start(who)
+            consortium.wait_for(lambda before=before: consortium.record() != before)
+    assert killed
+    consortium.check_end(restarted=True)

@@ -9,25 +9,26 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
+from common.service.clock import system_clock
+from common.service.durable.messages import Outgoing
 from common.study import approval
 from common.study.messages import ShareSubmitted
 from common.study.requests import TableRequest
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates
-from common.wire.pki.keyring import init_party
 from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
-from party.journal import Outgoing, StudyState
+from party.journal import StudyState
 from party.owner.approvals import Decision
 from tests.harness.consortium import (
     Party,
     Wrapped,
-    clock,
     finish,
     wrapping,
 )
-from tests.study.conftest import SIZES, EveryKindOfStep
+from tests.harness.enrolment import enrolled
+from tests.harness.small_study import SIZES, EveryKindOfStep
 
 
 def refusal_of(call):
@@ -63,11 +64,7 @@ def test_another_study_of_the_same_name_is_not_answered(gathering):
 
 def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
     consortium = gathering(1)
-    stranger = init_party(tmp_path / "stranger", "stranger")
-    ring = consortium.curator.ring
-    _, path = ring.approve(stranger.read_request(), days=1, now=clock())
-    stranger.trust(ring.files.authority.read_bytes(), where=path)
-    stranger.accept(path.read_bytes(), where=path, now=clock())
+    stranger = enrolled(consortium.curator.ring, tmp_path / "stranger", "stranger")
     party = Party(tmp_path, "stranger", stranger, None, consortium.curator)
     digest = consortium.study.digest
     with party.dial() as connection:
@@ -77,7 +74,7 @@ def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
         assert refusal_of(lambda: list(connection.work(digest, received=0))) is (
             ErrorCode.STUDY_UNKNOWN
         )
-        assert refusal_of(lambda: connection.submit(digest, [Outgoing(number=1, body=b"x")])) is (
+        assert refusal_of(lambda: connection.submit(digest, [Outgoing(sequence=1, body=b"x")])) is (
             ErrorCode.STUDY_UNKNOWN
         )
 
@@ -88,7 +85,7 @@ def test_a_certificate_revoked_during_the_study_opens_no_door_any_more(gathering
     with north.dial() as connection:
         assert connection.enrol("north", b"")
         certificate = north.ring.files.load().certificate
-        consortium.curator.ring.revoke(certificates.fingerprint(certificate), "lost")
+        consortium.curator.ring.revoke(certificates.fingerprint(certificate), reason="lost")
         assert refusal_of(lambda: connection.enrol("north", b"")) is ErrorCode.CERTIFICATE_REVOKED
     assert refusal_of(lambda: north.attend(consortium.study)) is ErrorCode.CERTIFICATE_REVOKED
 
@@ -103,10 +100,10 @@ def test_a_certificate_replaced_during_the_study_is_used_from_the_next_connectio
         def submit(self, study, messages):
             if not rotated:
                 old = north.ring.files.load().certificate
-                north.ring.rotate(now=clock())
-                _, path = ring.approve(north.ring.read_request(), days=30, now=clock())
-                north.ring.accept(path.read_bytes(), where=path, now=clock())
-                ring.revoke(certificates.fingerprint(old), "rotated")
+                north.ring.rotate(now=system_clock())
+                _, path = ring.approve(north.ring.read_request(), days=30, now=system_clock())
+                north.ring.accept(path.read_bytes(), where=path, now=system_clock())
+                ring.revoke(certificates.fingerprint(old), reason="rotated")
                 rotated.append(old)
             return self.connection.submit(study, messages)
 
@@ -119,7 +116,7 @@ def test_a_certificate_replaced_during_the_study_is_used_from_the_next_connectio
 def test_an_expired_certificate_is_told_before_anything_is_dialled(gathering):
     consortium = gathering(1)
     north = consortium.parties["north"]
-    later = clock().replace(year=clock().year + 2)
+    later = system_clock().replace(year=system_clock().year + 2)
     there = Address(target="127.0.0.1:1", proxy=None, files=north.ring.files, software="test")
 
     def call():
@@ -150,15 +147,15 @@ def test_a_party_out_of_turn_is_refused_and_the_study_goes_on(gathering):
     consortium = gathering(2)
     study = consortium.study
     with consortium.parties["north"].dial() as connection:
-        early = [Outgoing(number=1, body=share(study))]
+        early = [Outgoing(sequence=1, body=share(study))]
         assert refusal_of(lambda: connection.submit(study.digest, early)) is ErrorCode.OUT_OF_TURN
-        gap = [Outgoing(number=2, body=share(study))]
+        gap = [Outgoing(sequence=2, body=share(study))]
         assert refusal_of(lambda: connection.submit(study.digest, gap)) is ErrorCode.OUT_OF_ORDER
         for name, party in consortium.parties.items():
             statement = approval.statement(study=study.digest, party=name)
             with party.dial() as own:
                 own.approve(study.digest, party.identity.sign(statement))
-        wrong = [Outgoing(number=1, body=share(study, step=3))]
+        wrong = [Outgoing(sequence=1, body=share(study, step=3))]
         assert refusal_of(lambda: connection.submit(study.digest, wrong)) is ErrorCode.OUT_OF_TURN
         ahead = lambda: connection.acknowledge(study.digest, 99)  # noqa: E731
         assert refusal_of(ahead) is ErrorCode.OUT_OF_ORDER
@@ -170,10 +167,10 @@ def test_another_answer_under_the_same_number_is_refused(gathering):
     finish(consortium)
     digest = consortium.study.digest
     with consortium.parties["north"].dial() as connection:
-        reused = [Outgoing(number=1, body=share(consortium.study))]
+        reused = [Outgoing(sequence=1, body=share(consortium.study))]
         assert refusal_of(lambda: connection.submit(digest, reused)) is ErrorCode.SEQUENCE_REUSED
-        newest = consortium.curator.store.newest_incoming(digest, "north")
-        more = [Outgoing(number=newest + 1, body=share(consortium.study))]
+        newest = consortium.curator.store.inbox.newest(digest, "north")
+        more = [Outgoing(sequence=newest + 1, body=share(consortium.study))]
         assert refusal_of(lambda: connection.submit(digest, more)) is ErrorCode.STUDY_CLOSED
 
 
@@ -221,7 +218,7 @@ def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gat
     with north.house() as house:
         charged = [entry.charge.step for entry in house.ledger.entries()]
         assert charged == (["tables"] if plan is SamePhaseAgain else [])
-        left = [departure.kind for departure in house.journal.transcript()]
+        left = [departure.kind for departure in house.journal.sent_log()]
         assert left == [*["ShareSubmitted"] * len(charged), "PartyRefused"]
         assert house.journal.state(consortium.study.digest) is StudyState.REFUSED
     record = consortium.curator.store.record(consortium.study.digest)
@@ -287,7 +284,7 @@ def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(north.attend, consortium.study)
         deadline = time.monotonic() + 60
-        while consortium.curator.store.newest_queued(digest, "east") < 3:
+        while consortium.curator.store.outbox.newest(digest, "east") < 3:
             assert time.monotonic() < deadline, "the key, the step, and what north sealed for east"
             time.sleep(0.02)
         assert east.attend(consortium.study) is StudyState.REFUSED

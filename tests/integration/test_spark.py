@@ -106,10 +106,11 @@ def test_a_table_that_cannot_be_read_is_found_without_a_study(spark):
         check_table(spark.session, table_of(query="SELECT 1 AS a WHERE false"), "people")
 
 
-def test_counts_are_those_in_memory_to_the_last_unit(opened):
+@pytest.mark.parametrize("groups", [{}, {1: [code % 3 for code in range(SCHEMA.sizes[1])]}])
+def test_counts_are_those_in_memory_to_the_last_unit(opened, groups):
     sets = [(), (0,), *combinations(range(4), 2), (3, 1, 0)]
-    expected = count(SCHEMA.encode(people()), sets)
-    for table, wanted in zip(opened.count(sets), expected, strict=True):
+    expected = count(SCHEMA.encode(people()), sets, groups=groups)
+    for table, wanted in zip(opened.count(sets, groups), expected, strict=True):
         assert table.dtype == wanted.dtype
         assert np.array_equal(table, wanted)
 

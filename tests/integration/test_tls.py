@@ -83,7 +83,9 @@ class Servicer(curator_pb2_grpc.CuratorServiceServicer):
 
 
 @dataclass
-class Consortium:
+class TlsServer:
+    """A server with certificates of an authority, and calls to it."""
+
     authority: Authority
     servicer: Servicer
     files: CredentialFiles
@@ -122,7 +124,7 @@ def serving(authority, files, revoked):
     port = server.add_secure_port("127.0.0.1:0", tls.server_credentials(files))
     server.start()
     try:
-        yield Consortium(authority, servicer, files, revoked, port)
+        yield TlsServer(authority, servicer, files, revoked, port)
     finally:
         server.stop(None).wait()
 

@@ -13,6 +13,7 @@ from common.crypto.sums.secure_sum import SumCurator, SumParty, run_secure_sum
 from common.errors import InputError, LocalError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
+from common.privacy.secret import Secret
 
 STUDY = bytes(range(32))
 
@@ -240,7 +241,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
                 np.zeros(8, dtype=np.int64),
                 source=SeededRandomSource(f"{name} {round_}"),
                 blinder=blinder,
-                selection=Selection(selector=curator.selector, seed=seed),
+                selection=Selection(selector=curator.selector, seed=Secret(seed)),
             )
             for name in plan.parties
         }

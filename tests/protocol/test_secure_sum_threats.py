@@ -21,11 +21,12 @@ from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step, run_s
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.secret import Secret
 
 NAMES = ("party-0", "party-1", "party-2")
 CELLS = 250
 COUNTS = np.arange(CELLS, dtype=np.int64)
-SEED = bytes(SEED_BYTES)
+SEED = Secret(bytes(SEED_BYTES))
 
 
 def make_plan(key=None, **changes):
@@ -73,13 +74,13 @@ def start(members, blinder):
 def forged(plan, member, recipient, payload):
     """What a party that really is in the ring seals, whatever it is."""
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    envelope = mailbox.seal(recipient, ring_step(plan, None), payload)
+    envelope = mailbox.seal(recipient, step=ring_step(plan, None), plaintext=payload)
     return PartialForwarded(sender=member.name, recipient=recipient, envelope=envelope)
 
 
 def opened(plan, member, message):
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    return mailbox.open(message.sender, ring_step(plan, None), message.envelope)
+    return mailbox.open(message.sender, step=ring_step(plan, None), envelope=message.envelope)
 
 
 # A curator that wants no noise.
@@ -131,7 +132,7 @@ def test_one_share_neighbours_with_different_selections_do_not_understand_each_o
         for place in ("one place", "another place")
     ]
     fields = {"selector": selectors[0], "seed": SEED}
-    other = {"selector": selectors[1], "seed": b"\x01" * SEED_BYTES}
+    other = {"selector": selectors[1], "seed": Secret(b"\x01" * SEED_BYTES)}
     first = start(plan, "party-0", selection=Selection(**fields))
     fields[changed] = other[changed]
     second = start(plan, "party-1", selection=Selection(**fields))

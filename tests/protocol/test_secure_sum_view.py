@@ -63,7 +63,7 @@ def opened(plan, identities, view, recipient):
     member = Member(name=recipient, identity=identities[recipient], roster=roster)
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
     payloads = [
-        mailbox.open(message.sender, ring_step(plan, None), message.envelope)
+        mailbox.open(message.sender, step=ring_step(plan, None), envelope=message.envelope)
         for message in view
         if isinstance(message, PartialForwarded) and message.recipient == recipient
     ]

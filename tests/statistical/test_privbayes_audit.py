@@ -29,7 +29,7 @@ pytestmark = pytest.mark.statistical
 WIDTH = 3
 NETWORK = Network.from_parents({i: range(max(0, i - 1), i) for i in range(WIDTH)})  # 2 tables
 RUNS = 400_000
-DRAWS = 8_000
+DRAWS = 5_000
 
 
 def neighbours(width=WIDTH, rows=20):

@@ -65,6 +65,7 @@ def information(codes, network):
 CAPPED = Constraints(max_parents=6)
 
 
+@pytest.mark.slow
 def test_nltcs_distances_are_those_of_the_reference_without_consistency(nltcs):
     for epsilon, expected, deviation in [("0.05", 0.193, 0.02), ("1.6", 0.035, 0.006)]:
         found = mean_distance(nltcs, epsilon, constraints=CAPPED, consistency=False)

@@ -12,21 +12,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from common.crypto.paillier.blinding import PowerBlinder
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.steps import ChoiceStep
-from common.study.sums import needs_key
 from curator.effects import Send as SendToParty
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
 from party.role import PartyRole
+from tests.harness.roles import make_roles
 from tests.harness.run_script import chain_tables, study_of
-from tests.study.conftest import EveryKindOfStep, Sums, make_study
+from tests.harness.small_study import EveryKindOfStep, Sums, make_study
 from tests.unit.wire.test_fuzzing import damaged
 
 MODES = {
@@ -84,18 +83,14 @@ class Delivery:
 def deliveries_of(study, identities, tables, key):
     """Every delivery of a whole study."""
     begin = partial(Sums, steps=2) if study.may_miss else EveryKindOfStep
-    curator = CuratorRole(
-        study=study, run=begin(study), private_key=key if needs_key(study) else None,
-        source_of=OneSource(CopiedSource("curator")),
-    )  # fmt: skip
-    parties = {
-        name: PartyRole(
-            study=study, run=begin(study), name=name, identity=identities[name],
-            data=RowsInMemory(table), source_of=OneSource(CopiedSource(name)),
-            blinder_of=PowerBlinder,
-        )
-        for name, table in tables.items()
-    }  # fmt: skip
+    curator, parties = make_roles(
+        study,
+        begin,
+        identities,
+        tables,
+        key=key,
+        sources=lambda name: OneSource(CopiedSource(name)),
+    )
     secrets = (*identities.values(), key, study)
     found, waiting = [], deque(curator.start())
     while waiting:

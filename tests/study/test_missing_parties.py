@@ -33,12 +33,11 @@ from common.study.messages import (
 )
 from common.study.sums import read_cells
 from curator.effects import Fail, Send
-from curator.role import CuratorRole
 from curator.role import State as CuratorState
-from parley.simulation.in_process import RowsInMemory
 from party.effects import ChargeBudget
-from party.role import ALLOWED, PartyRole, State
-from tests.study.conftest import SIZES, Sums, make_study
+from party.role import ALLOWED, State
+from tests.harness.roles import make_roles
+from tests.harness.small_study import SIZES, Sums, make_study
 
 NAMES = ("north", "east", "south", "west")
 MOMENTS = (StepOpened, KeysRelayed, ListPublished, SignaturesRelayed, ResultPublished)
@@ -66,24 +65,7 @@ class World:
         fields = {"aggregation": Aggregation.MASKED, "may_miss": 1, "colluders": 1}
         self.study = make_study(identities, rows, epsilon=epsilon, **{**fields, **options})
         self.gone = gone or {}
-        self.curator = CuratorRole(
-            study=self.study,
-            run=Sums(self.study),
-            private_key=None,
-            source_of=lambda _: SeededRandomSource("curator"),
-        )
-        sources = {name: SeededRandomSource(name) for name in names}
-        self.parties = {
-            name: PartyRole(
-                study=self.study,
-                run=Sums(self.study),
-                name=name,
-                identity=identities[name],
-                data=RowsInMemory(self.tables[name]),
-                source_of=lambda _, source=source: source,
-            )
-            for name, source in sources.items()
-        }
+        self.curator, self.parties = make_roles(self.study, Sums, identities, self.tables)
         self.vanished, self.failed = set(), None
         self.charges = {name: [] for name in names}
         self.sent = {name: [] for name in names}

@@ -27,12 +27,11 @@ from common.study.steps import step_digest
 from common.study.sums import encode_result
 from curator import role as curator_role
 from curator.effects import Fail, Send
-from curator.role import CuratorRole
-from parley.simulation.in_process import RowsInMemory, run_study
+from parley.simulation.in_process import run_study
 from party import role as party_role
 from party.effects import ChargeBudget
-from party.role import PartyRole
-from tests.study.conftest import EveryKindOfStep, make_study
+from tests.harness import roles
+from tests.harness.small_study import EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south")
 RECOVERING = (
@@ -94,23 +93,12 @@ def test_traffic_is_booked_by_phase_and_party(identities, tables, masked_study):
     assert all(value > 0 for value in run.traffic["counting"].received.values())
 
 
-def new_party(study, identities, tables, name="north", source="party"):
-    stream = SeededRandomSource(source)
-    return PartyRole(
-        study=study,
-        run=EveryKindOfStep(study),
-        name=name,
-        identity=identities[name],
-        data=RowsInMemory(tables[name]),
-        source_of=lambda _: stream,
-    )
+def new_party(study, identities, tables, name="north"):
+    return roles.party_role(study, EveryKindOfStep, name, identities[name], tables[name])
 
 
 def new_curator(study):
-    stream = SeededRandomSource("curator")
-    return CuratorRole(
-        study=study, run=EveryKindOfStep(study), private_key=None, source_of=lambda _: stream
-    )
+    return roles.curator_role(study, EveryKindOfStep)
 
 
 def opened(study, plan, number=0, *, key=b"", results=()):

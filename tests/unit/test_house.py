@@ -1,6 +1,7 @@
 """The house keeps its own rules: quiet imports, no addresses, pinned versions, known rooms."""
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -39,14 +40,51 @@ def module_name(path):
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def imported_packages(source):
-    """The top-level packages a source text imports, wherever in it."""
+@cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
+def imported_packages(tree):
+    """The top-level packages a source imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.split(".")[0])
+    return found
+
+
+def imports_on_loading(tree):
+    """Every (module, names) that a source imports while it is loaded, not when a function runs."""
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom):
+            yield node.module, [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+
+
+def loads(root, paths):
+    """Which modules each module loads; a package is loaded by whoever is outside of it."""
+    known = {module_name(path) for path in paths}
+    found = {}
+    for path in paths:
+        module, needs = module_name(path), set()
+        for source, names in imports_on_loading(parsed(root / path)):
+            named = {f"{source}.{name}" for name in names}
+            for target in named & known | (set() if names and named <= known else {source}):
+                parts = target.split(".")
+                above = {".".join(parts[:end]) for end in range(1, len(parts))}
+                needs |= {each for each in above if not f"{module}.".startswith(f"{each}.")}
+                needs.add(target)
+        found[module] = (needs & known) - {module}
     return found
 
 
@@ -56,12 +94,12 @@ def imported_packages(source):
 # not import it again.
 IMPORT_EACH = """
 import logging, os, sys, threading, traceback, warnings
-root, *modules = sys.argv[1:]
+root, fork, *modules = sys.argv[1:]
 sys.path.insert(0, root)
 failed, needs, waiting = [], {}, set(modules)
 for module in modules:
     reader, writer = os.pipe()
-    child = os.fork()
+    child = os.fork() if fork else 0
     if child == 0:
         code = 1
         try:
@@ -73,12 +111,16 @@ for module in modules:
             assert dict(os.environ) == environment, "importing changes the environment"
             os.write(writer, " ".join(sys.modules).encode())
             code = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001  # the end of a process
             print("importing", module)
             traceback.print_exc(file=sys.stdout)
         finally:
             sys.stdout.flush()
-            os._exit(code)
+            if fork or code:
+                os._exit(code)
+        os.close(reader)
+        os.close(writer)
+        continue
     os.close(writer)
     with open(reader) as told:
         needs[module] = set(told.read().split())
@@ -93,9 +135,9 @@ sys.exit(bool(failed))
 """
 
 
-def import_each(root, modules, folder):
+def import_each(root, modules, folder, *, fork=True):
     return subprocess.run(
-        [sys.executable, "-c", IMPORT_EACH, str(root), *modules],
+        [sys.executable, "-c", IMPORT_EACH, str(root), "fork" if fork else "", *modules],
         capture_output=True,
         text=True,
         cwd=folder,
@@ -108,12 +150,53 @@ def import_graph():
     return grimp.build_graph(*PACKAGES, cache_dir=None)
 
 
+# The last one is run by the Python of an environment of its own, which has the peer's library.
+NOT_FOR_US = ("/__main__.py", "/subn_mbi_worker.py")
+
+
+def importable():
+    return [module_name(path) for path in own_sources(*PACKAGES) if not path.endswith(NOT_FOR_US)]
+
+
+def test_no_module_is_needed_to_load_itself():
+    graph = loads(ROOT, own_sources(*PACKAGES))
+    assert len(graph) > 300
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "package"),
+    [
+        ("import guest.b", "from guest import a", ""),
+        ("from guest.b import x", "if True:\n    import guest.a", ""),
+        ("from outside import x", "", "from guest.a import y"),  # outside loads guest by guest.b
+    ],
+)
+def test_a_cycle_is_noticed(tmp_path, first, second, package):
+    sources = {"guest/a": first, "guest/b": second, "guest/__init__": package,
+               "outside": "from guest.b import z"}  # fmt: skip
+    (tmp_path / "guest").mkdir()
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    with pytest.raises(graphlib.CycleError):
+        graphlib.TopologicalSorter(loads(tmp_path, [f"{name}.py" for name in sources])).prepare()
+
+
+def test_no_cycle_is_seen_in_imports_of_functions_and_of_types(tmp_path):
+    (tmp_path / "a.py").write_text("from b import x\n")
+    (tmp_path / "b.py").write_text("if TYPE_CHECKING:\n    import a\ndef f():\n    import a\n")
+    assert loads(tmp_path, ["a.py", "b.py"]) == {"a": {"b"}, "b": set()}
+
+
+def test_no_import_leaves_a_trace(tmp_path):
+    done = import_each(ROOT, importable(), tmp_path, fork=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
 def test_every_module_can_be_the_first_import_and_leaves_no_trace(tmp_path):
-    # The last one is run by the Python of an environment of its own, which has the peer's library.
-    not_for_us = ("/__main__.py", "/subn_mbi_worker.py")
-    modules = [
-        module_name(path) for path in own_sources(*PACKAGES) if not path.endswith(not_for_us)
-    ]
+    modules = importable()
     assert "common.marginals.counting" in modules
     below = import_graph().find_upstream_modules
     modules.sort(key=lambda module: len(below(module)))  # any order will do; this one is quick
@@ -253,14 +336,14 @@ def test_phe_is_imported_by_its_one_module_only():
     importers = {
         path
         for path in own_sources("common", "curator", "party", "parley")
-        if "phe" in imported_packages((ROOT / path).read_text())
+        if "phe" in imported_packages(parsed(ROOT / path))
     }
     assert importers <= {"common/crypto/paillier/keys.py"}
 
 
 def test_an_import_is_found_wherever_it_stands():
     source = "def f():\n    from phe.paillier import x\nimport numpy.random as r\nfrom . import y\n"
-    assert imported_packages(source) == {"phe", "numpy"}
+    assert imported_packages(ast.parse(source)) == {"phe", "numpy"}
 
 
 def test_no_service_or_algorithm_draws_from_numpys_generators():
@@ -268,7 +351,7 @@ def test_no_service_or_algorithm_draws_from_numpys_generators():
     found = [
         path
         for path in own_sources("common", "curator", "party")
-        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        for node in ast.walk(parsed(ROOT / path))
         if isinstance(node, ast.Attribute)
         and node.attr == "random"
         and isinstance(node.value, ast.Name)

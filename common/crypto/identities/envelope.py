@@ -113,7 +113,7 @@ def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: 
         raise _difference(header, route)
     context = _context(header, sender, recipient.public)
     try:
-        sender.verify(signature, frame((context, sealed)))
+        sender.verify(signature, message=frame((context, sealed)))
     except InvalidSignature as error:
         raise EnvelopeError(
             Refusal.FORGED, f"it claims to come from {route.sender!r}; it was altered or forged"
@@ -134,7 +134,7 @@ class Mailbox:
         self._sent: dict[tuple[str, str], int] = {}
         self._received: dict[tuple[str, str], int] = {}
 
-    def seal(self, recipient: str, step: str, plaintext: bytes) -> bytes:
+    def seal(self, recipient: str, *, step: str, plaintext: bytes) -> bytes:
         """The next envelope to this recipient in this step."""
         sequence = self._sent.get((recipient, step), 0)
         route = Route(
@@ -154,7 +154,7 @@ class Mailbox:
         self._sent[recipient, step] = sequence + 1
         return envelope
 
-    def open(self, sender: str, step: str, envelope: bytes) -> bytes:
+    def open(self, sender: str, *, step: str, envelope: bytes) -> bytes:
         """The next message of this sender in this step, or EnvelopeError and no change."""
         sequence = self._received.get((sender, step), 0)
         route = Route(

@@ -75,7 +75,7 @@ class PublicIdentity:
         groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
         return "-".join("".join(letters[start : start + _GROUP]) for start in groups)
 
-    def verify(self, signature: bytes, message: bytes) -> None:
+    def verify(self, signature: bytes, *, message: bytes) -> None:
         """Raise `InvalidSignature` unless this identity signed the message."""
         try:
             key = Ed25519PublicKey.from_public_bytes(self._part(0))

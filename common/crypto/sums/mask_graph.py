@@ -39,7 +39,7 @@ LEAST_CONNECTIVITY = 32
 """
 
 
-def partners(place: int, parties: int, *, colluders: int, may_miss: int = 0) -> list[int]:
+def partners(place: int, *, parties: int, colluders: int, may_miss: int = 0) -> list[int]:
     """The places with which the party at `place` shares a mask, ascending.
 
     Args:

@@ -53,7 +53,7 @@ class PairwiseMasks:
             raise LocalError(f"{member.name!r} takes no part in a sum of {', '.join(order)}")
         own = order.index(member.name)
         before, after = list[bytes](), list[bytes]()
-        for place in partners(own, len(order), colluders=colluders):
+        for place in partners(own, parties=len(order), colluders=colluders):
             key = _pair_key(
                 member.agree(order[place]),
                 plan_digest,

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -47,6 +47,7 @@ from common.crypto.identities.identity import Member
 from common.crypto.paillier.keys import PrivateKey, PublicKey
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import RandomSource, below, permutation
+from common.privacy.secret import Secret
 
 SEED_BYTES = 32
 _CHALLENGE_BITS = 128
@@ -164,34 +165,38 @@ class Selection:
     """
 
     selector: bytes
-    seed: bytes = field(repr=False)
+    seed: Secret[bytes]
 
     @property
     def digest(self) -> bytes:
         """What two parties compare to know that they have the same selection."""
-        return hashlib.sha256(frame(("parley selection 1", self.selector, self.seed))).digest()
+        return hashlib.sha256(
+            frame(("parley selection 1", self.selector, self.seed.reveal()))
+        ).digest()
 
     def entry(self, key: PublicKey, *, context: bytes, parties: int, place: int) -> mpz:
         """E(u'_k) for the party at `place`; raises unless the selector proves to be one-hot."""
         selector = Selector.from_bytes(self.selector, key, parties)
         selector.verify(key, context)
-        order = agreed_permutation(self.seed, context=context, parties=parties)
+        order = agreed_permutation(self.seed.reveal(), context=context, parties=parties)
         return selector.ciphertexts[order[place]]
 
 
 def propose_seed(
     member: Member, *, study: bytes, parties: Sequence[str], source: RandomSource
-) -> tuple[bytes, dict[str, bytes]]:
+) -> tuple[Secret[bytes], dict[str, bytes]]:
     """The first party's step, once in a study: a seed, and an envelope with it for each other."""
     seed = source.random_bytes(SEED_BYTES)
     mailbox = Mailbox(member, study=study, round_=0)
     others = [name for name in parties if name != member.name]
-    return seed, {name: mailbox.seal(name, _SEED_STEP, seed) for name in others}
+    sealed = {name: mailbox.seal(name, step=_SEED_STEP, plaintext=seed) for name in others}
+    return Secret(seed), sealed
 
 
-def receive_seed(member: Member, *, study: bytes, proposer: str, envelope: bytes) -> bytes:
+def receive_seed(member: Member, *, study: bytes, proposer: str, envelope: bytes) -> Secret[bytes]:
     """Every other party's step: the seed out of the envelope."""
-    return Mailbox(member, study=study, round_=0).open(proposer, _SEED_STEP, envelope)
+    mailbox = Mailbox(member, study=study, round_=0)
+    return Secret(mailbox.open(proposer, step=_SEED_STEP, envelope=envelope))
 
 
 def agreed_permutation(seed: bytes, *, context: bytes, parties: int) -> list[int]:

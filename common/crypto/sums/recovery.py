@@ -81,7 +81,9 @@ _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
 def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
     """The parties that hold shares of a party's secrets: its partners and itself, in order."""
     own = plan.place_of(name)
-    places = partners(own, len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss)
+    places = partners(
+        own, parties=len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss
+    )
     return tuple(plan.parties[place] for place in sorted([own, *places]))
 
 
@@ -252,7 +254,7 @@ class RecoverableParty:
             there, _cut(signatures, SIGNATURE_BYTES, len(there), "signatures"), strict=True
         ):
             if value != _NO_SIGNATURE:
-                require_signature(self._member.peer(name), value, statement, name=name)
+                require_signature(self._member.peer(name), value, statement=statement, name=name)
                 signed += 1
         needed = threshold_of(self._plan, self._name)
         if signed < needed:
@@ -334,7 +336,7 @@ class RecoverableCurator:
     def take_signature(self, sender: str, value: bytes) -> None:
         """Take a party's signature under the list in, or raise and change nothing."""
         statement = _list_statement(self._plan, self._absent, self._missing)
-        require_signature(self._identities[sender], value, statement, name=sender)
+        require_signature(self._identities[sender], value, statement=statement, name=sender)
         self._signatures[sender] = value
 
     def signatures_for(self, name: str) -> bytes:
@@ -419,11 +421,11 @@ def in_order(plan: SumPlan, names: Collection[str]) -> tuple[str, ...]:
 
 
 def require_signature(
-    identity: PublicIdentity, value: bytes, statement: bytes, *, name: str
+    identity: PublicIdentity, value: bytes, *, statement: bytes, name: str
 ) -> None:
     """Raise RemoteProtocolError unless the identity signed this list."""
     try:
-        identity.verify(value, statement)
+        identity.verify(value, message=statement)
     except InvalidSignature:
         raise RemoteProtocolError(
             f"the signature of {name!r} is not under this list: the curator may have shown it "

@@ -32,6 +32,7 @@ from common.crypto.sums.masks import PairwiseMasks
 from common.crypto.sums.plan import ContributionSubmitted, Noise, SumPlan
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
+from common.privacy.secret import Secret
 
 TABLE_PAYS_FROM = 40
 """Ciphertexts; below, plain exponentiation is quicker than making a table of powers."""
@@ -72,7 +73,7 @@ class RingContributor:
         self._is_first = plan.predecessor(name) is None
         self._is_last = plan.successor(name) is None
         self._limit = plan.limit_of(name)
-        self._values, self._noise, self._selector = values, noise, selector
+        self._values, self._noise, self._selector = Secret(values), Secret(noise), selector
         self._blinder, self._masks, self._source = blinder, masks, source
         self._prepared: dict[int, list[mpz]] | None = None
 
@@ -104,9 +105,9 @@ class RingContributor:
         """E(values + noise + mask), freshly blinded; one-share noise comes in as a factor."""
         cells = self._plan.cells_of(chunk)
         packing = self._plan.packing
-        added = self._values[cells]
+        added = self._values.reveal()[cells]
         if powers is None:
-            added = added + self._noise[cells]
+            added = added + self._noise.reveal()[cells]
         plaintexts = packing.pack(added, rows=self._limit, shares=1 if powers is None else 0)
         first = chunk * self._plan.chunk_ciphertexts
         if self._masks is not None:
@@ -122,7 +123,7 @@ class RingContributor:
         """E(u'_k)^pack(eta_k) for every ciphertext: one exponentiation serves a whole pack."""
         if self._selector is None:
             return None
-        packed = self._plan.packing.pack(self._noise, rows=0, shares=1)
+        packed = self._plan.packing.pack(self._noise.reveal(), rows=0, shares=1)
         if len(packed) < TABLE_PAYS_FROM:
             return [self._key.scale(self._selector, eta) for eta in packed]
         table = FixedBase(

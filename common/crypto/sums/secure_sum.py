@@ -162,7 +162,9 @@ class SumParty:
             )
         if self.finished:
             raise RemoteProtocolError(f"{self._name!r} has contributed every chunk already")
-        return self._advance(self._mailbox.open(message.sender, self._step, message.envelope))
+        return self._advance(
+            self._mailbox.open(message.sender, step=self._step, envelope=message.envelope)
+        )
 
     def _advance(self, incoming: bytes | None) -> SumMessage:
         chunk = self._next_chunk
@@ -171,7 +173,7 @@ class SumParty:
         successor = self._plan.successor(self._name)
         if successor is None:
             return ContributionSubmitted(sender=self._name, chunk=chunk, payload=payload)
-        envelope = self._mailbox.seal(successor, self._step, payload)
+        envelope = self._mailbox.seal(successor, step=self._step, plaintext=payload)
         return PartialForwarded(sender=self._name, recipient=successor, envelope=envelope)
 
 

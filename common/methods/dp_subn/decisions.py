@@ -19,6 +19,7 @@ from common.methods.variables import Variables
 from common.privacy.budget import split
 from common.study.document import Study
 from common.study.method import Decision
+from common.wording import many
 
 _CAPS = "most_parents, most_cells or most_candidate_cells"
 
@@ -79,7 +80,7 @@ def decisions(study: Study) -> list[Decision]:
     if plan.network.parents == 0:
         none = "0: the budget carries no table of two attributes, all of it buys single columns"
         return [Decision("parents of an attribute (k)", none)]
-    updates = f"{study.cohorts} cohorts"
+    updates = many(study.cohorts, "cohort")
     if study.profile == "paper":
         updates = "noise replacement, party by party"
     return [

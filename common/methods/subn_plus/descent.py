@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.errors import LocalError
-from common.marginals import count
 from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.grouping import GroupedTables
 from common.methods.tails import ordered_values
@@ -37,7 +36,7 @@ from common.privacy import sensitivity
 from common.privacy.promise import PartOf
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.attribute import Attribute
-from common.schema.codes import Codes
+from common.schema.codes import NO_GROUPS, Codes, Groups
 from common.schema.hierarchy import Hierarchy, Node
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, Request, TableShape
@@ -294,21 +293,16 @@ class RowsInCells:
         """How many rows there are."""
         return self.data.rows
 
-    def count(self, sets: Sequence[Attributes]) -> list[Counts]:
-        """The contingency table of every attribute set."""
-        return count(self._codes, sets)
+    def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
+        """The contingency table of every attribute set; groups are of cells."""
+        coarse = {
+            a: [groups[a][cell] for cell in own] for a, own in self.parts.items() if a in groups
+        }
+        return self.data.count(sets, {**groups, **self.parts, **coarse})
 
     def codes(self) -> Codes:
         """All rows at once."""
-        return self._codes
-
-    @cached_property
-    def _codes(self) -> Codes:
-        codes = self.data.codes()
-        columns, sizes = list[NDArray[np.integer]](codes.columns), list(codes.sizes)
-        for a, own in self.parts.items():
-            columns[a], sizes[a] = np.array(own, dtype=np.int64)[columns[a]], max(own) + 1
-        return Codes.from_columns(columns, sizes)
+        return self.data.codes().in_groups(self.parts)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.marginals import count
-from common.schema.codes import Codes
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
 
 
@@ -127,17 +125,8 @@ class GroupedTables:
 
     def answer(self, data: PartyRows) -> Counts:
         """The exact counts."""
-        if all(own == tuple(range(len(own))) for own in self.groups):
-            tables = data.count(self.sets)
-        else:
-            tables = count(self.grouped(data.codes()), self.sets)
-        return np.concatenate([table.reshape(-1) for table in tables])
-
-    def grouped(self, codes: Codes) -> Codes:
-        """The rows with each value replaced by its group."""
-        maps = [np.array(own, dtype=np.int64) for own in self.groups]
-        columns = [own[column] for own, column in zip(maps, codes.columns, strict=True)]
-        return Codes.from_columns(columns, self.sizes)
+        groups = {a: own for a, own in enumerate(self.groups) if own != tuple(range(len(own)))}
+        return np.concatenate([table.reshape(-1) for table in data.count(self.sets, groups)])
 
     def map_of(self, attribute: int) -> NDArray[np.intp] | None:
         """The attribute's groups as an array; None if it keeps all its values."""

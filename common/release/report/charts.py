@@ -60,14 +60,7 @@ def bar_rows(
     series: Sequence[Series],
     intervals: Sequence[Interval] | None = None,
 ) -> str:
-    """A row for each label: its name, a bar for each series, and the shares as numbers.
-
-    Args:
-        title: for screen readers.
-        labels: of the rows.
-        series: shares of the whole, one for each label.
-        intervals: in which the truth of each label is expected, drawn across the bars.
-    """
+    """A row for each label: its name, bars and numbers of its shares, and where they may be."""
     numbers = _NUMBERS * len(series)
     room = _WIDTH - _LABELS - numbers - 8
     highest = [max(one.values, default=0.0) for one in series]
@@ -123,12 +116,7 @@ def _whisker(interval: Interval, y: float, scale: float) -> str:
 
 
 def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
-    """A line for each row: its name, and an interval with its middle.
-
-    Args:
-        title: for screen readers.
-        rows: name, lower end, middle and upper end, between 0 and 1.
-    """
+    """A line for each name, lower end, middle and upper end, between 0 and 1."""
     room = _WIDTH - _LABELS - 8
     parts = []
     for place, (label, low, middle, high) in enumerate(rows):
@@ -149,14 +137,7 @@ def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
 def heatmap(
     title: str, names: Sequence[str], values: NDArray[np.float64], *, signed: bool = False
 ) -> str:
-    """A square matrix of numbers up to 1, deeper in colour the larger they are.
-
-    Args:
-        title: for screen readers.
-        names: of rows and columns.
-        values: between 0 and 1; with `signed`, between -1 and 1, in two colours.
-        signed: whether the sign matters.
-    """
+    """A square matrix of numbers from 0 to 1; with `signed` from -1 to 1, in two colours."""
     count = len(names)
     cell = max(8.0, min(28.0, 520.0 / max(1, count)))
     left = 8 + 6.2 * max((len(shorten(name, 16)) for name in names), default=1)

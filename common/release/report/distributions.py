@@ -22,14 +22,7 @@ def distribution(
     noisy: NDArray[np.float64] | None = None,
     deviation: float = 0.0,
 ) -> str:
-    """A chart of one attribute's shares under its name.
-
-    Args:
-        attribute: what is shown.
-        series: shares of its values.
-        noisy: the released shares, around which the truth is expected; None if there are none.
-        deviation: of the noise in one of them.
-    """
+    """A chart of one attribute's shares, with intervals around released noisy ones."""
     groups = _groups(attribute, np.asarray(series[-1].values))
     labels = [label for label, _ in groups]
     drawn = [

@@ -96,16 +96,13 @@ def _summary(found: Evaluation) -> str:
             card(
                 _ORDERS.get(one.order, f"{one.order} columns together"),
                 f"off by {one.average:.1%}",
-                f"{_verdict(one.average)}. Worst: {', '.join(one.worst_attributes)}, "
+                f"{next(words for most, words in _VERDICTS if one.average <= most)}. "
+                f"Worst: {', '.join(one.worst_attributes)}, "
                 f"{one.worst:.1%}.",
             )
             for one in found.distances
         ]
     )
-
-
-def _verdict(distance: float) -> str:
-    return next(words for most, words in _VERDICTS if distance <= most)
 
 
 def _numbers(found: Evaluation) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
-_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x: a sum of many draws
 _DROWNED = 1 / 3
 _MOST_NAMED = 6
 
@@ -58,9 +58,19 @@ class ExpectedError:
     distance: float
     grouped: bool = False
 
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """Less for the table that tells more."""
+        return self.grouped, self.distance, self.deviation
+
     def named(self, names: Sequence[str]) -> str:
         """The columns, for people."""
         return " and ".join(names[attribute] for attribute in self.attributes)
+
+
+def noise_distance(deviations: float, rows: int) -> float:
+    """The part of the rows that noise moves, by the sum of the deviations of all cells."""
+    return min(1.0, _MEAN_OF_NORMAL * deviations / (2 * max(1, rows)))
 
 
 def expected_errors(tables: Iterable[NoisyTable], order: int) -> list[ExpectedError]:
@@ -73,10 +83,15 @@ def expected_errors(tables: Iterable[NoisyTable], order: int) -> list[ExpectedEr
     for table in tables:
         for error in _within(table, order):
             known = best.get(error.attributes)
-            if known is None or (error.grouped, error.distance) < (known.grouped, known.distance):
+            if known is None or error.rank < known.rank:
                 best[error.attributes] = error
     found = (best[key] for key in sorted(best))
     return [error for error in found if order > 1 or not error.grouped]
+
+
+def noise_by_name(tables: Iterable[NoisyTable], names: Sequence[str]) -> dict[str, float]:
+    """The deviation of the count of one value of each column that was counted value by value."""
+    return {error.named(names): error.deviation for error in expected_errors(tables, 1)}
 
 
 def _within(table: NoisyTable, order: int) -> Iterator[ExpectedError]:
@@ -86,8 +101,7 @@ def _within(table: NoisyTable, order: int) -> Iterator[ExpectedError]:
     for axes in combinations(range(len(table.variables)), order):
         cells = prod(table.shape[axis] for axis in axes)
         deviation = math.sqrt(table.variance * prod(table.shape) / cells)
-        # A sum of many draws is nearly normal.
-        distance = min(1.0, cells * _MEAN_OF_NORMAL * deviation / (2 * table.rows))
+        distance = noise_distance(cells * deviation, table.rows)
         grouped = any(table.grouped[axis] for axis in axes)
         attributes = tuple(sorted(table.variables[axis] for axis in axes))
         yield ExpectedError(attributes, cells, deviation, distance, grouped)

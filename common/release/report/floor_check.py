@@ -19,11 +19,10 @@ from common.methods.network_model import NetworkModel
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
+from common.release.report.expected_error import noise_distance
 from common.schema import Codes
 from common.schema.encodings import binarise
 from common.study.steps import Model, Step
-
-_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,7 @@ def floor_forecast(
 
 def _margin_noise(size: int, cells: int, law: NoiseLaw, rows: int) -> float:
     """Expected distance of an attribute's margin that is summed out of a noisy table."""
-    deviation = math.sqrt(law.variance() * cells / size)
-    return min(1.0, size * _MEAN_OF_NORMAL * deviation / (2 * rows))
+    return noise_distance(size * math.sqrt(law.variance() * cells / size), rows)
 
 
 def _distance_from_independence(codes: Codes) -> float:

@@ -56,14 +56,7 @@ class Mean:
 def means(
     schema: Schema, shares: Sequence[Shares | None], columns: Sequence[ExpectedError], rows: int
 ) -> list[Mean]:
-    """Of every column of numbers that was counted value by value.
-
-    Args:
-        schema: the public domains.
-        shares: noisy shares of every attribute.
-        columns: with the deviation of one count of each.
-        rows: how many real rows there are.
-    """
+    """Of every column of numbers that was counted value by value."""
     deviations = {error.attributes[0]: error.deviation for error in columns}
     return [
         found

@@ -19,14 +19,7 @@ class Section:
 
 
 def page(title: str, lead: str, sections: Sequence[Section], *, summary: str = "") -> str:
-    """The whole document: no scripts, no external requests.
-
-    Args:
-        title: of the document.
-        lead: a line below it.
-        sections: in order; each is in the contents.
-        summary: what stands before the contents, as HTML.
-    """
+    """The whole document: no scripts, no external requests."""
     body = "".join(
         f'<section id="section-{number}"><h2>{escape(s.title)}</h2>{s.html}</section>'
         for number, s in enumerate(sections, start=1)

@@ -30,19 +30,12 @@ _FEW = 3  # with fewer attributes it is nothing unusual that they are independen
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What the rows show.
+    """What the rows show."""
 
-    Attributes:
-        strength: Cramer's V of every pair that stands out; 0 for others, 1 on the diagonal.
-        pairs: how many there are.
-        standing_out: how many of them do.
-        alone: the attributes that stand out with no other.
-    """
-
-    strength: NDArray[np.float64]
+    strength: NDArray[np.float64]  # Cramer's V of pairs that stand out; 0 for other pairs
     pairs: int
     standing_out: int
-    alone: tuple[str, ...]
+    alone: tuple[str, ...]  # the attributes that stand out with no other
 
     def caution(self) -> str | None:
         """Say which attributes the rows relate to no other."""

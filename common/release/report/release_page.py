@@ -19,7 +19,6 @@ from common.release.report.charts import Series, heatmap
 from common.release.report.distributions import distribution
 from common.release.report.expected_error import ExpectedError, caution
 from common.release.report.means import Mean, means_section
-from common.release.report.network_picture import draw_network
 from common.release.report.page import (
     Section,
     bullets,
@@ -72,11 +71,11 @@ class ReleaseFacts:
     synthetic: Codes
     rows: int
     privacy: Mapping[str, Any]
-    network: NetworkDrawing | None
     shares: Sequence[Shares | None]
     columns: Sequence[ExpectedError]
-    pairs: Sequence[ExpectedError]
     made: Sequence[tuple[str, object]]
+    pairs: Sequence[ExpectedError] = ()
+    network: NetworkDrawing | None = None
     means: Sequence[Mean] = ()
     more: Sequence[Section] = field(default_factory=tuple)
     synthetic_rows: int | None = None
@@ -272,13 +271,12 @@ def _ledger(privacy: Mapping[str, Any]) -> str:
 
 
 def _network(drawing: NetworkDrawing) -> str:
-    picture = draw_network(drawing.names, drawing.edges, drawing.strengths, drawing.notes)
     strongest = sorted(drawing.edges, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
     lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
     if not lines:
-        return figure(picture, drawing.without_edges)
+        return figure(drawing.svg(), drawing.without_edges)
     return (
-        figure(picture, drawing.caption)
+        figure(drawing.svg(), drawing.caption)
         + "<h3>The strongest edges</h3>"
         + table(["edge", "mutual information"], lines)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -15,8 +14,8 @@ from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.simplex import mutual_information
-from common.release.report.expected_error import ExpectedError, NoisyTable
-from common.release.report.network_picture import Edge
+from common.release.report.expected_error import ExpectedError, NoisyTable, noise_distance
+from common.release.report.network_picture import Edge, draw_network
 from common.schema import Schema
 from common.schema.encodings import bit_positions
 from common.wavelet.noisy_matrix import RangeRelease
@@ -26,7 +25,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NetworkDrawing:
-    """What `draw_network` draws.
+    """A network with the strength of its edges.
 
     Attributes:
         names: the attributes, parents before their children.
@@ -47,6 +46,10 @@ class NetworkDrawing:
         "dependences. Noise makes arrows, too."
     )
     without_edges: str = "No attribute was drawn given another one."
+
+    def svg(self) -> str:
+        """The picture."""
+        return draw_network(self.names, self.edges, self.strengths, self.notes)
 
 
 def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:
@@ -118,24 +121,6 @@ def model_tables(model: PrivBayesModel) -> list[NoisyTable]:
     ]
 
 
-def model_noise(model: PrivBayesModel, schema: Schema) -> dict[str, float]:
-    """The deviation of the count of one value of an attribute, from the table that tells most.
-
-    Attributes that were only coded in bits, or only seen in groups of their values, are left out.
-    """
-    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
-        return {}
-    found: dict[str, float] = {}
-    for family, table in model.tables.items():
-        for axis, view in enumerate(family):
-            if view.level == 0:
-                draws = table.size / table.shape[axis]
-                deviation = math.sqrt(draws * model.law.variance())
-                name = schema.names[view.attribute]
-                found[name] = min(deviation, found.get(name, math.inf))
-    return found
-
-
 def range_shares(release: RangeRelease) -> list[Shares | None]:
     """The noisy distribution of every attribute of a range release."""
     matrix = release.matrix()
@@ -154,8 +139,7 @@ def range_errors(release: RangeRelease) -> list[ExpectedError]:
         deviations = release.box_counts(boxes).standard_deviations
         if deviations is None:
             return []
-        # A sum of many draws is nearly normal, whose mean absolute value is sqrt(2 / pi) of it.
-        distance = float(deviations.sum()) * math.sqrt(2 / math.pi) / (2 * release.rows)
+        distance = noise_distance(float(deviations.sum()), release.rows)
         deviation = float(np.sqrt((deviations**2).mean()))
-        errors.append(ExpectedError((position,), size, deviation, min(1.0, distance)))
+        errors.append(ExpectedError((position,), size, deviation, distance))
     return errors

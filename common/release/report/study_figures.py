@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from common.release.report.expected_error import NoisyTable, expected_errors
+from common.release.report.expected_error import NoisyTable, noise_by_name
 from common.release.report.released import Shares
 from common.study.document import Study
-from common.study.requests import TableShape, split_tables
+from common.study.requests import split_tables
 from common.study.steps import Step, SumStep
 from common.study.sums import read_cells
 
@@ -28,7 +28,7 @@ def study_shares(
             continue
         there = set(step.parties)
         rows = sum(member.rows for member in study.members if member.name in there)
-        shapes = _by_attributes(step)
+        shapes = [table for table in step.tables if not table.in_bits]
         tables = split_tables(shapes, read_cells(result, step.cells))
         for shape, counts in zip(shapes, tables, strict=True):
             for axis, attribute in enumerate(shape.variables):
@@ -60,22 +60,11 @@ def study_tables(study: Study, steps: Sequence[Step]) -> list[NoisyTable]:
 
 
 def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
-    """The deviation of the count of one value of an attribute, from the table that tells most.
-
-    Attributes of which no table of all parties was published value by value are left out.
-    """
+    """The deviation of the count of one value of an attribute, from tables of all parties."""
     tables = study_tables(study, [step for step in steps if _of_all(step, study)])
-    return {
-        study.schema.names[error.attributes[0]]: error.deviation
-        for error in expected_errors(tables, 1)
-    }
+    return noise_by_name(tables, study.schema.names)
 
 
 def _of_all(step: Step, study: Study) -> TypeGuard[SumStep]:
     """Whether a step is a sum over all parties, but for missing ones."""
     return isinstance(step, SumStep) and len(step.parties) >= len(study.members) - study.may_miss
-
-
-def _by_attributes(step: SumStep) -> list[TableShape]:
-    """The tables that count by attributes; none if the step counts bits, or something else."""
-    return [table for table in step.tables if not table.in_bits]

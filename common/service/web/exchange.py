@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -90,6 +91,13 @@ class Response:
 def text(status: HTTPStatus, words: str, *headers: tuple[str, str]) -> Response:
     """A line for people."""
     return Response(status=status, kind=TEXT, body=f"{words}\n".encode(), headers=headers)
+
+
+def download(name: str, pieces: Iterator[bytes]) -> Response:
+    """A .zip to be saved under a name, without what file systems or headers do not like."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    disposition = ("Content-Disposition", f'attachment; filename="{name}"')
+    return Response(kind="application/zip", body=pieces, headers=(disposition,))
 
 
 def see_other(path: str, *headers: tuple[str, str]) -> Response:

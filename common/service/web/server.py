@@ -23,6 +23,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -91,6 +92,15 @@ class WebServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    @contextmanager
+    def running(self) -> Iterator[int]:
+        """Listen for the length of a block; yields the port."""
+        port = self.start()
+        try:
+            yield port
+        finally:
+            self.stop()
 
 
 class _Server(ThreadingHTTPServer):

@@ -47,7 +47,7 @@ class Session:
 
     def vouches_for(self, offered: str) -> bool:
         """Whether a form is one of this session's own."""
-        return same(offered, self.csrf)
+        return same(offered, secret=self.csrf)
 
 
 class Sessions:
@@ -75,7 +75,7 @@ class Sessions:
             failures = self._failures.get(caller, deque())
             if len(failures) == MOST_FAILURES and now - failures[0] < FAILURES_WITHIN_S:
                 raise PolicyError("too many wrong tokens; wait a minute and try again")
-            if not same(offered, self._token):
+            if not same(offered, secret=self._token):
                 self._count_failure(caller, now)
                 return None
         return self.open()
@@ -127,7 +127,7 @@ def _network(address: str) -> str:
     return address
 
 
-def same(offered: str, secret: str) -> bool:
+def same(offered: str, *, secret: str) -> bool:
     """Compare in a time that tells nothing about the secret."""
     return secrets.compare_digest(offered.encode(), secret.encode())
 

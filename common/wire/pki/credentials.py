@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from common.crypto.identities.files import AskPassphrase, no_passphrase
 from common.errors import InputError
 from common.files import read, read_private_key
+from common.privacy.secret import Secret
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject, expiry_warning
 
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 class Credentials:
     """What one side of a connection shows, and whom it trusts. The key is never printed."""
 
-    key_pem: bytes = field(repr=False)
+    key_pem: Secret[bytes]
     chain_pem: bytes
     authority_pem: bytes
     certificate: x509.Certificate
@@ -74,7 +75,7 @@ class CredentialFiles:
                 "was interrupted, run `parley keys accept` again"
             )
         return Credentials(
-            key_pem=key_pem,
+            key_pem=Secret(key_pem),
             chain_pem=chain_pem,
             authority_pem=authority_pem,
             certificate=chain[0],

@@ -231,7 +231,7 @@ class Keyring:
                 "really has a new one, move the old file away first"
             )
 
-    def revoke(self, fingerprint: str, reason: str) -> bool:
+    def revoke(self, fingerprint: str, *, reason: str) -> bool:
         """Put a certificate on the revocation list; false if it is there already."""
         text = (
             read(self.revoked).decode(errors="replace") if self.revoked.exists() else peers.HEADER

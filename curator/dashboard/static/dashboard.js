@@ -103,11 +103,13 @@ function partiesOf(study) {
 function network(study) {
   const { names, links, phase } = study.network;
   if (study.picture) {
+    const place = `/studies/${study.digest}/network.svg`;
     return make("figure", {},
-      make("div", { class: "scroll", role: "region", "aria-label": "Network", tabindex: "0" },
-        make("img", { src: `/studies/${study.digest}/network.svg`, class: "picture",
-          alt: `The released network of ${plural(names.length, "attribute")}` })),
-      make("figcaption", {}, "The network of the release, or its strongest dependences."));
+      make("a", { href: place },
+        make("img", { src: place, class: "picture",
+          alt: `The released network of ${plural(names.length, "attribute")}, in full size` })),
+      make("figcaption", {}, "The network of the release, or its strongest dependences. " +
+        "It opens in full size."));
   }
   if (!links.length) {
     return make("p", { class: "quiet" }, "The network: no links yet, or every pair is looked at.");

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from common.service.clock import stamp, system_clock
 from common.service.version import software
 from common.wire.pki.certificates import Role
 from curator import backup as curator_backup
@@ -37,7 +37,7 @@ def backup(
     the file is readable by you only; keep it encrypted. The keys folder is not in it, nor are
     releases.
     """
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    at = stamp(system_clock())
     if role is Role.CURATOR:
         settings = curator_settings(config, os.environ).values
         about = curator_backup.back_up(settings, out, at=at, software=software())

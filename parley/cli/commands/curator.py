@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from common.files import replace
+from common.service.clock import system_clock
 from common.service.passphrase import asking
 from common.service.process import log_to, stopping_on_signals
 from common.service.version import software
@@ -88,11 +88,7 @@ def serve(
                 priors=curator_app.priors(settings),
             ),
             stopping=stopping,
-            clock=_now,
+            clock=system_clock,
             software=software(),
             started=started,
         )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

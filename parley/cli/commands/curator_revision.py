@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +13,11 @@ from common.files import write_new
 from common.methods.registry import run_of
 from common.privacy.budget import parse_epsilon
 from common.release.prior import PriorRelease
+from common.service.clock import system_clock
 from common.study.document import Study
-from curator.app import priors
+from curator.app import open_store, priors
 from curator.configuration import curator_settings
-from curator.operations import find_record, member_of, study_of
+from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, revised
 from parley.cli import console
 from parley.cli.commands.study_signing import SignerFile, Unsigned, signed, tell_offered
@@ -89,7 +89,7 @@ def renew(
     built_on = _prior(study, config) if prior else None
     made = revised(
         earlier,
-        name=name or next_name(earlier.name, _now().year),
+        name=name or next_name(earlier.name, system_clock().year),
         without=without or (),
         rows=dict(_count(written) for written in rows or ()),
         joining=[member_of(written) for written in party or ()],
@@ -103,14 +103,14 @@ def renew(
 def _earlier(written: str, config: Path | None, *, over: bool) -> Study:
     if Path(written).is_file():
         return Study.load(Path(written))
-    settings = curator_settings(config, os.environ).values
-    record, _ = find_record(settings, written)
-    if over and not record.state.over:
-        raise InputError(
-            f"study {record.name!r}: it is not over ({record.state.value}). End it first: `parley "
-            f"curator study abort {record.study.hex()[:16]} --reason ...`"
-        )
-    return study_of(settings, record)
+    with open_store(curator_settings(config, os.environ).values) as store:
+        record = find_record(store, written)
+        if over and not record.state.over:
+            raise InputError(
+                f"study {record.name!r}: it is not over ({record.state.value}). End it first: "
+                f"`parley curator study abort {record.study.hex()[:16]} --reason ...`"
+            )
+        return store.study(record.study)
 
 
 def _prior(written: str, config: Path | None) -> PriorRelease:
@@ -118,7 +118,8 @@ def _prior(written: str, config: Path | None) -> PriorRelease:
     settings = curator_settings(config, os.environ).values
     if Path(written).is_file():
         written = Study.load(Path(written)).digest.hex()
-    record, _ = find_record(settings, written)
+    with open_store(settings) as store:
+        record = find_record(store, written)
     if not record.place:
         raise InputError(f"--prior: study {record.name!r} has no release ({record.state.value})")
     return priors(settings).add(Path(record.place))
@@ -154,7 +155,3 @@ def _write(
             console.result(f"change {line}")
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
     tell_offered(made, out, as_json=as_json, changes=different)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -16,21 +16,20 @@ from common.files import write_new
 from common.methods.registry import run_of
 from common.release.folder import cautions_of
 from common.release.prior import read_prior
+from common.service.clock import stamp, system_clock
 from common.study.document import Study
 from common.wording import moment
 from curator import app as curator_app
+from curator.app import open_store
 from curator.configuration import curator_settings
 from curator.operations import abort as ask_to_abort
 from curator.operations import (
-    awaited,
     declare_missing,
     declared,
     find_record,
     last_calls,
     member_of,
-    phases_of,
-    records,
-    study_of,
+    not_approved_by,
 )
 from curator.store.records import Record
 from curator.waiting import approvals_in_words, how_long, in_words, waited
@@ -139,18 +138,19 @@ def add(
     if proposed.signature is None and not unsigned:
         proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
-    curator_app.propose(settings, proposed, clock=_now)
+    curator_app.propose(settings, proposed, clock=system_clock)
     tell_offered(proposed, study, as_json=json)
 
 
 @app.command(name="list")
 def list_studies(*, config: Config = None, json: AsJson = False) -> None:
     """List every study of this curator, oldest first, with its state."""
-    known = records(curator_settings(config, os.environ).values)
+    with open_store(curator_settings(config, os.environ).values) as store:
+        known = store.records()
     if json:
-        console.result_json([_as_json(record) for record, _ in known])
+        console.result_json([_as_json(record) for record in known])
         return
-    for record, _ in known:
+    for record in known:
         console.result(f"{record.study.hex()[:16]}  {_standing(record):<24} {record.name}")
 
 
@@ -163,13 +163,15 @@ def status(
 ) -> None:
     """Show how a study is getting on, and whom it waits for."""
     settings = curator_settings(config, os.environ).values
-    record, waiting = find_record(settings, study)
-    phases = phases_of(settings, record.study)
-    calls = last_calls(settings, record)
-    waits = awaited(settings, record.study)
-    gone = declared(settings, record.study)
-    until = study_of(settings, record).expires if waiting else None
-    late = any(waited(each.since, _now()) > settings.step_deadline for each in waits)
+    with open_store(settings) as store:
+        record = find_record(store, study)
+        waiting = not_approved_by(store, record)
+        phases = store.traffic.phases(record.study)
+        calls = last_calls(store, record)
+        waits = store.awaited(record.study)
+        gone = declared(store, record.study)
+        until = store.study(record.study).expires if waiting else None
+    late = any(waited(each.since, system_clock()) > settings.step_deadline for each in waits)
     if json:
         took = {phase: traffic.as_json() for phase, traffic in phases.items()}
         told = {
@@ -184,13 +186,15 @@ def status(
     console.result(f"state    {_standing(record)}")
     if waiting:
         words = approvals_in_words(waiting, since=record.proposed_at, until=until)
-        console.result(f"waits for {words} ({how_long(waited(record.proposed_at, _now()))})")
+        console.result(
+            f"waits for {words} ({how_long(waited(record.proposed_at, system_clock()))})"
+        )
     for party, why in gone.items():
         console.result(
             f"missing  {party}: {why or 'declared missing'}; the study goes on without it"
         )
     if waits:
-        longest = max(waited(each.since, _now()) for each in waits)
+        longest = max(waited(each.since, system_clock()) for each in waits)
         console.result(f"waits for {in_words(waits, step=record.step)} ({how_long(longest)})")
     if late:
         console.result(
@@ -224,10 +228,9 @@ def abort(
     A running curator ends it as soon as it does not compute for it, and tells the parties; one that
     is not running does so when it is started.
     """
-    settings = curator_settings(config, os.environ).values
-    record, _ = find_record(settings, study)
-    at = _now().isoformat(timespec="seconds")
-    record = ask_to_abort(settings, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+    with open_store(curator_settings(config, os.environ).values) as store:
+        record, at = find_record(store, study), stamp(system_clock())
+        record = ask_to_abort(store, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
     if not record.state.over:
         console.warn("no curator runs on this state now, or it is busy: the study ends when it can")
     if json:
@@ -249,13 +252,12 @@ def missing(
     A study that has lost more owners than it allows (`may_miss`) ends. One that needs all of its
     owners is ended and re-formed instead: `study abort`, then `study reform --without OWNER`.
     """
-    settings = curator_settings(config, os.environ).values
-    record, _ = find_record(settings, study)
-    at = _now().isoformat(timespec="seconds")
-    done = declare_missing(settings, record, owner, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+    with open_store(curator_settings(config, os.environ).values) as store:
+        record, at = find_record(store, study), stamp(system_clock())
+        done = declare_missing(store, record, owner, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+        record = store.record(record.study)
     if not done:
         console.warn("no curator runs on this state now, or it is busy: it goes on when it can")
-    record, _ = find_record(settings, record.study.hex())
     if json:
         console.result_json(_as_json(record) | {"missing": owner, "done": done})
         return
@@ -264,7 +266,7 @@ def missing(
 
 
 def _require_time_left(study: Study) -> None:
-    if study.expired(_now().date()):
+    if study.expired(system_clock().date()):
         raise InputError(f"study {study.name!r}: it expired on {study.expires}. Choose a later day")
 
 
@@ -291,7 +293,3 @@ def _as_json(record: Record) -> dict[str, object]:
         "abort_asked": record.abort_asked,
         "proposed_at": record.proposed_at,
     }
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ import typer
 from common.errors import InputError
 from common.schema import Schema
 from common.service.checks import Finding
+from common.service.clock import system_clock
 from common.study.document import Study
 from common.wire.pki.certificates import Role
 from curator.checks import examine_curator
@@ -55,7 +55,7 @@ def doctor(
     wanted = _wanted(study, schema)
     if role is Role.CURATOR:
         findings = examine_curator(
-            curator_settings(config, os.environ).values, clock=_now, monitored=monitor
+            curator_settings(config, os.environ).values, clock=system_clock, monitored=monitor
         )
     else:
         settings = party_settings(config, os.environ)
@@ -64,7 +64,7 @@ def doctor(
             lambda: source_settings(settings, config, os.environ),
             wanted,
             environment=os.environ,
-            clock=_now,
+            clock=system_clock,
             passphrase=passphrase_in(settings.values.passphrase_file),
             monitored=monitor,
         )
@@ -98,7 +98,3 @@ def _wanted(study: Path | None, schema: Path | None) -> Study | Schema | None:
     if study is not None:
         return Study.load(study)
     return None if schema is None else Schema.load(schema)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from cryptography import x509
 from common.crypto.identities.files import load_public_identity
 from common.errors import InputError
 from common.files import read, whole_folder, write_new
+from common.service.clock import system_clock
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import parse_certificates, parse_request
@@ -82,7 +82,12 @@ def init(
     else:
         with whole_folder(folder):
             ring = init_curator(
-                folder, name, hosts, now=_now(), external=external_authority, passphrase=passphrase
+                folder,
+                name,
+                hosts,
+                now=system_clock(),
+                external=external_authority,
+                passphrase=passphrase,
             )
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
@@ -137,7 +142,7 @@ def approve(
             )
     _compare("key of the request", key, fingerprint, as_json=json)
     certificate, path = ring.approve(
-        waiting, days=days, now=_now(), passphrase=passphrase_in(passphrase_file)
+        waiting, days=days, now=system_clock(), passphrase=passphrase_in(passphrase_file)
     )
     if json:
         console.result_json({"certificate": _described(certificate), "file": str(path)})
@@ -166,7 +171,7 @@ def accept(
         ring.trust(data, where=authority)
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet; name its file with --authority")
-    taken = ring.accept(read(certificate), where=certificate, now=_now())
+    taken = ring.accept(read(certificate), where=certificate, now=system_clock())
     if json:
         console.result_json(_as_json(ring))
     else:
@@ -219,7 +224,7 @@ def rotate(
 ) -> None:
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
-    renewed = ring.rotate(now=_now(), passphrase=passphrase_in(passphrase_file))
+    renewed = ring.rotate(now=system_clock(), passphrase=passphrase_in(passphrase_file))
     if json:
         console.result_json(_as_json(ring))
     elif renewed is None:
@@ -275,15 +280,11 @@ def revoke(
         fingerprint = certificates.fingerprint(parse_certificates(read(path), where=path)[0])
     if not reason.isprintable():
         raise InputError("--reason: one line, please")
-    added = ring.revoke(fingerprint, reason)
+    added = ring.revoke(fingerprint, reason=reason)
     if json:
         console.result_json({"revoked": fingerprint, "already": not added})
         return
     console.result(f"{'revoked' if added else 'was revoked already'}  {fingerprint}")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None:
@@ -348,6 +349,6 @@ def _show_certificate(what: str, certificate: x509.Certificate | None) -> None:
         f"{what:<12} {certificates.fingerprint(certificate)}  {_name(certificate)}, "
         f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
     )
-    warning = certificates.expiry_warning(certificate, at=_now())
+    warning = certificates.expiry_warning(certificate, at=system_clock())
     if warning is not None:
         console.warn(warning)

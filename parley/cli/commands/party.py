@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +13,11 @@ import typer
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
 from common.release import folder as releases
+from common.service.clock import system_clock
 from common.service.process import log_to, stopping_on_signals
 from common.service.version import software
 from common.study.document import Study
+from common.study.ids import StudyId
 from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
@@ -223,7 +224,7 @@ def fetch(
         releases.check_new(out)
     settings = _settings(config)
     address = party_app.address_of(settings, environment=os.environ, software=software())
-    with _house(config) as house, Dialer(address, _now).dial() as connection:
+    with _house(config) as house, Dialer(address, system_clock).dial() as connection:
         invited = connection.enrol(house.name, house.identity.public.encoded)
         found = [
             each
@@ -279,10 +280,10 @@ def _name(known: StudyRecord | Summary | None) -> str:
     return "(name not known here)" if known is None else known.name
 
 
-def _invited(settings: PartySettings, house: PartyContext) -> dict[bytes, Summary]:
+def _invited(settings: PartySettings, house: PartyContext) -> dict[StudyId, Summary]:
     address = party_app.address_of(settings, environment=os.environ, software=software())
     try:
-        with Dialer(address, _now).dial() as connection:
+        with Dialer(address, system_clock).dial() as connection:
             summaries = connection.enrol(house.name, house.identity.public.encoded)
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")
@@ -313,8 +314,4 @@ def _house(config: Path | None) -> Iterator[PartyContext]:
 
 def _opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManager[PartyContext]:
     passphrase = passphrase_in(settings.passphrase_file)
-    return party_app.party_context(settings, source, clock=_now, passphrase=passphrase)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+    return party_app.party_context(settings, source, clock=system_clock, passphrase=passphrase)

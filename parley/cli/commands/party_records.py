@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from typing import Annotated
 
 import typer
 
-from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words as shown
-from common.service.database import Database
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config
-from party.app import PartySettings
+from party.app import open_file
 from party.configuration import party_settings
 from party.journal import Journal
 from party.ledger import Charge, Ledger
 from party.owner.policy import Policy
-
-
-@contextmanager
-def open_file(settings: PartySettings) -> Iterator[Database]:
-    """Ledger, journal and decisions, which need no keys."""
-    make_private_folder(settings.folder)
-    database = Database(settings.folder / "party.db")
-    try:
-        yield database
-    finally:
-        database.close()
 
 
 def ledger(
@@ -104,7 +89,7 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
     """List every message that left the building, or may have: when, to whom, how large."""
     with open_file(party_settings(config, os.environ).values) as file:
         journal = Journal(file, OsRandomSource())
-        departures = journal.transcript()
+        departures = journal.sent_log()
         names = {each.study: each.study_name for each in departures}
         took = {study: journal.traffic.phases(study) for study in names}
     if json:
@@ -112,7 +97,7 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
             {
                 "study": each.study.hex(),
                 "study_name": each.study_name,
-                "number": each.number,
+                "number": each.sequence,
                 "kind": each.kind,
                 "recipient": each.recipient,
                 "bytes": each.size,
@@ -126,7 +111,7 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
         return
     for each in departures:
         console.result(
-            f"{moment(each.released_at)}  {each.study_name} {each.number:>4}  "
+            f"{moment(each.released_at)}  {each.study_name} {each.sequence:>4}  "
             f"{each.size:>10,} bytes  {each.kind} for {each.recipient}  {each.digest[:16]}"
         )
     for study, phases in took.items():

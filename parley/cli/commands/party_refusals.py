@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +10,13 @@ import typer
 
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
+from common.service.clock import stamp, system_clock
 from common.service.process import running_in
 from common.study.document import Study
+from common.study.ids import StudyId
 from parley.cli import console
-from parley.cli.commands.party_records import open_file
 from parley.cli.options import AsJson, Config
-from party.app import PartySettings
+from party.app import PartySettings, open_file
 from party.configuration import party_settings
 from party.journal import Journal
 from party.ledger import Ledger
@@ -77,7 +77,7 @@ def withdraw(
     _say_no(digest, settings, reason=reason, yes=yes, as_json=json)
 
 
-def _known_study(written: str, approvals: Approvals, journal: Journal) -> bytes:
+def _known_study(written: str, approvals: Approvals, journal: Journal) -> StudyId:
     """The digest of the one study of ours that was meant."""
     path = Path(written)
     if path.is_file():
@@ -98,7 +98,7 @@ def _known_study(written: str, approvals: Approvals, journal: Journal) -> bytes:
 
 
 def _say_no(
-    digest: bytes, settings: PartySettings, *, reason: str, yes: bool, as_json: bool
+    digest: StudyId, settings: PartySettings, *, reason: str, yes: bool, as_json: bool
 ) -> None:
     """Decline a study, or withdraw from it; what it means is shown first."""
     with open_file(settings) as file:
@@ -109,7 +109,7 @@ def _say_no(
             console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
             if not typer.confirm("Withdraw from it?", err=True):
                 raise InputError("not confirmed; the approval stands")
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = stamp(system_clock())
         decisions.decline(
             digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
         )

@@ -6,12 +6,12 @@ import functools
 import os
 import sys
 import threading
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from common.service.clock import system_clock
 from common.service.process import log_to, running_in, stopping_on_signals
 from common.service.version import software
 from common.study.document import Study
@@ -47,12 +47,12 @@ def ui(
         party_app.party_context(
             settings.values,
             source,
-            clock=_now,
+            clock=system_clock,
             passphrase=passphrase_in(settings.values.passphrase_file),
         ) as house,
     ):
         address = party_app.address_of(settings.values, environment=os.environ, software=software())
-        dialer = Dialer(address, _now)
+        dialer = Dialer(address, system_clock)
         node = functools.partial(running_in, settings.values.folder)
         inbox = OwnerInbox(house, studies, dial=None if offline else dialer.dial, node=node)
         with serving_ui(inbox, port=port) as printed:
@@ -63,7 +63,3 @@ def ui(
             stopping.wait()
         dialer.hang_up()
         asking.join()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -19,7 +19,6 @@ from parley.cli.options import AsJson
 from parley.forecast.forecast import forecast
 from parley.forecast.stand_in import DEPENDENCE, made_up, public_rows
 from parley.forecast.text import as_json, as_lines
-from parley.forecast.unit_costs import measure
 
 app = new_app()
 _MOST_ROWS = 100_000
@@ -47,7 +46,10 @@ def plan(
         float, typer.Option(help="How far made-up columns depend on each other, 0 to 1.")
     ] = DEPENDENCE,
     rows: Annotated[
-        int, typer.Option(min=10, help="The most stand-in rows; noise is scaled to them.")
+        int,
+        typer.Option(
+            min=10, help="The most stand-in rows; each counts as several if there are more."
+        ),
     ] = _MOST_ROWS,
     runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the stand-in and its noise.")] = 1,
@@ -77,9 +79,7 @@ def plan(
         else:
             table = public_rows(stand_in, proposed.schema, wanted, seed=seed)
             what = f"rows of {stand_in}, which must be public"
-        tell(0.0, "measuring this machine")
-        costs = measure(proposed)
-        found = forecast(proposed, table, epsilons, costs=costs, runs=runs, seed=seed, tell=tell)
+        found = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
     if json:
         console.result_json(as_json(found, what))
         return

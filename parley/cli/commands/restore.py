@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 
 from common.errors import InputError
 from common.service.backup import About, read_about
+from common.service.clock import stamp, system_clock
 from curator import backup as curator_backup
 from curator.configuration import curator_settings
 from parley.cli import console
@@ -61,7 +61,7 @@ def restore(
 
 
 def _restored(file: Path, about: About, config: Path | None) -> Sequence[str]:
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    at = stamp(system_clock())
     if about.role == "curator":
         settings = curator_settings(config, os.environ).values
         return [each.name for each in curator_backup.restore(settings, file, about, at=at)]

@@ -1,6 +1,9 @@
 """A curator's node on a file, and everything that the parties of a small study say to it."""
 
 import datetime as dt
+import json
+import re
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,27 +12,26 @@ import pytest
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.study import approval
+from common.study.messages import ShareSubmitted
 from common.wire import codec
-from common.wire.pki.keyring import init_curator
+from curator.dashboard.serving import Place, serving_dashboard
+from curator.dashboard.site import Service
+from curator.metrics import CallCounter
+from curator.presence import Presence
+from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
-from parley.simulation.in_process import RowsInMemory
 from party.effects import Send
-from party.role import PartyRole
-from tests.study.conftest import (  # noqa: F401  # fixtures
-    EveryKindOfStep,
-    identities,
-    make_study,
-    paillier_key,
-    rows,
-    tables,
-)
+from tests.harness.enrolment import authority
+from tests.harness.roles import party_role
+from tests.harness.small_study import EveryKindOfStep, make_study
+from tests.unit.service.web.conftest import Client
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 @pytest.fixture
-def stage(quick_folder, identities, rows):  # noqa: F811
+def stage(quick_folder, identities, rows):
     """Opens studies on the same file again and again."""
     two = {name: identities[name] for name in ("north", "east")}
     result = SimpleNamespace(
@@ -70,8 +72,7 @@ def stage(quick_folder, identities, rows):  # noqa: F811
 @pytest.fixture
 def ring(tmp_path):
     """The curator's keys."""
-    now = dt.datetime.now(dt.UTC)
-    return init_curator(tmp_path / "hub", "hub", ("127.0.0.1",), now=now, external=False)
+    return authority(tmp_path / "hub")
 
 
 class Parties:
@@ -80,14 +81,7 @@ class Parties:
     def __init__(self, study, people, data, node, store):
         self.study, self.node, self.store = study, node, store
         self.roles = {
-            name: PartyRole(
-                study=study,
-                run=EveryKindOfStep(study),
-                name=name,
-                identity=people[name],
-                data=RowsInMemory(data[name]),
-                source_of=lambda step, name=name: SeededRandomSource(f"{name} {step}"),
-            )
+            name: party_role(study, EveryKindOfStep, name, people[name], data[name])
             for name in people
         }
         self.taken = dict.fromkeys(people, 0)
@@ -98,7 +92,7 @@ class Parties:
         answers = []
         for name, role in self.roles.items():
             self.node.called(name)
-            queued = self.store.next_queued(self.study.digest, name, after=self.taken[name])
+            queued = self.store.outbox.next(self.study.digest, name, after=self.taken[name])
             if queued is None:
                 continue
             self.taken[name] = queued.sequence
@@ -120,3 +114,95 @@ class Parties:
             if self.node.record.state.over and not answers:
                 break
         return said
+
+
+@pytest.fixture
+def shown(stage, ring, tmp_path, caplog):
+    """Starts dashboards over the stage's file; each gives a client that is logged in."""
+    caplog.set_level("INFO")
+    held = []
+
+    def start(*, actions=False, listen="127.0.0.1:0", operators=None, **changes):
+        studies = stage.studies(**changes)
+        service = Service(
+            studies=studies, presence=Presence(), calls=CallCounter(), files=ring.files,
+            clock=lambda: dt.datetime.now(dt.UTC), software="parley test", actions=actions,
+        )  # fmt: skip
+        place = Place(
+            listen=listen, token=tmp_path / "token", store=stage.path, operators=operators,
+            revoked=ring.revoked,
+        )  # fmt: skip
+        context = serving_dashboard(place, service)
+        context.__enter__()
+        held.append(context)
+        port = int(re.findall(r"dashboard on \S+:(\d+)/", caplog.text)[-1])
+        client = Client(port)
+        token = (tmp_path / "token").read_text().strip()
+        return SimpleNamespace(
+            studies=studies, service=service, client=client, token=token, port=port
+        )
+
+    yield start
+    for context in held:
+        context.__exit__(None, None, None)
+
+
+def document(page, state=None):
+    """What the stream of events says; once its only study is in that state."""
+    request = f"GET /events HTTP/1.1\r\nHost: {page.client.host}\r\nCookie: {page.client.cookie}"
+    with socket.create_connection(("127.0.0.1", page.port), timeout=30) as line:
+        line.sendall(f"{request}\r\n\r\n".encode())
+        with line.makefile("rb") as stream:
+            head = b"".join(iter(stream.readline, b"\r\n"))
+            assert b"Content-Type: text/event-stream" in head
+            for event in stream:
+                if event.startswith(b"data: "):
+                    found = json.loads(event.removeprefix(b"data: "))
+                    if state is None or [s["state"] for s in found["studies"]] == [state]:
+                        return found
+    return pytest.fail("the stream ended")
+
+
+def begin(page, stage):
+    node = page.studies.propose(stage.study)
+    for name in node.names:
+        node.approve(name, stage.signature(name))
+    return node
+
+
+HOUR = dt.timedelta(hours=1)
+
+
+def end_one(stage, tables):
+    """A study with its release; no party acknowledges it by itself."""
+    studies = stage.studies()
+    node = start(stage, studies)
+    Parties(stage.study, stage.identities, tables, node, stage.store).run()
+    assert node.record.state is StudyState.DONE
+    return studies
+
+
+def names(studies, party="north", *, with_ended=False):
+    return [each.name for each in studies.summaries(party, with_ended=with_ended)]
+
+
+def acknowledge_all(stage, party):
+    digest = stage.study.digest
+    stage.store.acknowledge(digest, party, stage.store.outbox.newest(digest, party))
+
+
+def start(stage, studies):
+    node = studies.propose(stage.study)
+    for name in node.names:
+        node.approve(name, stage.signature(name))
+    return node
+
+
+def queues(stage):
+    """Every message to every party, by its digest."""
+    return stage.database.rows("SELECT recipient, sequence, digest FROM outgoing ORDER BY 1, 2")
+
+
+def share(stage, step=0, payload=b"x"):
+    message = ShareSubmitted(study=stage.study.digest, step=step, chunk=0, payload=payload)
+    return codec.encode_to_curator(message)

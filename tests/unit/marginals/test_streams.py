@@ -1,14 +1,11 @@
 """Counting while reading: any number of threads gives the counts of all rows together."""
 
-import threading
-
 import numpy as np
 import pytest
 
 from common.errors import InputError, LocalError
 from common.marginals import count, count_streams, counting
 from common.marginals.counting import Tally
-from common.marginals.threads import map_in_threads
 from common.schema.codes import Codes
 
 SIZES = (3, 4, 300)
@@ -26,14 +23,27 @@ def streams_of(codes, chunk, per_stream):
     return [lambda group=group: iter(group) for group in groups]
 
 
+def folded(table, attributes, groups):
+    """A table of values as a table of groups: the sum of the cells of each."""
+    for axis, attribute in enumerate(attributes):
+        if attribute in groups:
+            own = np.array(groups[attribute])
+            parts = [table.take(np.flatnonzero(own == g), axis) for g in range(own.max() + 1)]
+            table = np.stack([part.sum(axis=axis) for part in parts], axis=axis)
+    return table
+
+
+@pytest.mark.parametrize("groups", [{}, {1: [1, 0, 1, 1], 2: [*range(150), *range(150)]}])
 @pytest.mark.parametrize("private", [True, False], ids=["totals apart", "totals shared"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_streams_add_up_to_the_table(threads, private, monkeypatch):
+def test_streams_add_up_to_the_table(threads, private, groups, monkeypatch):
     monkeypatch.setattr(counting, "_PRIVATE_CELLS", 1 << 20 if private else 0)
     codes = rows(5000)
-    tables = count_streams(iter(streams_of(codes, 170, 3)), SIZES, SETS, threads)
-    for table, wanted in zip(tables, count(codes, SETS), strict=True):
-        assert np.array_equal(table, wanted)
+    tables = count_streams(
+        iter(streams_of(codes, 170, 3)), SIZES, SETS, groups=groups, threads=threads
+    )
+    for each, table, wanted in zip(SETS, tables, count(codes, SETS), strict=True):
+        assert np.array_equal(table, folded(wanted, each, groups))
 
 
 def test_no_stream_at_all_counts_nothing():
@@ -46,31 +56,9 @@ def test_an_error_in_a_stream_is_raised():
         raise InputError("row 11")
 
     with pytest.raises(InputError, match="row 11"):
-        count_streams([*streams_of(rows(100), 10, 1), broken], SIZES, SETS, 2)
+        count_streams([*streams_of(rows(100), 10, 1), broken], SIZES, SETS, threads=2)
 
 
 def test_tallies_of_different_requests_do_not_mix():
     with pytest.raises(LocalError, match="same request"):
         Tally(SIZES, [(0,)]).merge(Tally(SIZES, [(1,)]))
-
-
-def test_results_come_in_order_and_few_items_are_taken_ahead():
-    taken, done = [], []
-
-    def items():
-        for item in range(100):
-            taken.append(item)
-            yield item
-
-    for result in map_in_threads(lambda item: -item, items(), 3):
-        done.append(-result)
-        assert len(taken) - len(done) <= 6
-    assert done == list(range(100))
-
-
-def test_whoever_stops_asking_leaves_no_thread_behind():
-    before = threading.active_count()
-    results = map_in_threads(lambda item: item, iter(range(1000)), 3)
-    assert next(results) == 0
-    results.close()
-    assert threading.active_count() == before

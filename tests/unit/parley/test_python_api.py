@@ -16,22 +16,11 @@ from parley.simulation.population import demo_schema_toml
 
 SCHEMA = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 79
-bins = 8
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
-
-[[attribute]]
-name = "smokes"
-kind = "boolean"
-missing = true
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 8 },
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+  { name = "smokes", kind = "boolean", missing = true },
+]
 """
 )
 
@@ -199,25 +188,11 @@ def test_categories_of_the_data_are_not_kept():
 
 GAPS = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "visits"
-kind = "integer"
-min = 0
-max = 9
-missing = true
-[[attribute]]
-name = "dose"
-kind = "real"
-min = 0
-max = 8
-bins = 4
-[[attribute]]
-name = "day"
-kind = "date"
-min = 2024-01-01
-max = 2024-12-31
-bins = 4
-missing = true
+attribute = [
+  { name = "visits", kind = "integer", min = 0, max = 9, missing = true },
+  { name = "dose", kind = "real", min = 0, max = 8, bins = 4 },
+  { name = "day", kind = "date", min = 2024-01-01, max = 2024-12-31, bins = 4, missing = true },
+]
 """
 )
 

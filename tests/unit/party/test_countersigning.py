@@ -50,7 +50,7 @@ class Books:
         for number, message in enumerate(messages, start=1):
             body = codec.encode_to_party(message)
             with self.journal.transaction():
-                self.journal.add_received(digest, number, body, effects=[], at=NOW)
+                self.journal.add_received(digest, sequence=number, body=body, effects=[], at=NOW)
         self.journal.end(digest, ending, reason="", at=NOW)
 
     def pay(self, epsilon):

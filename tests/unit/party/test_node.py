@@ -13,13 +13,14 @@ import pytest
 
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
+from common.study.ids import StudyId
 from common.study.messages import ShareSubmitted, StepOpened, StudyAborted
 from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps
 from tests.harness.forked import exit_code, fork
 
-STUDY = hashlib.sha256(b"a study").digest()  # the study that the stage is set for
+STUDY = StudyId(hashlib.sha256(b"a study").digest())  # the study that the stage is set for
 
 
 def play(stage, node):
@@ -27,8 +28,7 @@ def play(stage, node):
     node.resume()
     for number in range(node.newest_received + 1, len(stage.script) + 1):
         node.receive(number, stage.script[number - 1])
-        outbox = stage.journal.outbox(stage.study)
-        node.acknowledge(outbox[-1] if outbox else 0)
+        node.acknowledge(stage.journal.newest_released(stage.study))
 
 
 def check_wire(wire):
@@ -58,7 +58,7 @@ def check_books(stage):
 
 def test_a_whole_study_is_answered_charged_and_closed(stage):
     play(stage, stage.node())
-    check_wire([(out.number, out.body) for out in stage.sent])
+    check_wire([(out.sequence, out.body) for out in stage.sent])
     check_books(stage)
 
 
@@ -78,7 +78,7 @@ def in_child(stage, wire, kill_at=None):
     def send(outgoing):
         event()
         with wire.open("a") as log:
-            log.write(json.dumps([outgoing.number, outgoing.body.decode()]) + "\n")
+            log.write(json.dumps([outgoing.sequence, outgoing.body.decode()]) + "\n")
         event()
 
     code = 1
@@ -141,13 +141,13 @@ def test_a_full_disk_charges_and_sends_nothing_and_the_study_goes_on_when_there_
             node.receive(2, body)
         assert stage.sent == []
         assert stage.ledger.entries() == []
-        assert stage.journal.transcript() == []
+        assert stage.journal.sent_log() == []
         assert node.state is StudyState.RUNNING
     stage.database.rows("PRAGMA max_page_count=100000")
     stage.script[1] = body
     node.receive(2, body)
     play(stage, stage.node())  # another life: its replay must come to what was sent
-    check_wire([(out.number, out.body) for out in stage.sent])
+    check_wire([(out.sequence, out.body) for out in stage.sent])
     check_books(stage)
 
 
@@ -165,13 +165,13 @@ def test_at_every_amount_of_free_space_the_study_stops_cleanly(stage):
             play(stage, node)
             finished = True
         except LocalError:
-            released = [out.number for out in stage.sent]
-            assert len(stage.journal.transcript()) == len(set(released))
+            released = [out.sequence for out in stage.sent]
+            assert len(stage.journal.sent_log()) == len(set(released))
             assert 2 * len(stage.ledger.entries()) == len(set(released))
         stage.database.close()
         spare += 1
     assert spare > 2
-    check_wire([(out.number, out.body) for out in stage.sent])
+    check_wire([(out.sequence, out.body) for out in stage.sent])
     check_books(stage)
 
 
@@ -205,7 +205,10 @@ def test_messages_out_of_order_are_refused_and_change_nothing(stage, number, bod
 @pytest.mark.parametrize(
     ("message", "named"),
     [
-        (StepOpened(study=bytes(32), step=0, digest=bytes(32), opening=b""), "another study"),
+        (
+            StepOpened(study=StudyId(bytes(32)), step=0, digest=bytes(32), opening=b""),
+            "another study",
+        ),
         (StepOpened(study=STUDY, step=0, digest=b"\1" * 32, opening=b""), "study implies"),
         (None, "not a message"),
     ],
@@ -218,7 +221,7 @@ def test_a_message_that_is_not_allowed_changes_nothing(stage, message, named):
         node.receive(2, body)
     assert (node.newest_received, stage.sent, stage.ledger.entries()) == (1, [], [])
     play(stage, node)
-    check_wire([(out.number, out.body) for out in stage.sent])
+    check_wire([(out.sequence, out.body) for out in stage.sent])
 
 
 def test_a_step_beyond_the_cap_is_refused_and_only_the_refusal_leaves(stage):
@@ -312,11 +315,11 @@ def test_an_aborted_study_wipes_its_keys_and_what_nobody_takes_any_more(stage):
     node.receive(3, stage.codec.encode(StudyAborted(study=stage.study, reason="network")))
     assert stage.journal.studies()[0].reason == "network"
     assert stage.database.rows("SELECT * FROM step_key") == []
-    assert stage.journal.outbox(stage.study) == []
+    assert list(stage.journal.outbox(stage.study)) == []
     again = stage.node()
     again.resume()
     assert len(stage.sent) == 2
-    assert stage.database.rows("SELECT count(*) FROM outgoing WHERE body NOTNULL") == [(0,)]
+    assert stage.database.rows("SELECT count(*) FROM content") == [(0,)]
 
 
 def test_a_failing_network_leaves_the_answer_in_the_outbox(stage):
@@ -330,7 +333,7 @@ def test_a_failing_network_leaves_the_answer_in_the_outbox(stage):
     node = stage.node()
     node.resume()
     play(stage, node)
-    check_wire([(out.number, out.body) for out in stage.sent])
+    check_wire([(out.sequence, out.body) for out in stage.sent])
 
 
 def test_a_bug_in_the_role_leaves_no_trace_and_the_role_is_rebuilt(stage):

@@ -7,26 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.crypto.paillier.blinding import PowerBlinder
 from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from common.study.sums import needs_key
 from curator.effects import Send
-from curator.role import CuratorRole
-from parley.simulation.in_process import RowsInMemory
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
-from party.role import PartyRole
-from tests.study.conftest import (  # noqa: F401  # fixtures
-    EveryKindOfStep,
-    identities,
-    make_study,
-    paillier_key,
-    rows,
-    tables,
-)
+from tests.harness.roles import curator_role, party_role
+from tests.harness.small_study import EveryKindOfStep, make_study
 from tests.unit.party.conftest import JsonCodec
 
 CAPS = Caps(per_study=Fraction(100), in_total=Fraction(100))
@@ -63,15 +52,10 @@ class Party:
         )
 
     def make_role(self, source_for_step):
-        return PartyRole(
-            study=self.study,
-            run=EveryKindOfStep(self.study),
-            name=self.name,
-            identity=self.identity,
-            data=RowsInMemory(self.table),
+        return party_role(
+            self.study, EveryKindOfStep, self.name, self.identity, self.table,
             source_of=source_for_step,
-            blinder_of=PowerBlinder,
-        )
+        )  # fmt: skip
 
     def deliver(self, message):
         self.delivered += 1
@@ -81,12 +65,7 @@ class Party:
 def run(folder, study, people, data, key, *, mortal=()):
     """The released results, and the parties."""
     folder.mkdir()
-    curator = CuratorRole(
-        study=study,
-        run=EveryKindOfStep(study),
-        private_key=key if needs_key(study) else None,
-        source_of=lambda number: SeededRandomSource(f"curator {number}"),
-    )
+    curator = curator_role(study, EveryKindOfStep, key=key)
     parties = {
         name: Party(folder / f"{name}.db", name, study, people[name], data[name]) for name in data
     }
@@ -110,11 +89,13 @@ def run(folder, study, people, data, key, *, mortal=()):
     ("aggregation", "noise", "profile", "mortal"),
     [
         (Aggregation.MASKED, Noise.DISTRIBUTED, "sound", ("north", "east", "south")),
-        (Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", ("east",)),
+        pytest.param(
+            Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", ("east",), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_party_that_dies_before_every_message_comes_to_the_same_release(
-    tmp_path, identities, rows, tables, paillier_key, aggregation, noise, profile, mortal  # noqa: F811
+    tmp_path, identities, rows, tables, paillier_key, aggregation, noise, profile, mortal
 ):  # fmt: skip
     study = make_study(identities, rows, aggregation=aggregation, noise=noise, profile=profile)
     steady, before = run(tmp_path / "steady", study, identities, tables, paillier_key)

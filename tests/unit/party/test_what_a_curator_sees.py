@@ -121,7 +121,7 @@ class Watching:
 
     def submit(self, study, messages):
         self.seen += [f"submit {len(each.body)} bytes" for each in messages]
-        return messages[-1].number
+        return messages[-1].sequence
 
     def acknowledge(self, study, received):
         self.seen.append("acknowledge")

@@ -44,7 +44,7 @@ def frequencies(scores, draws, seed, **kwargs):
     ids=["integers", "fractions", "int64", "float64"],
 )
 def test_draws_follow_the_softmax_and_not_one_of_another_budget(scores):
-    draws = 15_000
+    draws = 8_000
     seen = frequencies(scores, draws, "softmax", sensitivity=Fraction(3, 2), epsilon=Fraction(2))
     exact = [Fraction(score) for score in scores]
     law = softmax(exact, sensitivity=Fraction(3, 2), epsilon=Fraction(2))
@@ -95,7 +95,7 @@ def test_exact_arithmetic_reads_on_where_64_bits_do_not_settle():
 
 
 def test_constant_scores_are_uniform():
-    seen = frequencies([5] * 8, 16_000, "constant", sensitivity=1, epsilon=Fraction(3))
+    seen = frequencies([5] * 8, 6_000, "constant", sensitivity=1, epsilon=Fraction(3))
     assert chisquare(seen).pvalue > NEVER
 
 
@@ -158,12 +158,12 @@ def test_fifty_thousand_candidates_follow_the_law():
     source = SeededRandomSource("many")
     picks = [
         exponential_mechanism(scores, sensitivity=1, epsilon=Fraction(1), source=source)
-        for _ in range(3_000)
+        for _ in range(1_000)
     ]
     seen = np.bincount(np.array(picks) % 4, minlength=4)
     law = softmax([0, 1, 2, 3], sensitivity=1, epsilon=1)
-    assert chisquare(seen, 3_000 * law).pvalue > NEVER
-    assert len(set(picks)) > 2_500
+    assert chisquare(seen, 1_000 * law).pvalue > NEVER
+    assert len(set(picks)) > 830
 
 
 def test_the_exponential_of_the_c_library_is_as_good_as_the_bound_assumes():

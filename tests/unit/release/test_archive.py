@@ -1,7 +1,6 @@
 """Manifest, signatures and .zip: what is honest is accepted, everything else is refused by name."""
 
 import io
-import json
 import os
 import stat
 import struct
@@ -11,36 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.crypto.identities.identity import Identity
 from common.errors import InputError
-from common.privacy.randomness import SeededRandomSource
 from common.release.archive import zip_pieces
 from common.release.checking import Kind, check_bytes
 from common.release.contents import FolderContents, open_release
 from common.release.finishing import finish, put_signature
-from common.release.manifest import MANIFEST, FileEntry, Manifest, sha256_of, strict_json
-from common.release.results import RESULTS, read_results, write_results
-from common.release.signatures import Signature, Signer, SignerRole
-
-CURATOR = Signer(
-    role=SignerRole.CURATOR, name="hub", identity=Identity.generate(SeededRandomSource("hub"))
-)
-NORTH = Signer(
-    role=SignerRole.PARTY, name="north", identity=Identity.generate(SeededRandomSource("north"))
-)
-STUDY = bytes(range(32))
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A sealed folder that looks like a release as far as bytes go."""
-    place = tmp_path / "release"
-    place.mkdir()
-    (place / "synthetic.csv").write_text("a,b\n1,2\n" * 1000)
-    (place / "privacy.json").write_text("{}\n")
-    (place / "synthetic.parquet").write_bytes(os.urandom(5000))
-    finish(place, study=STUDY, date="2026-11-17", signer=CURATOR)
-    return place
+from common.release.manifest import MANIFEST
+from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
 
 
 def zipped(folder, target=None, added=None):
@@ -52,11 +28,6 @@ def zipped(folder, target=None, added=None):
 
 def lengthen(path):
     path.write_bytes(path.read_bytes() + b"\n")
-
-
-def problems(path):
-    with open_release(path) as contents:
-        return {(each.file, each.kind) for each in check_bytes(contents).problems}
 
 
 def test_a_sealed_folder_and_its_zip_are_without_problems_and_name_their_signer(folder):
@@ -98,46 +69,6 @@ def test_whatever_is_changed_is_named(folder, change, file, kind, packed):
     assert [each[1] for each in found] == [Kind(kind)]
     ((name, _),) = found
     assert name == file if file else name.startswith("signatures/")
-
-
-def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
-    manifest = (folder / MANIFEST).read_bytes()
-    put_signature(folder, NORTH.sign(manifest))
-    assert problems(folder) == set()
-    other = Signer(
-        role=SignerRole.OWNER, name="me", identity=Identity.generate(SeededRandomSource("o"))
-    )
-    put_signature(folder, other.sign(manifest))
-    assert {kind for _, kind in problems(folder)} == {Kind.SIGNATURE}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": "south"},
-        {"role": "curator"},
-        {"role": "king"},
-        {"signature": "AAAA"},
-        {"identity": "AAAA"},
-        {"fingerprint": CURATOR.identity.public.fingerprint},
-        {"version": 2},
-        {"more": 1},
-        {"name": "\x1b[2J"},
-    ],
-)
-def test_a_signature_file_that_was_edited_is_wrong(folder, change):
-    signature = NORTH.sign((folder / MANIFEST).read_bytes())
-    put_signature(folder, signature)
-    path = folder / signature.file
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
-
-
-def test_a_signature_under_another_file_name_is_wrong(folder):
-    signature = NORTH.sign((folder / MANIFEST).read_bytes())
-    put_signature(folder, signature)
-    (folder / signature.file).rename(folder / "signatures" / "north.json")
-    assert problems(folder) == {("signatures/north.json", Kind.SIGNATURE)}
 
 
 def test_links_and_folders_in_a_release_folder_are_refused(folder):
@@ -302,63 +233,6 @@ def test_a_cut_zip_and_no_zip_at_all_are_refused(folder, tmp_path):
     for each in (path, folder / "privacy.json", tmp_path / "nowhere"):
         with pytest.raises(InputError, match="cannot be read"):
             problems(each)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"[]",
-        b"\xff",
-        b'{"format": "parley release manifest", "version": 2}',
-        b'{"format": 1, "format": 2}',
-        b"[" * 100_000,
-    ],
-)
-def test_a_file_that_is_no_manifest_is_refused(folder, text):
-    (folder / MANIFEST).write_bytes(text)
-    with pytest.raises(InputError, match=MANIFEST):
-        problems(folder)
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"../x": {"sha256": "0" * 64, "size": 1}},
-        {MANIFEST: {"sha256": "0" * 64, "size": 1}},
-        {"x": {"sha256": "0" * 63, "size": 1}},
-        {"x": {"sha256": "0" * 64, "size": -1}},
-        {"x": {"sha256": "0" * 64, "size": True}},
-        {"x": {"sha256": "0" * 64}},
-        {},
-    ],
-)
-def test_a_manifest_with_a_bad_entry_is_refused(entry):
-    good = Manifest(files={"a": FileEntry("0" * 64, 1)}, study=None, date="2026-11-17", versions={})
-    document = json.loads(good.to_bytes()) | {"files": entry}
-    with pytest.raises(InputError, match=MANIFEST):
-        Manifest.from_bytes(json.dumps(document).encode())
-    assert Manifest.from_bytes(good.to_bytes()) == good
-
-
-@given(st.lists(st.binary(max_size=50), max_size=5))
-def test_results_come_back_and_are_refused_when_cut(tmp_path_factory, results):
-    path = tmp_path_factory.mktemp("results") / RESULTS
-    write_results(path, results)
-    data = path.read_bytes()
-    assert read_results(io.BytesIO(data), size=len(data)) == results
-    for wrong in (data[:-1], data + b"x", b"x" + data):
-        with pytest.raises(InputError, match=RESULTS):
-            read_results(io.BytesIO(wrong), size=len(wrong))
-
-
-def test_hashing_stops_where_the_manifest_says_a_file_ends():
-    assert sha256_of(io.BytesIO(bytes(10 << 20)), most=5).size <= 1 << 20
-
-
-def test_a_signature_file_reads_back():
-    signature = NORTH.sign(b"manifest")
-    assert Signature.from_bytes(signature.to_bytes(), signature.file) == signature
-    assert strict_json(signature.to_bytes(), "x")["role"] == "party"
 
 
 def test_a_zip_has_one_folder_inside_and_one_without_is_read_as_well(folder, tmp_path):

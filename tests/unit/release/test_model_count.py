@@ -9,28 +9,17 @@ import pytest
 import parley
 from common.release.model_count import model_count
 from common.release.released_rows import ReleasedRows
-from common.release.report.released import model_noise
 from common.release.report.study_figures import study_noise
 from common.schema import Codes
 from common.schema.conditions import parse
 
 SCHEMA = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "letter"
-kind = "categorical"
-values = ["a", "b", "c", "d"]
-
-[[attribute]]
-name = "ill"
-kind = "boolean"
-
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 79
-bins = 8
+attribute = [
+  { name = "letter", kind = "categorical", values = ["a", "b", "c", "d"] },
+  { name = "ill", kind = "boolean" },
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 8 },
+]
 """
 )
 QUERIES = (
@@ -110,8 +99,9 @@ def study_counts(table, seed):
 
 def privbayes_counts(table, seed):
     made = parley.PrivBayes(epsilon=1, seed=seed).fit(table, SCHEMA)
-    noise = model_noise(made.model, SCHEMA)
-    return ReleasedRows(SCHEMA, made.sample_codes(20_000), made.rows, made.privacy, noise).count
+    return ReleasedRows(
+        SCHEMA, made.sample_codes(20_000), made.rows, made.privacy, made.noise
+    ).count
 
 
 @pytest.mark.parametrize(("release", "runs"), [(study_counts, 5), (privbayes_counts, 4)])

@@ -14,43 +14,15 @@ from party.sources.partition import PartitionCounter, PartitionEncoder
 
 SCHEMA = Schema.from_toml(
     """
-[[attribute]]
-name = "word"
-kind = "categorical"
-values = ["a", "b"]
-[[attribute]]
-name = "number"
-kind = "integer"
-min = 0
-max = 9
-bins = 5
-[[attribute]]
-name = "listed"
-kind = "ordinal"
-values = [3, 1, 2]
-[[attribute]]
-name = "real"
-kind = "real"
-min = 0.0
-max = 1.0
-bins = 4
-[[attribute]]
-name = "yes"
-kind = "boolean"
-[[attribute]]
-name = "day"
-kind = "date"
-min = 2020-01-01
-max = 2020-12-31
-bins = 3
-[[attribute]]
-name = "wide"
-kind = "integer"
-min = 0
-max = 9
-bins = 5
-other = true
-missing = true
+attribute = [
+  { name = "word", kind = "categorical", values = ["a", "b"] },
+  { name = "number", kind = "integer", min = 0, max = 9, bins = 5 },
+  { name = "listed", kind = "ordinal", values = [3, 1, 2] },
+  { name = "real", kind = "real", min = 0.0, max = 1.0, bins = 4 },
+  { name = "yes", kind = "boolean" },
+  { name = "day", kind = "date", min = 2020-01-01, max = 2020-12-31, bins = 3 },
+  { name = "wide", kind = "integer", min = 0, max = 9, bins = 5, other = true, missing = true },
+]
 """
 )
 TEXTS = st.one_of(

@@ -12,30 +12,12 @@ from common.schema.tables import read_table
 
 SCHEMA = Schema.from_toml("""
 ignore = ["id"]
-
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-
-[[attribute]]
-name = "work"
-kind = "categorical"
-values = ["Private", "State, local"]
-missing = true
-
-[[attribute]]
-name = "born"
-kind = "date"
-min = 2000-01-01
-max = 2000-12-31
-bins = 12
-
-[[attribute]]
-name = "smokes"
-kind = "boolean"
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "work", kind = "categorical", values = ["Private", "State, local"], missing = true },
+  { name = "born", kind = "date", min = 2000-01-01, max = 2000-12-31, bins = 12 },
+  { name = "smokes", kind = "boolean" },
+]
 """)
 HEADER = "work,id,age,smokes,born\n"
 GOOD = (
@@ -186,14 +168,22 @@ def test_a_file_without_schema_is_read_in_its_own_types(write):
 
 
 def test_a_single_column_that_contains_a_semicolon_is_a_column(write):
-    schema = Schema.from_toml('[[attribute]]\nname = "a;b"\nkind = "boolean"')
+    schema = Schema.from_toml("""
+attribute = [
+  { name = "a;b", kind = "boolean" },
+]
+""")
     table = read_table(write("a;b\ntrue\nfalse\n"), schema)
     assert table.encode(schema).columns[0].tolist() == [1, 0]
 
 
 def test_parquet_rows_count_from_one(tmp_path):
     path = tmp_path / "people.parquet"
-    schema = Schema.from_toml('[[attribute]]\nname = "x"\nkind = "integer"\nmin = 0\nmax = 9')
+    schema = Schema.from_toml("""
+attribute = [
+  { name = "x", kind = "integer", min = 0, max = 9 },
+]
+""")
     pd.DataFrame({"x": [1, 99]}).to_parquet(path)
     with pytest.raises(InputError, match="row 2: 99"):
         read_table(path, schema).encode(schema)

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import threading
 import urllib.error
 import urllib.request
 
@@ -49,9 +50,11 @@ def test_an_address_that_cannot_be_used_is_said(listen):
         metrics_server(listen, list)
 
 
-def test_without_an_address_there_are_none():
-    with serving_metrics("", lambda: pytest.fail("nobody asks")):
-        pass
+@pytest.mark.parametrize(("listen", "served"), [("", False), ("127.0.0.1:0", True)])
+def test_without_an_address_there_are_none(listen, served):
+    before = threading.active_count()
+    with serving_metrics(listen, list):
+        assert (threading.active_count() > before) == served
 
 
 def test_trouble_is_an_answer_without_figures_and_a_line_in_the_log(caplog, capsys):

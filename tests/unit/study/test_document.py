@@ -18,16 +18,10 @@ from common.study.document import Member, Study
 
 SCHEMA = Schema.from_toml(
     """
-[[attribute]]
-name = "age"
-kind = "real"
-min = 0.1
-max = 99.5
-bins = 4
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
+attribute = [
+  { name = "age", kind = "real", min = 0.1, max = 99.5, bins = 4 },
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+]
 """
 )
 IDENTITIES = [Identity.generate(SeededRandomSource(i)).public for i in range(3)]

@@ -1,10 +1,20 @@
 """Small matrices through the package's own transforms."""
 
+from fractions import Fraction
+from functools import cache
+
 import numpy as np
 
+from common.privacy.accountant import Accountant
+from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
+from common.schema import Schema
 from common.schema.codes import Codes
+from common.wavelet import privelet
+from common.wavelet.answers import NoiseLaw
 from common.wavelet.axes import HaarAxis, NominalAxis, UntransformedAxis
-from common.wavelet.mechanism import transform
+from common.wavelet.decisions import make_plan
+from common.wavelet.mechanism import noisy_cells, transform
 from common.wavelet.tree import Tree
 
 FIG3 = ((0, 1, 2), (3, 4, 5))
@@ -55,3 +65,92 @@ def rows_of(counts):
 
 def no_noise(scale, count, source):
     return np.zeros(count, dtype=np.int64)
+
+
+def noisy(axes, method, untransformed="exact", seed=0, epsilon=1, counts=None):
+    plan = make_plan(axes, Fraction(epsilon), method, untransformed)
+    shape = tuple(axis.size for axis in axes)
+    counts = np.arange(np.prod(shape)).reshape(shape) % 5 if counts is None else counts
+    return noisy_cells(rows_of(counts), plan, discrete_laplace, SeededRandomSource(seed))
+
+
+def query_variance(plan, ranges, *, padding=False):
+    reaches = [
+        plan.axes[i].reach(*(np.array([end]) for end in ranges[i]), padding=padding)
+        for i in plan.order
+    ]
+    return NoiseLaw(plan).variances(reaches)[0], reaches
+
+
+REPEATS = 40_000
+
+
+@cache
+def errors_of_a_query(scale_factor, seed):
+    """Errors of the query [1, 7) x group 1, of variance 1026, in independent sub-matrices."""
+    axes = (alone(REPEATS), haar(8), nominal(FIG3))
+    plan = make_plan(axes, Fraction(1), "privelet+", [0])
+    assert plan.scale == 24
+
+    def sampler(scale, count, source):
+        return discrete_laplace(scale * scale_factor, count, source)
+
+    cells = noisy_cells(
+        rows_of(np.zeros((REPEATS, 8, 6), int)), plan, sampler, SeededRandomSource(seed)
+    )
+    return cells[:, 0:3, 1:7].sum(axis=(1, 2))
+
+
+SCHEMA = Schema.from_toml(
+    """
+[[attribute]]
+name = "age"
+kind = "integer"
+min = 0
+max = 199
+bins = 200
+
+[[attribute]]
+name = "sex"
+kind = "categorical"
+values = ["Female", "Male"]
+
+[[attribute]]
+name = "country"
+kind = "categorical"
+values = ["France", "USA", "Spain", "Canada"]
+missing = true
+hierarchy = { Europe = ["France", "Spain"], America = ["USA", "Canada"] }
+"""
+)
+ROWS = 20_000
+
+
+def made_up_codes():
+    rng = np.random.default_rng(0)
+    age = np.minimum(rng.gamma(4, 15, ROWS), 199).astype(int)
+    return Codes.from_columns(
+        [age, rng.integers(0, 2, ROWS), rng.integers(0, 5, ROWS)], SCHEMA.sizes
+    )
+
+
+CODES = made_up_codes()
+
+
+def accountant_of(cap=None):
+    return Accountant({"owner": cap})
+
+
+def release_of(codes, method="privelet+", seed=1, epsilon=1):
+    return privelet_of(codes, epsilon, SeededRandomSource(seed), method=method)
+
+
+def privelet_of(codes, epsilon, source, accountant=None, **options):
+    return privelet(
+        codes,
+        SCHEMA,
+        epsilon=epsilon,
+        source=source,
+        accountant=accountant or accountant_of(),
+        **options,
+    )

@@ -4,10 +4,14 @@ Nothing here is shared with the package but the nested way to write a hierarchy.
 are in heap order (base, root, left, right, ...), nominal ones breadth first.
 """
 
+import itertools
 from fractions import Fraction
 from functools import reduce
 
 import numpy as np
+from hypothesis import strategies as st
+
+from tests.unit.wavelet import dense
 
 
 def matrix(rows):
@@ -115,3 +119,32 @@ class Nominal:
 
 def _codes(node):
     return [node] if isinstance(node, int) else [c for child in node for c in _codes(child)]
+
+
+def _trees(max_leaves=9):
+    """Nested hierarchies with the codes in depth-first order, without unary nodes."""
+    shapes = st.recursive(
+        st.just(0), lambda kids: st.lists(kids, min_size=2, max_size=4), max_leaves=max_leaves
+    )
+
+    def number(shape, counter):
+        if shape == 0:
+            return next(counter)
+        return tuple(number(child, counter) for child in shape)
+
+    return shapes.map(lambda shape: number(shape, itertools.count())).filter(lambda t: t != 0)
+
+
+def _dense(axis):
+    if axis.kind == "haar":
+        return dense.Haar(axis.size)
+    if axis.kind == "nominal":
+        return dense.Nominal(_nested(axis.tree, 0))
+    return None
+
+
+def _nested(tree, node):
+    if tree.fan_out[node] == 0:
+        return int(tree.low[node])
+    kids = tree.children(node)
+    return tuple(_nested(tree, child) for child in range(kids.start, kids.stop))

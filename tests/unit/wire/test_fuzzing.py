@@ -2,8 +2,8 @@
 
 import base64
 import contextlib
+import os
 import resource
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject
 from common.wire.pki.credentials import parse_certificates, parse_request
 from common.wire.v1 import curator_pb2, errors_pb2, messages_pb2
+from tests.harness.forked import exit_code, fork
 
 DIGEST = bytes(range(32))
 CALLS = [
@@ -74,14 +75,14 @@ def valid(one_of_each):
 
 
 @given(data=st.binary(max_size=300))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_random_bytes_are_refused_or_understood(data):
     survives(codec.decode_to_party, codec.encode_to_party, data)
     survives(codec.decode_to_curator, codec.encode_to_curator, data)
 
 
 @given(choice=st.data())
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=250)
 def test_damaged_messages_are_refused_or_understood(valid, choice):
     data = choice.draw(damaged(valid[messages.ToParty]))
     survives(codec.decode_to_party, codec.encode_to_party, data)
@@ -125,7 +126,7 @@ def an_example(kind):
 
 @pytest.mark.parametrize("kind", CALLS, ids=lambda kind: kind.__name__)
 @given(choice=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_calls_are_refused_or_understood(kind, choice):
     valid = an_example(kind).SerializeToString()
     assert strict.parse(kind, valid).SerializeToString() == valid
@@ -136,7 +137,7 @@ def test_calls_are_refused_or_understood(kind, choice):
 
 
 @given(choice=st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_damaged_frames_never_yield_another_message(choice):
     sent = [
         curator_pb2.WorkResponse(frame=frame).SerializeToString()
@@ -171,7 +172,7 @@ def as_pem(data, what):
 
 @example(data=REQUEST.replace(b"\x02\x01\x00", b"\x02\x01\x01", 1))  # a version that does not exist
 @given(data=damaged([REQUEST]))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_a_damaged_request_gets_no_certificate(data):
     assume(data != REQUEST)
     with contextlib.suppress(InputError):
@@ -191,9 +192,20 @@ def test_a_damaged_certificate_opens_no_door(data):
             raise AssertionError("taken for a party")
 
 
-def peak_bytes():
-    scale = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+def fits(work, most_bytes):
+    """Whether a process of its own, which gets that much more memory, can do the work."""
+    child = fork()
+    if child == 0:
+        code = 1
+        try:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            most = pages * resource.getpagesize() + most_bytes
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return exit_code(child) == 0
 
 
 @pytest.mark.parametrize(
@@ -208,7 +220,13 @@ def peak_bytes():
 )
 def test_the_densest_call_allowed_stays_within_memory(kind, unit):
     data = unit * (strict.MOST_CALL_BYTES // len(unit))
-    before = peak_bytes()
-    with contextlib.suppress(WireError):
-        strict.parse(kind, data)
-    assert peak_bytes() - before < 100 * strict.MOST_CALL_BYTES
+
+    def parse():
+        with contextlib.suppress(WireError):
+            strict.parse(kind, data)
+
+    assert fits(parse, 100 * strict.MOST_CALL_BYTES)
+
+
+def test_a_call_that_takes_more_memory_would_be_noticed():
+    assert not fits(lambda: bytes(200 * strict.MOST_CALL_BYTES), 100 * strict.MOST_CALL_BYTES)

@@ -15,7 +15,7 @@ BEN = Identity.generate(SeededRandomSource("ben"))
 def test_secret_bytes_bring_the_same_identity_back():
     again = Identity(ADA.to_secret_bytes())
     assert again.public == ADA.public
-    ADA.public.verify(again.sign(b"words"), b"words")
+    ADA.public.verify(again.sign(b"words"), message=b"words")
 
 
 def test_new_identities_differ():
@@ -33,7 +33,7 @@ def test_a_signature_holds_for_its_words_and_its_signer_only():
     signature = ADA.sign(b"words")
     for public, words in ((ADA.public, b"sword"), (BEN.public, b"words")):
         with pytest.raises(InvalidSignature):
-            public.verify(signature, words)
+            public.verify(signature, message=words)
 
 
 def test_a_fingerprint_is_eight_groups_of_four_speakable_characters():

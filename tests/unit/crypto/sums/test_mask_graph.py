@@ -18,7 +18,7 @@ def edges(parties, colluders):
     return {
         (min(place, other), max(place, other))
         for place in range(parties)
-        for other in partners(place, parties, colluders=colluders)
+        for other in partners(place, parties=parties, colluders=colluders)
     }
 
 
@@ -36,10 +36,10 @@ def connected(left, graph):
 @given(st.integers(1, 300), st.integers(0, 80), st.data())
 def test_partnership_is_mutual_and_nobody_has_too_few(parties, colluders, data):
     place = data.draw(st.integers(0, parties - 1))
-    own = partners(place, parties, colluders=colluders)
+    own = partners(place, parties=parties, colluders=colluders)
     assert place not in own
     assert own == sorted(set(own))
-    assert all(place in partners(other, parties, colluders=colluders) for other in own)
+    assert all(place in partners(other, parties=parties, colluders=colluders) for other in own)
     assert len(own) >= min(parties - 1, max(colluders + 1, LEAST_CONNECTIVITY))
     assert len(own) <= max(colluders + 2, LEAST_CONNECTIVITY), "more would be paid for in vain"
 
@@ -55,16 +55,16 @@ def test_no_coalition_that_the_study_tolerates_cuts_the_others_apart(parties, mo
 
 def test_the_bound_is_tight_so_this_test_can_see_a_cut(monkeypatch):
     monkeypatch.setattr(mask_graph, "LEAST_CONNECTIVITY", 1)
-    neighbours = partners(0, 10, colluders=3)
+    neighbours = partners(0, parties=10, colluders=3)
     assert len(neighbours) == 4
     assert not connected(set(range(10)) - set(neighbours), edges(10, 3))
 
 
 def test_up_to_33_parties_everybody_has_everybody_as_a_partner():
-    assert all(len(partners(place, 33, colluders=1)) == 32 for place in range(33))
-    assert len(partners(0, 1_000, colluders=1)) == 32
-    assert len(partners(0, 1_000, colluders=40)) == 42
-    assert len(partners(0, 50, colluders=49)) == 49
+    assert all(len(partners(place, parties=33, colluders=1)) == 32 for place in range(33))
+    assert len(partners(0, parties=1_000, colluders=1)) == 32
+    assert len(partners(0, parties=1_000, colluders=40)) == 42
+    assert len(partners(0, parties=50, colluders=49)) == 49
 
 
 @pytest.mark.parametrize("connectivity", [0, 2])
@@ -107,4 +107,4 @@ def test_masks_of_many_parties_cancel(parties, colluders):
 
 def test_a_place_outside_the_sum_has_no_partners():
     with pytest.raises(LocalError, match="no place 3"):
-        partners(3, 3, colluders=1)
+        partners(3, parties=3, colluders=1)

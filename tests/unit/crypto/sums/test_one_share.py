@@ -126,8 +126,8 @@ def test_the_seed_reaches_every_other_party_and_nobody_else():
     assert set(envelopes) == {"ben", "cyd"}
     for name, envelope in envelopes.items():
         received = receive_seed(member(name), study=study, proposer="ada", envelope=envelope)
-        assert received == seed
-        assert seed not in envelope
+        assert received.reveal() == seed.reveal()
+        assert seed.reveal() not in envelope
     with pytest.raises(EnvelopeError):
         receive_seed(member("cyd"), study=study, proposer="ada", envelope=envelopes["ben"])
 

@@ -1,4 +1,3 @@
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -9,12 +8,7 @@ from hypothesis import strategies as st
 from benchmarks.covering import covering_design
 from common.errors import LocalError
 from common.methods.designs.nocd import optimal_design
-from common.methods.dp_subn.correlation import (
-    correlations,
-    mutual_information,
-    pair_tables,
-)
-from common.methods.dp_subn.usefulness import frontier_degree, network_degree
+from common.methods.dp_subn.correlation import correlations, mutual_information, pair_tables
 
 
 def test_exact_views_give_back_exact_pairs_and_their_information():
@@ -68,22 +62,3 @@ def test_a_covering_covers_every_pair_with_blocks_of_the_size(attributes, block)
 def test_blocks_of_one_cover_nothing_and_are_refused():
     with pytest.raises(LocalError, match="2 attributes or more"):
         covering_design([2, 2], 1)
-
-
-@given(st.integers(2, 60), st.integers(1, 10**6), st.fractions(Fraction(1, 100), 4))
-def test_degrees_are_the_largest_useful_ones_on_binary_data(attributes, rows, epsilon):
-    def useful(k, marginals, theta):
-        return rows * epsilon / (marginals * 2 ** (k + 2)) >= theta
-
-    k = network_degree([2] * attributes, rows, epsilon)
-    assert k == 0 or useful(k, attributes - k, 6)
-    assert k == attributes - 1 or not useful(k + 1, attributes - k - 1, 6)
-    frontier = frontier_degree([2] * attributes, rows, epsilon)
-    assert frontier == 0 or useful(frontier, attributes - 1, 2)
-    assert frontier == attributes - 1 or not useful(frontier + 1, attributes - 1, 2)
-
-
-def test_larger_domains_take_fewer_parents():
-    assert network_degree([16] * 15, 45_222, Fraction(1, 5)) < network_degree(
-        [2] * 15, 45_222, Fraction(1, 5)
-    )

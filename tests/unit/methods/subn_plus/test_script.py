@@ -380,9 +380,9 @@ def test_odd_tables_work(sizes):
     ("name", "epsilon", "most", "runs"),
     [
         ("nltcs", Fraction(1, 10), 0.045, 1),
-        ("br2000", Fraction(2, 5), 0.040, 1),
+        pytest.param("br2000", Fraction(2, 5), 0.040, 1, marks=pytest.mark.slow),
         ("adult", Fraction(1, 10), 0.115, 4),  # margins only, so they are close
-        ("adult", Fraction(1, 5), 0.085, 1),
+        pytest.param("adult", Fraction(1, 5), 0.085, 1, marks=pytest.mark.slow),
         ("adult", Fraction(4, 5), 0.048, 1),
     ],
 )

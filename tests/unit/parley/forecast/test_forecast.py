@@ -2,29 +2,25 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 from statistics import fmean
 
 import numpy as np
 import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
-from common.marginals import count
 from common.methods.dp_subn.decisions import bound
 from common.methods.registry import run_of
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.release.derive import derive
-from common.release.evaluation import cramers_v, marginal_sets, total_variation
+from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Schema
 from common.schema.codes import concatenate
 from common.study.steps import ReplaceStep, SumStep
-from parley.forecast.expected_traffic import expected_traffic
 from parley.forecast.forecast import forecast
 from parley.forecast.stand_in import made_up
 from parley.forecast.trial import Trial
-from parley.forecast.unit_costs import measure
 from parley.simulation.in_process import run_study
 from parley.simulation.population import demo_schema_toml, make_population
 from tests.harness.run_script import identities_of, random_tables, study_of
@@ -37,25 +33,19 @@ def stand_in_for(study, seed=1):
     return made_up(study.schema, study.rows, seed=seed)
 
 
-@pytest.fixture(scope="module")
-def free():
-    """Unit costs of a study that nothing is encrypted in."""
-    return measure(study_of(TABLES, aggregation=Aggregation.CLEAR))
-
-
 @pytest.mark.parametrize(
     # Not dp-ccbn: its public choices come out of the study's digest, so a trial makes others.
     ("method", "profile"),
     [("subn+", "sound"), ("floor", "sound"), ("dp-subn", "sound"), ("dp-subn", "paper"),
      ("independent", "sound")],
 )  # fmt: skip
-def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile, free):
+def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile):
     study = study_of(TABLES, method=method, profile=profile, aggregation=Aggregation.CLEAR)
     stand_in = stand_in_for(study)
-    found = forecast(study, stand_in, [Fraction(1)], costs=free, runs=1, seed=1)
+    found = forecast(study, stand_in, [Fraction(1)], runs=1, seed=1)
     (line,) = found.lines
     # The study's own plan, advanced by the published results, and nothing of the forecast's.
-    run = Trial(study, stand_in, 1).run(method, Fraction(1))
+    run = Trial(study, stand_in, 1).run(Fraction(1))
     steps, _ = derive(study, run.results)
     sums = {(step.phase, step.law.scale) for step in steps if isinstance(step, SumStep)}
     sums |= {
@@ -80,40 +70,47 @@ def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile, free
 
 
 @pytest.mark.parametrize(
-    ("method", "aggregation", "noise", "profile"),
+    ("method", "aggregation", "noise", "profile", "may_miss"),
     [
-        ("subn+", Aggregation.MASKED, Noise.DISTRIBUTED, "sound"),
-        ("subn+", Aggregation.PAILLIER, Noise.DISTRIBUTED, "sound"),
-        ("independent", Aggregation.MASKED, Noise.DISTRIBUTED, "sound"),
+        ("subn+", Aggregation.MASKED, Noise.DISTRIBUTED, "sound", 0),
+        ("subn+", Aggregation.MASKED, Noise.DISTRIBUTED, "sound", 1),
+        ("subn+", Aggregation.PAILLIER, Noise.DISTRIBUTED, "sound", 0),
+        ("independent", Aggregation.MASKED, Noise.DISTRIBUTED, "sound", 0),
         pytest.param(
-            "dp-subn", Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", marks=pytest.mark.slow
+            "dp-subn", Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", 0, marks=pytest.mark.slow
         ),
         pytest.param(
-            "subn+", Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", marks=pytest.mark.slow
+            "subn+", Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", 0, marks=pytest.mark.slow
         ),
     ],
 )
-def test_the_bytes_forecast_are_those_of_a_run_within_two_percent(
-    method, aggregation, noise, profile
+def test_the_bytes_forecast_are_those_of_a_run_within_five_percent(
+    method, aggregation, noise, profile, may_miss
 ):
-    study = study_of(TABLES, method=method, aggregation=aggregation, noise=noise, profile=profile)
+    """A third of the rows stand in for all of them: sizes do not depend on rows."""
+    study = study_of(
+        TABLES, method=method, aggregation=aggregation, noise=noise, profile=profile,
+        may_miss=may_miss, colluders=0 if may_miss else 1,
+    )  # fmt: skip
     run = run_study(study, run_of, TABLES, identities_of(TABLES), source=SeededRandomSource("r"))
-    expected = expected_traffic(study, run.steps, run.results, measure(study))
-    for party in TABLES:
+    thirds = [table.take(slice(None, None, 3)) for table in TABLES.values()]
+    (line,) = forecast(study, concatenate(thirds), [study.epsilon], runs=1, seed=1).lines
+    for party, told in line.parties.items():
         sent = sum(phase.sent[party] for phase in run.traffic.values())
         received = sum(phase.received[party] for phase in run.traffic.values())
-        assert expected.sent[party] == pytest.approx(sent, rel=0.02)
-        assert expected.received[party] == pytest.approx(received, rel=0.02)
+        assert told.sent == pytest.approx(sent, rel=0.05, abs=64)
+        assert told.received == pytest.approx(received, rel=0.05, abs=64)
+        assert told.seconds > 0
 
 
 @pytest.mark.slow
-def test_the_error_forecast_is_near_the_truth_when_the_stand_in_is_the_data(free):
+def test_the_error_forecast_is_near_the_truth_when_the_stand_in_is_the_data():
     schema = Schema.from_toml("[[attribute]]".join(demo_schema_toml().split("[[attribute]]")[:6]))
     codes = schema.encode(make_population(3000, seed=5).iloc[:, :5])
     parts = {f"p{i}": codes.take(slice(i, None, 3)) for i in range(3)}
     study = replace(study_of(parts, method="subn+", aggregation=Aggregation.CLEAR), schema=schema)
     epsilons = [Fraction(1, 5), Fraction(2)]
-    found = forecast(study, codes, epsilons, costs=free, runs=4, seed=1)
+    found = forecast(study, codes, epsilons, runs=4, seed=1)
     whole = concatenate(list(parts.values()))
     for line in found.lines:
         real = []
@@ -129,17 +126,17 @@ def test_the_error_forecast_is_near_the_truth_when_the_stand_in_is_the_data(free
     assert found.without_noise[2] < found.lines[1].distances[2]
 
 
-def test_more_rows_than_the_stand_in_has_mean_noise_in_proportion(free):
-    """A tenth of the rows, ten times the epsilon inside; what is told is of the real study."""
+def test_more_rows_than_the_stand_in_has_mean_noise_in_proportion():
+    """A tenth of the rows, each counted ten times; what is told is of the real study."""
     many = study_of(TABLES, method="floor", aggregation=Aggregation.CLEAR)
     members = tuple(replace(each, rows=10 * each.rows) for each in many.members)
     many = replace(many, members=members)
     stand_in = made_up(many.schema, 1500, seed=1)
-    (line,) = forecast(many, stand_in, [Fraction(1)], costs=free, runs=1, seed=1).lines
+    (line,) = forecast(many, stand_in, [Fraction(1)], runs=1, seed=1).lines
     (phase,) = line.phases
     assert (phase.scale, phase.sensitivity, line.cost) == (10, 10, 1)
     few = replace(many, members=study_of(TABLES).members, epsilon=Fraction(10))
-    (same,) = forecast(few, stand_in, [Fraction(10)], costs=free, runs=1, seed=1).lines
+    (same,) = forecast(few, stand_in, [Fraction(10)], runs=1, seed=1).lines
     assert line.floor[2] == pytest.approx(same.floor[2], rel=0.5)
 
 
@@ -155,72 +152,3 @@ def test_the_expected_noise_of_all_shares_is_their_average():
     assert DiscreteLaplace(Fraction(20)).mean_absolute(Fraction(3, 2)) == pytest.approx(
         np.abs(total).mean(), 0.02
     )
-
-
-def test_made_up_rows_repeat_fit_the_schema_and_depend_as_asked():
-    schema = Schema.from_toml(demo_schema_toml())
-    first = made_up(schema, 5000, seed=4)
-    again, other = made_up(schema, 5000, seed=4), made_up(schema, 5000, seed=5)
-    assert all(np.array_equal(a, b) for a, b in zip(first.columns, again.columns, strict=True))
-    assert not all(np.array_equal(a, b) for a, b in zip(first.columns, other.columns, strict=True))
-    assert first.sizes == schema.sizes
-    pairs = list(combinations(range(first.width), 2))
-    strength = {}
-    for dependence in (0.0, 0.5, 0.95):
-        rows = made_up(schema, 5000, seed=4, dependence=dependence)
-        strength[dependence] = np.sort([cramers_v(table) for table in count(rows, pairs)])
-    assert strength[0.0].max() < 0.12, "independent but for chance"
-    assert strength[0.0][-10:].mean() < strength[0.5][-10:].mean() < strength[0.95][-10:].mean()
-
-
-def test_made_up_marginals_do_not_depend_on_the_dependence():
-    schema = Schema.from_toml(demo_schema_toml())
-    loose = made_up(schema, 20_000, seed=4, dependence=0.1)
-    tight = made_up(schema, 20_000, seed=4, dependence=0.9)
-    alone = [(i,) for i in range(loose.width)]
-    assert max(total_variation(loose, tight, alone)) < 0.15
-
-
-@pytest.fixture
-def proposed(parley, small, tmp_path):
-    """A study.toml as `parley curator study new` writes it."""
-    small()
-    for name in ("north", "south"):
-        assert parley("keys", "init", "party", name, "--folder", name).code == 0
-    words = ["curator", "study", "new", "--name", "s", "--schema", "schema.toml", "--epsilon", "1"]
-    for name in ("north", "south"):
-        words += ["--party", f"{name}:200:{name}/identity.pub"]
-    words += ["--signer", "north/identity.key", "--aggregation", "masked", "--out", "study.toml"]
-    assert parley(*words).code == 0
-    return "study.toml"
-
-
-def test_the_command_prints_a_table_to_choose_from_and_the_same_as_json(parley, proposed):
-    done = parley("plan", proposed, "--epsilon", "0.1,1/2", "--epsilon", "4", "--runs", "2")
-    assert done.code == 0
-    assert "of the stand-in, not of your data" in done.out
-    told = parley("plan", proposed, "--epsilon", "0.1,1/2,4", "--runs", "2", "--json").json
-    assert [line["epsilon"] for line in told["epsilons"]] == [0.1, 0.5, 1.0, 4.0]
-    for line in told["epsilons"]:
-        assert f"{line['tvd_2']:.4f}" in done.out, "the same seed, the same forecast"
-        assert set(line["parties"]) == {"north", "south"}
-        assert line["parties"]["north"]["bytes_sent"] > 0
-        assert sum(Fraction(phase["epsilon"]) for phase in line["phases"]) == Fraction(
-            line["epsilon_exact"]
-        )
-    assert told["epsilons"][0]["tvd_2"] > told["epsilons"][-1]["tvd_2"]
-
-
-def test_a_public_table_can_stand_in(parley, proposed):
-    told = parley("plan", proposed, "--stand-in", "data.csv", "--runs", "1", "--json").json
-    assert told["stand_in_rows"] == 40
-    assert "data.csv" in told["stand_in"]
-    assert parley("plan", proposed, "--stand-in", "nowhere.csv").code == 3
-
-
-@pytest.mark.parametrize(
-    "words", [("--epsilon", "0"), ("--epsilon", "0.1,,2"), ("--dependence", "2")]
-)
-def test_what_cannot_be_forecast_is_said(parley, proposed, words):
-    assert parley("plan", proposed, *words).code == 3
-    assert parley("plan", "nowhere.toml").code == 3

@@ -46,8 +46,14 @@ def circumstances(**changes):
     )
 
 
+def check(policy, study, circumstances):
+    reasons = policy.reasons_against(study, circumstances)
+    if reasons:
+        raise PolicyError("\n".join(f"- {reason}" for reason in reasons))
+
+
 def test_the_sample_allows_an_ordinary_study():
-    POLICY.check(study(), circumstances())
+    check(POLICY, study(), circumstances())
     assert POLICY.caps.per_study == 1
     assert POLICY.caps.in_total == 4
 
@@ -85,7 +91,7 @@ def test_the_sample_allows_an_ordinary_study():
 def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
     changed = dataclasses.replace(POLICY, **policy)
     with pytest.raises(PolicyError, match=named):
-        changed.check(study(**proposed), circumstances(**around))
+        check(changed, study(**proposed), circumstances(**around))
     assert len(changed.reasons_against(study(**proposed), circumstances(**around))) == 1
 
 
@@ -100,7 +106,7 @@ def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
     ],
 )
 def test_what_is_exactly_on_a_limit_is_allowed(around):
-    POLICY.check(study(), circumstances(**around))
+    check(POLICY, study(), circumstances(**around))
 
 
 def test_a_study_that_is_not_for_us_is_refused_at_sight():
@@ -115,30 +121,29 @@ def test_a_study_that_is_not_for_us_is_refused_at_sight():
 
 
 def test_every_reason_is_listed():
-    with pytest.raises(PolicyError) as caught:
-        POLICY.check(
-            study("ab", method="floor", profile="paper", key_bits=2048),
-            circumstances(cost=Spending.of(Fraction(9)), rows=5, data_as_of=None),
-        )
-    assert str(caught.value).count("\n- ") == 10
+    reasons = POLICY.reasons_against(
+        study("ab", method="floor", profile="paper", key_bits=2048),
+        circumstances(cost=Spending.of(Fraction(9)), rows=5, data_as_of=None),
+    )
+    assert len(reasons) == 10
 
 
 def test_a_fingerprint_is_the_same_however_it_is_typed():
     typed = FINGERPRINT.replace("-", " ").lower()
     policy = dataclasses.replace(POLICY, signers=(typed,))
-    policy.check(study(), circumstances(signer=FINGERPRINT))
+    check(policy, study(), circumstances(signer=FINGERPRINT))
 
 
 def test_of_several_authorities_the_policy_must_allow_every_one():
     policy = dataclasses.replace(POLICY, curators=("ab:cd", "EF01"))
     assert policy.least_known(["AB:CD", "EF:01"]) == "AB:CD"
-    policy.check(study(), circumstances(curator=policy.least_known(["AB:CD", "EF:01"])))
+    check(policy, study(), circumstances(curator=policy.least_known(["AB:CD", "EF:01"])))
     with pytest.raises(PolicyError, match=r"99:99.*curators"):
-        policy.check(study(), circumstances(curator=policy.least_known(["AB:CD", "99:99"])))
+        check(policy, study(), circumstances(curator=policy.least_known(["AB:CD", "99:99"])))
 
 
 def test_masked_aggregation_needs_no_key():
-    POLICY.check(study(key_bits=2048, aggregation=Aggregation.MASKED), circumstances())
+    check(POLICY, study(key_bits=2048, aggregation=Aggregation.MASKED), circumstances())
 
 
 def test_what_a_policy_leaves_out_is_decided_for_the_rows():
@@ -153,8 +158,8 @@ def test_what_a_policy_leaves_out_is_decided_for_the_rows():
 
 def test_a_party_alone_has_nobody_to_withstand():
     policy = dataclasses.replace(POLICY, min_parties=1, min_colluders=5)
-    policy.check(study("a", colluders=0), circumstances())
-    policy.check(study("abc", colluders=2), circumstances())
+    check(policy, study("a", colluders=0), circumstances())
+    check(policy, study("abc", colluders=2), circumstances())
 
 
 def test_a_policy_approves_by_itself_what_a_known_signer_vouches_for():

@@ -72,6 +72,24 @@ def test_a_step_is_counted_for_the_parties_it_concerns():
     )
 
 
+@pytest.mark.parametrize(("choices", "joint"), [("together", True), ("in turn", False)])
+def test_a_joint_choice_is_told_apart_from_one_of_our_own(choices, joint):
+    """What leaves, with whom, and what the protection from the other party rests on."""
+    tables = random_tables((2, 4, 3), [50, 60])
+    settings = (("choices", choices), ("divisions", 2), ("target", "a0"))
+    study = study_of(tables, method="distdiffgen", settings=settings)
+    steps = rehearse(study, "p0", begin=run_of)
+    around = Circumstances(
+        party="p0", identity=study.members[0].identity, fewest_owners=fewest_owners(steps),
+        rows=50, data_as_of=dt.date(2025, 1, 1), cost=Spending.of(Fraction(1)),
+        spent_in_total=Spending.of(Fraction(0)), signer=None, curator=None,
+    )  # fmt: skip
+    told = review(study, Policy.from_toml(SAMPLE), around, steps).text()
+    assert ("with the other party" in told) is joint
+    assert ("on our rows alone" in told) is not joint
+    assert ("follow the protocol of the two-party computation" in told) is joint
+
+
 def test_criteria_and_their_part_of_the_cost_are_shown_before_approval():
     wanted = read_criteria([{"share": "a = true", "within": "2 %"}])
     told = reviewed(criteria=wanted, criteria_epsilon=Fraction(1, 20)).text()

@@ -16,16 +16,10 @@ from party.sources.people import PeopleLimit, chosen, filled
 from party.sources.settings import SourceSettings, owners_table
 
 SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-
-[[attribute]]
-name = "ill"
-kind = "boolean"
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "ill", kind = "boolean" },
+]
 """)
 
 

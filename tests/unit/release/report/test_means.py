@@ -9,22 +9,11 @@ from common.release.report.means import means, means_section
 
 SCHEMA = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 79
-bins = 40
-missing = true
-
-[[attribute]]
-name = "children"
-kind = "ordinal"
-values = [5, 0, 1, 2]
-
-[[attribute]]
-name = "ill"
-kind = "boolean"
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 40, missing = true },
+  { name = "children", kind = "ordinal", values = [5, 0, 1, 2] },
+  { name = "ill", kind = "boolean" },
+]
 """
 )
 DEVIATION, ROWS = 12.0, 2_000

@@ -22,15 +22,10 @@ from common.study.sums import encode_result
 
 SCHEMA = parley.Schema.from_toml(
     """
-[[attribute]]
-name = "letter"
-kind = "categorical"
-values = ["a", "b", "c"]
-
-[[attribute]]
-name = "colour"
-kind = "categorical"
-values = ["red", "green"]
+attribute = [
+  { name = "letter", kind = "categorical", values = ["a", "b", "c"] },
+  { name = "colour", kind = "categorical", values = ["red", "green"] },
+]
 """
 )
 PARTIES = ("north", "east", "south")

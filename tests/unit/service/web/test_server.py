@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from common.errors import InputError
+from common.service.clock import system_clock
 from common.service.web import server as module
 from common.service.web.exchange import text
 from common.service.web.server import WebServer
 from common.wire.pki.keyring import init_curator
 from curator.dashboard.tls import BrowserTls
-from tests.harness.consortium import clock
 from tests.unit.service.web.conftest import Client, exchange, parse
 
 
@@ -150,7 +150,9 @@ def test_requests_that_are_answered_are_not_disturbed(caplog):
 
 
 def test_silent_connections_do_not_keep_tls_out(tmp_path):
-    ring = init_curator(tmp_path / "keys", "hub", ("127.0.0.1",), now=clock(), external=False)
+    ring = init_curator(
+        tmp_path / "keys", "hub", ("127.0.0.1",), now=system_clock(), external=False
+    )
     trusting = ssl.create_default_context(cafile=ring.files.authority)
     with serving(tls=BrowserTls(ring.files), most_connections=3) as (port, dribble):
         held = [dribble(begun=b"") for _ in range(10)]

@@ -164,7 +164,7 @@ def test_an_approval_holds_for_one_party_and_one_study_only():
     signature = key.sign(approval.statement(study=study, party="north"))
 
     class Identity:
-        def verify(self, signature, message):
+        def verify(self, signature, *, message):
             key.public_key().verify(signature, message)
 
     approval.require(study=study, party="north", signature=signature, identity=Identity())

@@ -1,0 +1,1 @@
+"""A function of two parties' secrets, of which both learn the result and nothing else [Yao86]."""

@@ -1,0 +1,80 @@
+"""The groups of values that DistDiffGen has divided the attributes into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.framing import frame
+from common.schema import Schema
+from common.schema.hierarchy import Node
+
+Cut = tuple[Node, ...]  # the groups of one attribute
+Division = tuple[int, int]  # an attribute, and the place of a group in its cut
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """The groups of every attribute; of the target, its values.
+
+    Attributes:
+        groups: one cut per attribute.
+        target: the attribute that is predicted.
+    """
+
+    groups: tuple[Cut, ...]
+    target: int
+
+    @classmethod
+    def start(cls, schema: Schema, target: int) -> Cuts:
+        """Everything in one group, but for the target."""
+        roots = [attribute.hierarchy.root for attribute in schema.attributes]
+        values = tuple(Node(str(code), code=code) for code in range(schema.sizes[target]))
+        cuts: list[Cut] = [(root,) for root in roots]
+        cuts[target] = values
+        return cls(tuple(cuts), target)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many groups each attribute has."""
+        return tuple(map(len, self.groups))
+
+    def divisions(self, most_cells: int) -> list[Division]:
+        """Every group that can be divided without passing the cells, in order."""
+        cells = prod(self.shape)
+        return [
+            (attribute, place)
+            for attribute, cut in enumerate(self.groups)
+            for place, node in enumerate(cut)
+            if attribute != self.target
+            and node.children
+            and cells // len(cut) * (len(cut) - 1 + len(node.children)) <= most_cells
+        ]
+
+    def divided(self, division: Division) -> Cuts:
+        """The groups with one of them replaced by its children."""
+        attribute, place = division
+        cut = self.groups[attribute]
+        below_it = (*cut[:place], *cut[place].children, *cut[place + 1 :])
+        groups = (*self.groups[:attribute], below_it, *self.groups[attribute + 1 :])
+        return Cuts(groups, self.target)
+
+    def maps(self, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
+        """For every attribute the group of each code."""
+        found = []
+        for cut, size in zip(self.groups, sizes, strict=True):
+            groups = np.zeros(size, np.intp)
+            for place, node in enumerate(cut):
+                groups[node.codes()] = place
+            found.append(groups)
+        return found
+
+    @property
+    def canonical(self) -> bytes:
+        """The groups in full."""
+        return frame([frame([frame(node.codes()) for node in cut]) for cut in self.groups])

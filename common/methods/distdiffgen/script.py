@@ -1,0 +1,158 @@
+"""The settings and the steps of DistDiffGen: divisions, then one noisy count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+from common.errors import InputError
+from common.methods.distdiffgen.cuts import Cuts
+from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
+from common.methods.distdiffgen.leaves import LeafModel, LeafRequest
+from common.privacy import sensitivity
+from common.privacy.budget import split
+from common.privacy.laplace import DiscreteLaplace
+from common.study.document import Study
+from common.study.method import Decision, Method
+from common.study.script import Fit, Script, chosen, summed
+from common.study.settings import SettingsReader
+from common.study.steps import ChoiceStep, JointChoiceStep, SumStep
+
+TOGETHER, IN_TURN = "together", "in turn"
+_MOST_CELLS, _LARGEST_CELLS = 1 << 20, 1 << 24
+_MOST_DIVISIONS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a study chooses about DistDiffGen; docs/papers.md has an example."""
+
+    target: int
+    divisions: int
+    choices: str
+    score: str
+    budget: tuple[Fraction, ...]
+    most_cells: int
+
+    @classmethod
+    def of(cls, study: Study) -> Settings:
+        """Read the settings of a study.
+
+        Raises:
+            InputError: a setting is missing, unknown, or is not one that can be had.
+        """
+        read = SettingsReader(study)
+        name = read.text("target")
+        if name not in study.schema.names:
+            raise InputError(f"[distdiffgen] target: there is no attribute {name!r}")
+        found = cls(
+            target=study.schema.position(name),
+            divisions=read.whole("divisions", 10, most=_MOST_DIVISIONS),
+            choices=read.word("choices", TOGETHER, (TOGETHER, IN_TURN)),
+            score=read.word("score", "max", SCORES),
+            budget=read.parts("budget", "1:1", 2),
+            most_cells=read.whole("most_cells", _MOST_CELLS, least=4, most=_LARGEST_CELLS),
+        )
+        read.finish()
+        return found
+
+
+def distdiffgen(study: Study) -> Script[Fit]:
+    """Divide, one group after the other, then count every combination."""
+    settings, sizes = Settings.of(study), tuple(study.schema.sizes)
+    epsilon = study.method_promise.budget
+    cuts = Cuts.start(study.schema, settings.target)
+    spent = dict.fromkeys((member.name for member in study.members), Fraction(0))
+    for number in range(settings.divisions):
+        if not cuts.divisions(settings.most_cells):
+            break
+        choice, step = _division(study, settings, number, cuts)
+        cuts = cuts.divided(choice.division((yield from chosen(step))))
+        for name in step.parties:
+            spent[name] += step.epsilon
+    moved = sensitivity.histograms(1)
+    (counts,) = yield from summed(
+        SumStep(
+            name="counts",
+            phase="counts",
+            parties=tuple(spent),
+            request=LeafRequest(cuts, sizes),
+            sensitivity=moved,
+            law=DiscreteLaplace.costing(epsilon - max(spent.values()), sensitivity=moved),
+        )
+    )
+    return partial(LeafModel, cuts, sizes, counts)
+
+
+def _division(
+    study: Study, settings: Settings, number: int, cuts: Cuts
+) -> tuple[DivisionChoice, ChoiceStep]:
+    """One choice: of both parties, or of the one whose turn it is."""
+    part, _ = split(study.method_promise.budget, settings.budget)
+    party, partner = study.members[number % 2], study.members[1 - number % 2]
+    name = f"division {number + 1} of {settings.divisions}"
+    if settings.choices == TOGETHER:
+        epsilon = part / settings.divisions
+        joint = JointDivision(
+            cuts=cuts,
+            score=settings.score,
+            most_cells=settings.most_cells,
+            epsilon=epsilon,
+            rows=(partner.rows, party.rows),
+        )
+        return joint, JointChoiceStep(
+            name=name,
+            phase="divisions",
+            party=party.name,
+            partner=partner.name,
+            choice=joint,
+            epsilon=epsilon,
+            mechanism="report noisy max, discrete Laplace, in a two-party computation",
+        )
+    epsilon = part / ((settings.divisions + 1 - number % 2) // 2)
+    choice = DivisionChoice(
+        cuts=cuts, score=settings.score, most_cells=settings.most_cells, epsilon=epsilon
+    )
+    return choice, ChoiceStep(
+        name=f"{name} by {party.name}",
+        phase="divisions",
+        party=party.name,
+        choice=choice,
+        epsilon=epsilon,
+        mechanism="exponential mechanism",
+    )
+
+
+def decisions(study: Study) -> list[Decision]:
+    """The settings."""
+    settings = Settings.of(study)
+    how = f"at most {settings.divisions}, by {settings.score}, chosen {settings.choices}"
+    return [
+        Decision("target", study.schema.names[settings.target]),
+        Decision("divisions", how),
+        Decision("counted cells", f"at most {settings.most_cells:,}"),
+    ]
+
+
+def assumes(study: Study) -> str:
+    """What protection from the other party rests on, besides the sums."""
+    if Settings.of(study).choices == IN_TURN:
+        return ""
+    return (
+        "both parties follow the protocol of the two-party computation that chooses divisions; "
+        'with choices = "in turn" nothing rests on that'
+    )
+
+
+METHOD = Method(
+    name="distdiffgen",
+    summary="groups for one classification task, two owners",
+    script=distdiffgen,
+    encodings=("own",),
+    single_turns=True,
+    parties=2,
+    decisions=decisions,
+    assumes=assumes,
+    place=6,
+)

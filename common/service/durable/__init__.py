@@ -1,0 +1,1 @@
+"""What brings a role back after a crash: its messages, its randomness, and its replay."""

@@ -1,0 +1,89 @@
+"""What a kind of source is: the keys of its settings, where its rows are, and how they are read.
+
+Every module of `party.sources.kinds` that has `KINDS` adds kinds of sources; nothing else in the
+program lists or compares their names.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.errors import InputError
+from common.schema import Schema
+from party.sources import kinds
+from party.sources.source import Source, TableReader, TableSource, check_readable
+
+if TYPE_CHECKING:
+    from party.sources.settings import SourceSettings
+
+SHAPE = frozenset({"columns", "recode", "person", "as_of"})  # keys of most kinds
+
+
+class Kind(ABC):
+    """A kind of source.
+
+    Attributes:
+        name: as in `kind = "csv"`.
+        keys: that its table may have, besides `kind`.
+        is_file: whether its address is a file of this machine.
+        reads_all: whether its reader gives columns that a schema does not name.
+    """
+
+    name: str
+    keys: frozenset[str]
+    is_file = True
+    reads_all = True
+
+    def address(
+        self, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
+    ) -> str:
+        """Where the rows are, by the settings; paths are relative to the folder."""
+        if "path" not in table:
+            raise InputError(f"source: a {self.name} source needs a path")
+        return str(folder / table["path"])
+
+    def query(self, table: Mapping[str, Any]) -> str:
+        """Which rows of a database, by the settings; empty for a file."""
+        return ""
+
+    @abstractmethod
+    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
+        """Read the raw table; without a schema, all columns there are."""
+
+    def open(self, settings: SourceSettings, schema: Schema, *, held_bytes: int) -> Source:
+        """Read the source once; see `SourceSettings.open`."""
+        return TableSource(settings.reader(schema), schema, held_bytes=held_bytes)
+
+    def check_readable(self, settings: SourceSettings) -> None:
+        """Read the whole source once; see `SourceSettings.check_readable`."""
+        check_readable(settings.reader(None))
+
+
+def table_or_query(table: Mapping[str, Any], mark: str) -> str:
+    """The query that the settings of a database have, or that of a whole table."""
+    if ("query" in table) == ("table" in table):
+        raise InputError("source: give either table or query")
+    if "query" in table:
+        return str(table["query"])
+    parts = str(table["table"]).split(".")
+    quoted = ".".join(mark + part.replace(mark, 2 * mark) + mark for part in parts)
+    return f"SELECT * FROM {quoted}"  # noqa: S608  # the owner's own table, quoted
+
+
+@cache
+def all_kinds() -> Mapping[str, Kind]:
+    """Every kind of source by its name."""
+    modules = (
+        import_module(f"{kinds.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(kinds.__path__)
+    )
+    found: list[Kind] = [kind for module in modules for kind in module.KINDS]
+    return {
+        kind.name: kind for kind in sorted(found, key=lambda kind: (not kind.is_file, kind.name))
+    }

@@ -1,0 +1,143 @@
+"""Networks of attributes of any size: tables stay useful, and edges are obeyed."""
+
+import numpy as np
+import pytest
+
+from common.bayes.domain import Domain, View
+from common.bayes.network import Pair
+from common.bayes.privbayes.constraints import Constraints
+from common.bayes.privbayes.greedy_general import (
+    affordable_cells,
+    candidates,
+    has_choice,
+    learn_general_network,
+)
+from common.bayes.privbayes.scores import Score
+from common.errors import LocalError
+from common.marginals import count
+from common.schema.codes import Codes
+from tests.unit.bayes.privbayes.learnt import chain, learn, random_choice, select_best
+
+DOMAIN = Domain(
+    (
+        (np.arange(8), np.arange(8) // 2, np.arange(8) // 4),
+        (np.arange(3),),
+        (np.arange(2),),
+        (np.arange(6), np.arange(6) // 3),
+    )
+)
+
+
+def mixed(rows=3000, seed=6):
+    generator = np.random.default_rng(seed)
+    a = generator.integers(0, 8, rows)
+    b = (a // 3 + (generator.random(rows) < 0.2)) % 3
+    c = (a >= 4) ^ (generator.random(rows) < 0.1)
+    return Codes.from_columns([a, b, c.astype(int), generator.integers(0, 6, rows)], DOMAIN.sizes)
+
+
+def learn_mixed(codes, cells, *, domain=DOMAIN, select=select_best, root=0, **options):
+    expanded, columns = domain.expand(codes), {v: i for i, v in enumerate(domain.views)}
+    return learn_general_network(
+        lambda families: count(expanded, [[columns[v] for v in f] for f in families]),
+        domain=domain,
+        rows=codes.rows,
+        cells=cells,
+        score=Score.INDEPENDENCE,
+        root=root,
+        select=select,
+        **options,
+    )
+
+
+def test_tables_stay_within_the_useful_size():
+    for cells in (6, 12, 24, 48):
+        for seed in range(4):
+            network = learn_mixed(mixed(), cells, root=seed, select=random_choice(seed))
+            for pair in network.pairs:
+                assert not pair.parents or np.prod(DOMAIN.shape(pair.family)) <= cells
+
+
+def test_a_child_whose_histogram_is_not_useful_is_offered_without_parents():
+    omega = candidates(DOMAIN, [1, 2], 5, Constraints())
+    assert Pair(0) in omega  # 8 values do not fit 5 cells
+    assert not any(pair.parents for pair in omega if pair.child == 0)
+
+
+def test_hierarchies_of_height_one_are_the_vanilla_encoding():
+    flat = DOMAIN.without_levels()
+    learnt = learn_mixed(mixed(), 24, domain=flat, select=random_choice(1))
+    again = learn_mixed(mixed(), 24, domain=Domain.flat(DOMAIN.sizes), select=random_choice(1))
+    assert learnt == again
+    assert all(view.level == 0 for pair in learnt.pairs for view in pair.parents)
+
+
+def test_required_and_forbidden_edges_are_obeyed_on_the_general_path():
+    wishes = Constraints(required=frozenset({(0, 3), (2, 1)}), forbidden=frozenset({(0, 1)}))
+    for cells in (4, 12, 48):
+        for seed in range(4):
+            network = learn_mixed(
+                mixed(), cells, root=0, select=random_choice(seed), constraints=wishes
+            )
+            assert wishes.required <= set(network.edges)
+            assert not wishes.forbidden & set(network.edges)
+
+
+def test_the_cap_on_parents_is_obeyed():
+    for cap in (0, 1, 2):
+        network = learn_mixed(mixed(), 500, constraints=Constraints(max_parents=cap))
+        assert network.degree <= cap
+
+
+def test_nothing_is_learnt_when_no_attribute_could_have_parents():
+    assert not has_choice(DOMAIN, 3, Constraints())
+    assert has_choice(DOMAIN, 4, Constraints())
+    assert not has_choice(DOMAIN, 10**6, Constraints(max_parents=0))
+
+
+def test_sensitivity_of_a_round_covers_every_candidate():
+    seen = []
+
+    def record(values, *, sensitivity, score_error):
+        seen.append((sensitivity, score_error))
+        return 0
+
+    codes = mixed()
+    learn_mixed(codes, 48, select=record)
+    assert seen[0] == (3 * codes.rows, 0)  # candidates beyond binary: 3/n in units of n^2
+    binary = chain(4)
+    seen.clear()
+    learn_mixed(binary, 4, domain=Domain.flat([2] * 4), select=record)
+    assert set(seen) == {(2 * binary.rows - 2, 0)}
+
+
+def test_wide_tables_shrink_their_limit_by_a_public_rule():
+    wide = Domain.flat([2] * 40)
+    cells = affordable_cells(wide, 1 << 12, Constraints(), 1 << 10)
+    assert 1 < cells < 1 << 12
+    assert affordable_cells(DOMAIN, 48, Constraints(), 1 << 10) == 48
+
+
+def test_score_f_is_refused_on_the_general_path():
+    with pytest.raises(LocalError, match="binary"):
+        learn_general_network(
+            lambda families: [],
+            domain=DOMAIN,
+            rows=1,
+            cells=4,
+            score=Score.MAXIMUM_JOINT,
+            root=0,
+            select=select_best,
+        )
+    with pytest.raises(LocalError, match="degree"):
+        learn(chain(3), 3)
+
+
+def test_generalised_parents_are_counted_as_sums_of_their_groups():
+    codes = mixed()
+    expanded = DOMAIN.expand(codes)
+    columns = {view: i for i, view in enumerate(DOMAIN.views)}
+    fine, coarse = count(
+        expanded, [(columns[View(2)], columns[View(0)]), (columns[View(2)], columns[View(0, 1)])]
+    )
+    assert np.array_equal(fine.reshape(2, 4, 2).sum(axis=2), coarse)

@@ -1,0 +1,98 @@
+"""What a curator looks after by the clock."""
+
+import datetime as dt
+import logging
+
+from common.service.clock import stamp
+from common.wording import moment
+from curator.metrics import CallCounter, curator_samples
+from curator.store.records import StudyState
+from curator.store.store import KEEP_QUEUES
+from curator.upkeep import WRITE_CALLS_EVERY, Upkeep, WaitingLimits
+from tests.unit.curator.conftest import HOUR, NOW, acknowledge_all, end_one, names, start
+
+
+def samples(stage, certified):
+    return {
+        (each.name, each.labels.get("party")): each.value
+        for each in curator_samples(
+            stage.store, CallCounter(), certified, deadline=HOUR, now=stage.now
+        )
+        if "waiting" in each.name or "overdue" in each.name
+    }
+
+
+def warnings(caplog):
+    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, ring, caplog):
+    studies = stage.studies()
+    node = start(stage, studies)
+    label = stage.study.digest.hex()[:16]
+    upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=False))
+    with caplog.at_level(logging.WARNING):
+        upkeep.look()
+        stage.now += HOUR
+        upkeep.look()
+        assert warnings(caplog) == []
+        assert samples(stage, ring.files) == {
+            ("parley_curator_overdue_studies", None): 0,
+            ("parley_curator_waiting_seconds", "east"): 3600,
+            ("parley_curator_waiting_seconds", "north"): 3600,
+        }
+        stage.now += dt.timedelta(seconds=1)
+        for _ in range(3):
+            upkeep.look()
+    assert warnings(caplog) == [
+        f"study {label} is overdue: it waits for east, north since {moment(NOW.isoformat())}"
+    ]
+    assert samples(stage, ring.files)["parley_curator_overdue_studies", None] == 1
+    assert node.record.state is StudyState.RUNNING
+    Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=True)).look()
+    assert node.record.state is StudyState.FAILED
+    assert "it waits for east, north since" in node.record.cause
+    assert samples(stage, ring.files) == {("parley_curator_overdue_studies", None): 0}
+
+
+def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
+    studies = stage.studies()
+    studies.enrol("north", identity=b"", software="parley")
+    upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
+    upkeep.look()
+    for _ in range(3):
+        stage.now += WRITE_CALLS_EVERY / 4
+        studies.called("north")
+        upkeep.look()
+    assert stage.store.last_calls() == {"north": stamp(NOW)}
+    upkeep.write_calls()
+    assert stage.store.last_calls() == {"north": stamp(NOW + 3 * WRITE_CALLS_EVERY / 4)}
+    stage.now += WRITE_CALLS_EVERY
+    studies.called("north")
+    upkeep.look()
+    assert stage.store.last_calls() == {"north": stamp(stage.now)}
+
+
+def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
+    studies = end_one(stage, tables)
+    acknowledge_all(stage, "north")
+    upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
+    stage.now += KEEP_QUEUES
+    upkeep.look()
+    assert stage.database.rows("SELECT COUNT(*) FROM content") != [(0,)]
+    assert names(studies, "east") == ["test"]
+    stage.now += dt.timedelta(hours=2)
+    upkeep.look()
+    assert stage.database.rows("SELECT COUNT(*) FROM content") == [(0,)]
+    assert names(studies, "east") == []
+    assert names(studies, "east", with_ended=True) == ["test"], "how it ended can be asked for"
+    assert stage.store.outbox.next(stage.study.digest, "east", after=0) is None
+
+
+def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
+    studies = stage.studies()
+    node = start(stage, studies)
+    stage.now += 10 * KEEP_QUEUES
+    Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
+    assert node.record.state is StudyState.RUNNING
+    assert stage.store.outbox.next(stage.study.digest, "east", after=0) is not None

@@ -1,0 +1,85 @@
+"""`parley estimate`: a folder or a .zip, for people and for scripts."""
+
+import pytest
+
+import parley as api
+
+KEYS = ["statistic", "group", "estimate", "standard_error", "low", "high", "flagged"]
+
+
+def test_a_zip_is_taken_wherever_a_folder_is(parley, releases):
+    for words in (
+        ["query", "sex = Female and smoker = true", "--tables", "5", "--json"],
+        ["describe", "--json"],
+        ["estimate", "--mean", "age", "--by", "sex", "--tables", "5", "--json"],
+    ):
+        command, *rest = words
+        found = [parley(command, name, *rest) for name in ("study", "study.zip")]
+        assert [each.code for each in found] == [0, 0], found
+        assert found[0].json == found[1].json
+    data = ["--schema", "schema.toml", "--json"]
+    assert parley("evaluate", "data.csv", "study.zip", *data).code == 0
+
+
+def test_replicates_are_kept_beside_the_release_and_never_in_it(parley, releases):
+    before = sorted((releases / "study").rglob("*"))
+    first = parley("estimate", "study", "--mean", "age", "--tables", "5", "--json")
+    assert sorted((releases / "study").rglob("*")) == before
+    (kept,) = (releases / "study.replicates").iterdir()
+    assert sorted(each.name for each in kept.iterdir()) == [f"{n:04}.npz" for n in range(6)]
+    times = {each: each.stat().st_mtime_ns for each in kept.iterdir()}
+    assert parley("estimate", "study", "--mean", "age", "--tables", "5", "--json").out == first.out
+    assert {each: each.stat().st_mtime_ns for each in kept.iterdir()} == times
+    (kept / "0003.npz").write_bytes(b"")
+    done = parley("estimate", "study", "--mean", "age", "--tables", "5")
+    assert done.code == 3
+    assert "0003.npz: not a replicate of this release" in done.err
+    assert parley("verify", "study", "--unsigned").code == 0
+
+
+@pytest.mark.parametrize("name", ["study", "privbayes", "privelet"])
+def test_estimates_for_scripts_have_the_same_keys_for_every_method(parley, releases, name):
+    for words in (
+        ["--share", "age >= 40 or age is missing", "--by", "sex"],
+        ["--median", "age"],
+        ["--quantile", "0.9:age", "--where", "sex != Male"],
+        ["--regress", "smoker ~ age + sex"],
+    ):
+        done = parley("estimate", name, *words, "--tables", "5", "--json")
+        assert done.code == 0, done.err
+        for each in done.json:
+            assert list(each) == KEYS
+            assert each["low"] <= each["estimate"] <= each["high"]
+    assert [each["statistic"] for each in done.json] == [
+        f"smoker ~ age + sex: {term}" for term in ("(intercept)", "age", "sex[Male]")
+    ]
+
+
+def test_the_python_api_estimates_any_function(releases):
+    release = api.load(releases / "study.zip")
+    tables = release.replicates(5)
+    assert [list(table.columns) for table in tables] == [["sex", "smoker", "age"]] * 5
+    (mean,) = release.estimate(lambda table: table["age"].mean(), tables=5)
+    assert mean.low < mean.estimate < mean.high
+    assert mean.flagged is False
+    by = release.estimate(lambda table: table.groupby("sex")["age"].mean(), tables=5)
+    assert [each.statistic for each in by] == ["Female", "Male"]
+    pooled = api.pool([table["age"].mean() for table in tables])
+    assert pooled.low < pooled.estimate < pooled.high
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "exactly one of"),
+        (["--mean", "age", "--share", "sex = Male"], "exactly one of"),
+        (["--mean", "sex"], "no numbers"),
+        (["--quantile", "age"], "write it like 0.9:age".replace("age", "income")),
+        (["--mean", "age", "--tables", "2"], "not in 5"),
+        (["--regress", "smoker"], "write it like"),
+    ],
+)
+def test_estimates_that_cannot_be_are_explained(parley, releases, words, said):
+    done = parley("estimate", "study", *words)
+    assert done.code == 3
+    assert said in done.err

@@ -1,0 +1,44 @@
+"""Parquet files in parts."""
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from common.errors import InputError
+from common.marginals import count
+from common.schema.codes import concatenate
+from party.sources import files
+from tests.harness.people import ROWS
+from tests.unit.party.sources.scaled import HALVES, SCHEMA, SETS, assert_same, opened, people
+
+
+@pytest.mark.parametrize("group_rows", [1, 700, ROWS])
+def test_row_groups_of_any_size_give_every_row_in_order(tmp_path, monkeypatch, group_rows):
+    frame = people(50 if group_rows == 1 else ROWS)
+    monkeypatch.setattr(files, "_BATCH_ROWS", 300)
+    frame.to_parquet(tmp_path / "p.parquet", row_group_size=group_rows, index=False)
+    source = opened(tmp_path, {"kind": "parquet", "path": "p.parquet"})
+    expected = SCHEMA.encode(frame)
+    assert_same(source.count(SETS), count(expected, SETS))
+    assert_same(source.count(SETS, HALVES), count(expected, SETS, groups=HALVES))
+    assert_same(concatenate(list(source.chunks())).columns, expected.columns)
+
+
+def test_columns_whose_dictionaries_end_early_stay_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BATCH_ROWS", 256)
+    frame = people()
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    # Text that outgrows its dictionary goes on without one, in the middle of a row group.
+    pyarrow.parquet.write_table(
+        table, tmp_path / "p.parquet", dictionary_pagesize_limit=8, data_page_size=64
+    )
+    source = opened(tmp_path, {"kind": "parquet", "path": "p.parquet"})
+    assert_same(concatenate(list(source.chunks())).columns, SCHEMA.encode(frame).columns)
+
+
+def test_a_bad_cell_deep_in_a_file_is_named_by_its_row(tmp_path):
+    frame = people()
+    frame.loc[2321, "age"] = 200
+    frame.to_parquet(tmp_path / "p.parquet", row_group_size=1000, index=False)
+    with pytest.raises(InputError, match=r"'age'.*row 2,322"):
+        opened(tmp_path, {"kind": "parquet", "path": "p.parquet"})

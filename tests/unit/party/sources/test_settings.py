@@ -1,0 +1,49 @@
+"""Settings of sources that cannot be meant are refused."""
+
+import pytest
+
+from common.errors import InputError
+from party.sources import parts
+from party.sources.settings import SourceSettings, owners_table
+from tests.unit.party.sources.shaped import as_csv, as_sqlite, frame
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(parts, "CHUNK_ROWS", 17)
+    monkeypatch.setattr("common.schema.formats._BLOCK_ROWS", 11)
+    monkeypatch.setattr("party.sources.files._BATCH_ROWS", 7)
+
+
+BAD = [
+    ({"columns": {"sex": "SEX"}}, "no column 'SEX'"),
+    ({"columns": {"sex": 3}}, "source.columns.sex: expected a text"),
+    ({"columns": {"sex": "age", "old": "age"}}, "stands for two"),
+    ({"recode": {"sex": "x"}}, r"\[source.recode.sex\]"),
+    ({"recode": {"sex": {"1": True}}}, "becomes a text or a number"),
+    ({"where": "nothing = 1"}, "no column 'nothing'"),
+    ({"where": "age ="}, "expected a value after"),
+    ({"where": "age 3"}, "expected one of"),
+    ({"where": "age < old"}, "expected a number or a date"),
+    ({"where": "(age = 3"}, r"expected '\)'"),
+    ({"where": "age = 3 age = 4"}, "expected 'and', 'or' or the end"),
+    ({"where": 'age = "3'}, "never closed"),
+    ({"where": "(" * 200 + "age = 3"}, "more than 64 parentheses"),
+    ({"where": "not " * 200 + "age = 3"}, "more than 64 parentheses"),
+    ({"where": "age = 1000"}, "no rows"),
+]
+
+
+@pytest.mark.parametrize(("extra", "named"), BAD, ids=lambda each: str(each)[:30])
+def test_settings_that_cannot_be_meant_are_refused_whatever_the_study(tmp_path, extra, named):
+    with pytest.raises(InputError, match=named):
+        owners_table(
+            {**as_csv(frame(), tmp_path), **extra}, folder=tmp_path, environment={}
+        ).check_readable()
+
+
+def test_a_database_has_a_query_and_no_condition(tmp_path):
+    with pytest.raises(InputError, match=r"unknown key 'source\.where'"):
+        SourceSettings.from_table(
+            {**as_sqlite(frame(), tmp_path), "where": "age = 3"}, folder=tmp_path, environment={}
+        )

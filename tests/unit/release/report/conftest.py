@@ -1,0 +1,38 @@
+"""A small table and what a report knows of it."""
+
+import numpy as np
+import pytest
+
+import parley
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Codes
+
+SCHEMA = parley.Schema.from_toml(
+    """
+attribute = [
+  { name = "letter", kind = "categorical", values = ["a", "b", "c"] },
+  { name = "<b>number</b>", kind = "integer", min = 0, max = 63, bins = 64 },
+]
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def codes():
+    rng = np.random.default_rng(1)
+    letter = rng.integers(0, 3, 1_000)
+    return Codes.from_columns([letter, (letter * 20 + rng.integers(0, 20, 1_000))], SCHEMA.sizes)
+
+
+@pytest.fixture(scope="module")
+def table(codes):
+    return SCHEMA.decode(codes, SeededRandomSource(1))
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return (
+        parley.PrivBayes(epsilon=20, encoding="vanilla", required=[("letter", SCHEMA.names[1])])
+        .fit(table, SCHEMA)
+        .model
+    )

@@ -1,0 +1,59 @@
+"""Signatures of a release."""
+
+import json
+
+import pytest
+
+from common.crypto.identities.identity import Identity
+from common.privacy.randomness import SeededRandomSource
+from common.release.checking import Kind
+from common.release.finishing import put_signature
+from common.release.manifest import MANIFEST, strict_json
+from common.release.signatures import Signature, Signer, SignerRole
+from tests.unit.release.conftest import CURATOR, NORTH, problems
+
+
+def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
+    manifest = (folder / MANIFEST).read_bytes()
+    put_signature(folder, NORTH.sign(manifest))
+    assert problems(folder) == set()
+    other = Signer(
+        role=SignerRole.OWNER, name="me", identity=Identity.generate(SeededRandomSource("o"))
+    )
+    put_signature(folder, other.sign(manifest))
+    assert {kind for _, kind in problems(folder)} == {Kind.SIGNATURE}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "south"},
+        {"role": "curator"},
+        {"role": "king"},
+        {"signature": "AAAA"},
+        {"identity": "AAAA"},
+        {"fingerprint": CURATOR.identity.public.fingerprint},
+        {"version": 2},
+        {"more": 1},
+        {"name": "\x1b[2J"},
+    ],
+)
+def test_a_signature_file_that_was_edited_is_wrong(folder, change):
+    signature = NORTH.sign((folder / MANIFEST).read_bytes())
+    put_signature(folder, signature)
+    path = folder / signature.file
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
+
+
+def test_a_signature_under_another_file_name_is_wrong(folder):
+    signature = NORTH.sign((folder / MANIFEST).read_bytes())
+    put_signature(folder, signature)
+    (folder / signature.file).rename(folder / "signatures" / "north.json")
+    assert problems(folder) == {("signatures/north.json", Kind.SIGNATURE)}
+
+
+def test_a_signature_file_reads_back():
+    signature = NORTH.sign(b"manifest")
+    assert Signature.from_bytes(signature.to_bytes(), signature.file) == signature
+    assert strict_json(signature.to_bytes(), "x")["role"] == "party"

@@ -1,0 +1,51 @@
+"""A backup beside a writer."""
+
+import tarfile
+import threading
+from fractions import Fraction
+
+import pytest
+
+from common.errors import InputError
+from common.service import backup
+from party.ledger import Caps, Charge, Ledger
+
+
+def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
+    path, stopping = tmp_path / "party.db", threading.Event()
+    caps = Caps(per_study=Fraction(10**6), in_total=Fraction(10**6))
+    Ledger(path).close()
+
+    def write():
+        ledger, number = Ledger(path), 0
+        while not stopping.is_set() and number < 5000:
+            number += 1
+            step = Charge(
+                study="s", study_name="s", step=str(number), mechanism="m", epsilon=Fraction(1)
+            )
+            ledger.charge(step, caps, "now")
+        ledger.close()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        seen = []
+        for number in range(5):
+            with backup.snapshot(path) as copy:
+                ledger = Ledger(copy)
+                ledger.verify()
+                seen.append(len(ledger.entries()))
+                ledger.close()
+                about = backup.About(
+                    role="party", state="party.db", sha256=backup.sha256_of(copy), taken_at="now",
+                    software="parley", head="",
+                )  # fmt: skip
+                backup.write(copy, out=tmp_path / f"{number}.tar", about=about)
+    finally:
+        stopping.set()
+        writing.join()
+    assert seen == sorted(seen)
+    with tarfile.open(tmp_path / "4.tar") as tar:
+        assert tar.getnames() == ["backup.json", "party.db"]
+    with pytest.raises(InputError, match="no state to back up"), backup.snapshot(tmp_path / "x.db"):
+        pass

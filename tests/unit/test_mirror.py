@@ -1,0 +1,125 @@
+"""Every module has a test file of its own, where a reader looks for it.
+
+The tests of `common/schema/codes.py` are in `tests/unit/schema/test_codes.py`, those of
+`party/ledger.py` in `tests/unit/party/test_ledger.py`.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("common", "curator", "party", "parley")
+
+# Modules whose work only shows when others join in: roles, sums, services, releases.
+TESTED_IN = """
+integration/test_collected_releases: party/collecting party/collection
+integration/test_demo: parley/cli/commands/demo parley/simulation/consortium
+integration/test_doctor: common/service/checks curator/checks curator/server/health party/checks
+integration/test_fetched_releases: curator/publisher curator/releases party/client/releases
+  party/fetching
+integration/test_hostile_calls: curator/server/admission curator/server/front
+integration/test_missing_parties_over_grpc: curator/live_role
+integration/test_pages_from_the_command_line: parley/cli/commands/party_ui
+integration/test_processes: curator/app party/app
+integration/test_refusals_over_grpc: curator/server/servicer
+protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
+  party/client/sessions
+integration/test_sources_postgresql: party/sources/sql
+integration/test_spark: parley/models/spark_output
+integration/test_streams: party/client/connection
+integration/test_study_over_bad_networks: party/client/dialer
+integration/test_study_over_grpc: curator/server/service
+integration/test_troubles_of_operators: party/client/rollback
+protocol/test_recoverable_sums: common/crypto/sums/recovery
+protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
+  common/crypto/sums/secure_sum common/crypto/sums/words
+statistical/test_noise_audit_with_delta: common/privacy/promise
+statistical/test_noise_laws: common/privacy/laplace common/privacy/noise_law
+study/test_damaged_messages: common/study/messages
+study/test_roles: curator/effects curator/role parley/simulation/in_process party/effects
+  party/role
+protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
+unit/curator/dashboard/test_site: curator/dashboard/serving
+unit/curator/test_node: curator/store/store curator/store/tables
+unit/curator/test_studies: curator/store/records
+unit/parley/cli/commands/test_curator_study: curator/operations
+unit/parley/cli/commands/test_keys: common/wire/pki/keyring
+unit/parley/cli/commands/test_restore: curator/backup party/backup
+unit/parley/cli/commands/test_verify: common/release/derive common/release/verify
+unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/privbayes
+  parley/models/privelet parley/models/subn
+unit/party/test_what_a_curator_sees: party/client/readable
+unit/party/ui/test_site: party/ui/pages
+unit/release/test_archive: common/release/checking common/release/contents
+"""
+# Tested by the tests of whoever uses them. This list gets shorter, and never longer.
+WITHOUT = """
+common/bayes/bits common/bayes/domain common/bayes/privbayes/constraints
+common/bayes/privbayes/maximum_joint common/crypto/framing common/crypto/identities/passphrase
+common/crypto/two_party/garbling common/crypto/two_party/gates common/crypto/two_party/transfer
+common/errors common/methods/designs/blocks common/methods/distdiffgen/cuts
+common/methods/distdiffgen/divisions common/methods/distdiffgen/leaves
+common/methods/distdiffgen/script common/methods/dp_subn/decisions common/methods/network_model
+common/methods/subn_plus/budget common/methods/subn_plus/contrast_plan
+common/methods/subn_plus/moment_loss common/methods/variables common/privacy/sampling/inversion
+common/release/asking common/release/bundling common/study/ids common/release/consistency
+common/release/estimates common/release/finishing common/release/fitted_privbayes
+common/release/fitted_privelet common/release/fitted_study common/release/late_model
+common/release/measured common/release/progress common/release/released_rows
+common/release/released_table common/release/report/charts common/release/report/distributions
+common/release/report/evaluation_page common/release/report/page
+common/release/report/usable_pairs common/release/reproduction common/release/single_owner
+common/release/spreadsheet common/release/table_files common/schema/attribute
+common/schema/cell_weights common/schema/columns common/schema/compilation common/schema/kernels
+common/schema/limits common/schema/refusals common/service/clock common/service/passphrase
+common/service/traffic common/service/version common/service/web/exchange
+common/service/web/places common/study/accounting common/study/approval common/study/criteria
+common/study/member common/study/method common/study/protections common/study/requests
+common/study/settings common/study/signature common/wavelet/axes common/wavelet/domain
+curator/configuration curator/context curator/metrics curator/progress curator/store/alerts
+curator/store/missing parley/cli/commands/study_signing parley/cli/options parley/forecast/text
+parley/forecast/trial party/configuration party/metrics party/notes party/own_record
+party/owner/decisions party/sources/formats party/sources/joined party/sources/kind
+party/sources/kinds/databases party/sources/kinds/files party/sources/kinds/spark
+party/sources/parts
+""".split()  # noqa: SIM905  # one per line would say no more
+MOST_WITHOUT = 91
+
+
+def places():
+    """The test files of TESTED_IN, with their modules."""
+    lines = TESTED_IN.replace("\n  ", " ").split("\n")
+    return {
+        file: named.split() for file, _, named in (line.partition(":") for line in lines) if file
+    }
+
+
+def modules():
+    found = [
+        path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py")
+    ]
+    return {
+        path.with_suffix("").as_posix()
+        for path in found
+        if not path.stem.startswith("__") and "v1" not in path.parts
+    }
+
+
+def own_test(module):
+    folder, _, name = module.removeprefix("common/").rpartition("/")
+    return ROOT / "tests" / "unit" / folder / f"test_{name}.py"
+
+
+def test_every_module_has_a_test_file_of_its_own():
+    elsewhere = {module for named in places().values() for module in named}
+    without = {module for module in modules() if not own_test(module).exists()}
+    assert sorted(without - elsewhere - set(WITHOUT)) == [], "write tests beside the others"
+
+
+def test_the_list_of_modules_without_one_only_gets_shorter():
+    known = modules()
+    assert len(WITHOUT) <= MOST_WITHOUT
+    named = [*WITHOUT, *(module for group in places().values() for module in group)]
+    assert [name for name in named if name not in known or own_test(name).exists()] == []
+    assert len(named) == len(set(named))
+    for file in places():
+        assert (ROOT / "tests" / f"{file}.py").exists(), file

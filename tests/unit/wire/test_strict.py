@@ -1,0 +1,49 @@
+"""Every field of the contract has a limit, and is checked."""
+
+import pytest
+
+from common.wire import strict
+from common.wire.catalogue import ErrorCode, WireError
+from common.wire.v1 import curator_pb2, messages_pb2
+from tests.unit.wire.conftest import DIGEST
+
+
+def every_message_of_the_contract():
+    for file in (messages_pb2, curator_pb2):
+        yield from file.DESCRIPTOR.message_types_by_name.values()
+
+
+def test_every_field_with_a_length_has_a_limit():
+    with_length = {
+        f"{message.name}.{field.name}"
+        for message in every_message_of_the_contract()
+        for field in message.fields
+        if field.is_repeated or field.type in (field.TYPE_BYTES, field.TYPE_STRING)
+    }
+    assert with_length == set(strict.LIMITS)
+
+
+def test_every_field_can_be_told_from_a_missing_one():
+    for message in every_message_of_the_contract():
+        for field in message.fields:
+            assert field.is_repeated or field.has_presence, f"{message.name}.{field.name}"
+
+
+def test_states_and_lists_are_checked_too():
+    good = curator_pb2.StatusResponse(state=2, step=0, cause="", waiting_for=["north"])
+    strict.check(good)
+    for change, code in (
+        ({"state": 0}, ErrorCode.FIELD_UNKNOWN),
+        ({"state": 99}, ErrorCode.FIELD_UNKNOWN),
+        ({"waiting_for": [""]}, ErrorCode.FIELD_INVALID),
+        ({"waiting_for": ["a\nb"]}, ErrorCode.FIELD_INVALID),
+        ({"waiting_for": ["x"] * 1001}, ErrorCode.TOO_LARGE),
+    ):
+        fields = {"state": 2, "step": 0, "cause": "", "waiting_for": ["north"], **change}
+        with pytest.raises(WireError) as refusal:
+            strict.check(curator_pb2.StatusResponse(**fields))
+        assert refusal.value.code is code
+    summary = curator_pb2.StudySummary(study=DIGEST, name="s", state=1, approved=False)
+    listing = curator_pb2.EnrolResponse(protocol=1, software="parley", studies=[summary])
+    with pytest.raises(WireError, match=r"StudySummary\.submitted"):
+        strict.check(listing)
