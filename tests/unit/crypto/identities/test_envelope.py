@@ -1,8 +1,6 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from common.crypto.framing import frame, unframe
+from common.crypto.framing import frame
 from common.crypto.identities.envelope import EnvelopeError, Mailbox, Refusal, Route, seal, unseal
 from common.crypto.identities.identity import Identity, Member
 from common.errors import LocalError, RemoteProtocolError
@@ -12,7 +10,6 @@ STUDY = bytes(range(32))
 NAMES = ("ada", "ben", "cyd")
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)) for name in NAMES}
 ROSTER = {name: person.public for name, person in PEOPLE.items()}
-FIELDS = st.lists(st.binary() | st.text() | st.integers(min_value=0))
 
 
 def mailbox(name, *, study=STUDY, round_=1):
@@ -132,22 +129,3 @@ def test_a_member_whose_identity_the_study_does_not_pin_is_refused():
 def test_writing_to_a_stranger_is_refused():
     with pytest.raises(LocalError, match="not in the study's roster"):
         mailbox("ada").seal("dan", step="ring", plaintext=b"words")
-
-
-@given(FIELDS)
-def test_a_frame_brings_its_fields_back(fields):
-    assert unframe(frame(fields)) == fields
-
-
-@given(FIELDS, FIELDS)
-def test_different_fields_never_share_a_frame(left, right):
-    assert (frame(left) == frame(right)) == (left == right)
-
-
-@given(st.binary())
-def test_bytes_are_a_frame_or_refused(data):
-    try:
-        fields = unframe(data)
-    except ValueError:
-        return
-    assert frame(fields) == data

@@ -1,5 +1,7 @@
 """A small table and what a report knows of it."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -36,3 +38,11 @@ def model(table):
         .fit(table, SCHEMA)
         .model
     )
+
+
+def parse(svg):
+    return ElementTree.fromstring(svg)  # noqa: S314  our own output
+
+
+def local(element):
+    return element.tag.rsplit("}", 1)[-1]
