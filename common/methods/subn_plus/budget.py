@@ -49,6 +49,9 @@ _SHARES_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
 _EARLY_SHARES = Fraction(39, 50), Fraction(1, 50)
 _SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
 _NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
+LOOK_NOISE = 0.055  # forecast noise of a pair in halves, at which a first look tells of dependence
+_LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
+_FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
 
@@ -103,9 +106,12 @@ class Budget:
 
     Attributes:
         blocks: the attributes that are counted together for the margins.
+        first: the cost of the blocks before the look; 0 if there is no look.
+        look: of the look, the agreement of halves, that decides whether anything but margins is
+            asked for.
         design: the views, of attributes in groups; None if there are none.
         groups: the most groups that dependence is looked for in; 0 if it is not.
-        margins: the cost of the blocks; 0 if there are none.
+        margins: of the blocks; 0 if there are none.
         correlations: of the views, or of the agreement of halves if there are no views.
         pairs: of the pairs in full detail.
         forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a
@@ -113,6 +119,8 @@ class Budget:
     """
 
     blocks: tuple[Attributes, ...]
+    first: Fraction = Fraction(0)
+    look: Fraction = Fraction(0)
     design: Design | None = None
     groups: int = 0
     margins: Fraction = Fraction(0)
@@ -187,19 +195,32 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
     if halves_noise(facts, halves.correlations) > HALVES_BELOW:
         early = _with_halves(facts, blocks, *_EARLY_SHARES)
         return early if halves_noise(facts, early.correlations) <= EARLY_BELOW else None
+    look = look_share(facts)
+    left = facts.budget * (1 - look * (1 + _FIRST_MARGINS))
     share = margins_share(margin_noise(facts, blocks))
-    left = facts.budget * (1 - share - _PAIRS_SHARE)
-    finest = finest_design(facts, left, facts.widths)
+    views = left * (1 - share - _PAIRS_SHARE)
+    finest = finest_design(facts, views, facts.widths)
     if finest is None:
         return halves
     return Budget(
         blocks=blocks,
+        first=facts.budget * look * _FIRST_MARGINS,
+        look=facts.budget * look,
         design=finest[1],
         groups=finest[0],
-        margins=facts.budget * share,
-        correlations=left,
-        pairs=facts.budget * _PAIRS_SHARE,
+        margins=left * share,
+        correlations=views,
+        pairs=left * _PAIRS_SHARE,
     )
+
+
+def look_share(facts: PublicFacts) -> Fraction:
+    """What a look costs: as much as it takes to see pairs in halves, one more attribute counted."""
+    moved = sensitivity.agreements(1 + sum(size > 1 for size in facts.sizes))
+    for share in _LOOKS:
+        if facts.deviation(facts.budget * share, moved) <= LOOK_NOISE * facts.rows:
+            return share
+    return _LOOKS[-1]
 
 
 def margins_share(noise: float) -> Fraction:

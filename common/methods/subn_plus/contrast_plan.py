@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, inf, sqrt
 
-from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.budget import PublicFacts, look_share
 from common.privacy import sensitivity
 from common.privacy.sensitivity import CONTRAST_UNIT
 
@@ -26,7 +26,7 @@ MOST_GROUPS = 64
 # Forecast noise of a table, as a mean total variation distance. The fit takes off most of it.
 PAIRS_BELOW = 0.25
 TRIPLES_BELOW = 0.2
-DETAIL = Fraction(1, 20)  # of the budget, for pairs in detail
+DETAIL = Fraction(1, 12)  # of the budget, for pairs in detail
 _TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
 _SHARES = 40  # the margins' share is a multiple of one part in so many
 _MARGINS_RATIO = 15
@@ -40,6 +40,7 @@ class ContrastPlan:
 
     Attributes:
         margins: the cost of all histograms.
+        look: of the agreement of halves.
         pairs: of all pairs' contrasts.
         triples: of all triples' contrasts; 0 if they are not asked.
         detail: of a few pairs, or of the margins once more.
@@ -48,6 +49,7 @@ class ContrastPlan:
     """
 
     margins: Fraction
+    look: Fraction
     pairs: Fraction
     triples: Fraction
     detail: Fraction
@@ -61,7 +63,10 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
     if not 2 <= len(sizes) <= MOST_COLUMNS:
         return None
     margins = margins_share(facts)
-    left = 1 - margins - DETAIL
+    look = look_share(facts)
+    left = 1 - margins - look - DETAIL
+    if left <= 0:
+        return None
     finest = _groups(facts, sizes, left * (1 - _TRIPLES[0]), 2)
     groups = _groups(facts, sizes, left, 2)
     if groups < 2:
@@ -73,6 +78,7 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
             triples, in_triples, groups = left * share, own, finest
     return ContrastPlan(
         margins=facts.budget * margins,
+        look=facts.budget * look,
         pairs=facts.budget * (left - triples),
         triples=facts.budget * triples,
         detail=facts.budget * DETAIL,

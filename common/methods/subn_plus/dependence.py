@@ -28,6 +28,7 @@ Pair = tuple[int, int]
 DEVIATIONS = 3  # of the noise, that a pair must stand out by
 LEAST_DISTANCE = Fraction(3, 10)  # from independence, as a total variation distance
 _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
+_TOGETHER = 4  # see `depends`
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,18 @@ class Departure:
                 unit) have squares of that times (1 - 1/q) (1 - 1/r) in q by r cells, or less.
         """
         chance = _NOT_BY_CHANCE + Fraction(7, 10) * (pairs - 1).bit_length()
-        freedom = (self.shape[0] - 1) * (self.shape[1] - 1)
+        above = self.above(sampled) - 2 * chance
+        return above > 0 and above**2 > 4 * self.freedom * chance
+
+    @property
+    def freedom(self) -> int:
+        """How many numbers a table of known margins has."""
+        return (self.shape[0] - 1) * (self.shape[1] - 1)
+
+    def above(self, sampled: int) -> Fraction:
+        """The squares that chance does not explain, in units of its variance."""
         by_sampling = Fraction(sampled, prod(self.shape))
-        squares = self.squares - freedom * by_sampling
-        above = squares / (self.variance + by_sampling) - 2 * chance
-        return above > 0 and above**2 > 4 * freedom * chance
+        return (self.squares - self.freedom * by_sampling) / (self.variance + by_sampling)
 
     def stands_out(self, rows: int) -> bool:
         """Whether it is large, and more than noise.
@@ -82,18 +90,30 @@ class Departure:
         The sum of f squares of noise, of variance v each, and of a signal of square s varies by
         v^2 (2 f + 4 s / v) around its mean (as if the noise were normal).
         """
-        freedom = (self.shape[0] - 1) * (self.shape[1] - 1)
         signal = self.squares / self.variance
         return (
             signal > 0
-            and signal**2 > DEVIATIONS**2 * (2 * freedom + 4 * signal)
+            and signal**2 > DEVIATIONS**2 * (2 * self.freedom + 4 * signal)
             and self.strength > (2 * LEAST_DISTANCE * rows) ** 2
         )
 
 
-def any_clear(found: Mapping[Pair, Departure], sampled: int) -> bool:
-    """Whether some pair depends; where none does, chance alone says so of few tables."""
-    return any(own.clear_among(len(found), sampled) for own in found.values())
+def depends(found: Mapping[Pair, Departure], sampled: int) -> bool:
+    """Whether some pair depends, or many do a little; chance alone seldom says so of any table.
+
+    All pairs' squares together have as many degrees of freedom f as their tables, and vary by
+    2 f to 5 f around f if there is nothing but noise (normal or Laplace, and rows that are a
+    sample): four times the square root of f is about two deviations, or three.
+
+    Args:
+        found: how far every pair is from independence.
+        sampled: as in `Departure.clear_among`.
+    """
+    if any(own.clear_among(len(found) ** 2, sampled) for own in found.values()):
+        return True
+    freedom = sum(own.freedom for own in found.values())
+    total = sum((own.above(sampled) for own in found.values()), Fraction(0))
+    return total > 0 and total**2 > _TOGETHER**2 * freedom
 
 
 def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:

@@ -1,12 +1,17 @@
-"""subn+: up to three noisy sums, and one model fitted to all of them.
+"""subn+: a few noisy sums, and one model fitted to all of them.
 
-    1. Margins. Tables over disjoint blocks of attributes (`common.methods.designs.blocks`).
-    2. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
+    1. Look. How often pairs agree in halves (`.agreements`), and the halves' own counts, cut by a
+       first small sum of the margins. If no pair depends, the margins get all that is left.
+    2. Margins. Tables over disjoint blocks of attributes (`common.methods.designs.blocks`).
+    3. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
        counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
-       Where the noise allows no more than two groups, how often pairs agree (`.agreements`).
-    3. Pairs. The few that are seen to depend strongly (`common.methods.subn_plus.dependence`), in
-    full detail.
-       If there are none, the margins once more.
+       With a delta, the contrasts of all pairs and triples (`.contrasts`).
+    4. Pairs. The few that are seen to depend strongly (`.dependence`), in full detail. If there are
+       none, the margins once more.
+
+With a delta the margins come before the look: there, two sums of the same tables are as good as one
+that costs as much as both. Where the noise allows no more than two groups, there is no look: the
+agreement of halves is all that is asked for after the margins.
 
 The model is a mixture (`common.methods.subn_plus.latent`) in which the chosen pairs are single
 columns (`common.methods.subn_plus.joined`).
@@ -26,7 +31,7 @@ parties come to the same steps; the fit, which is floating point, decides nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -50,8 +55,8 @@ from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.dependence import (
     Departure,
     Pair,
-    any_clear,
     departures,
+    depends,
     group_weights,
     strong_pairs,
 )
@@ -95,67 +100,93 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if facts.promise.delta and (plan := plan_contrasts(facts)) is not None:
         return (yield from _contrasts(facts, plan))
     budget = decide_budget(facts)
-    every_value = tuple(tuple(range(size)) for size in facts.sizes)
+    every_value = _every_value(facts)
     if not budget.margins:
         views = yield from _correlations(facts, budget, every_value)
-        return partial(_mixture, facts, views.measurements(facts))
+        seen = views.measurements(facts)
+        if not depends(views.departures(facts, _one_way(views), noisy=2), facts.rows):
+            return partial(_independent_columns, facts, seen)
+        return partial(_mixture, facts, seen)
     blocks = GroupedTables(budget.blocks, every_value)
+    if budget.look:
+        return (yield from _views(facts, budget, blocks))
     margins = yield from _tables(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
         return partial(_independent_blocks, facts, margins.measurements(facts))
     histograms = _one_way(margins)
+    agreed = yield from _agreements(facts, budget.correlations, histograms)
+    found = agreed.departures(facts, _weights(histograms, agreed.request.halves, facts.rows))
     if budget.forest:
-        return (yield from _forest(facts, budget, margins, histograms))
-    if budget.design:
-        budget, groups = _in_even_groups(facts, budget, histograms)
-        views = yield from _correlations(facts, budget, groups)
-        seen = views.measurements(facts)
-        found = views.departures(facts, histograms)
-    else:
-        agreed = yield from _agreements(facts, budget, histograms)
-        seen = agreed.measurements(facts, histograms)
-        found = agreed.departures(facts, histograms)
+        return (yield from _forest(facts, budget, margins, histograms, found))
+    mixture = partial(_mixture, facts, (), halves=agreed)
+    return (yield from _detail(facts, budget, margins, found, mixture))
+
+
+def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[Fit]:
+    """A look that tells whether any pair depends; then margins, views and pairs, or margins.
+
+    The look comes before the margins: two noisy sums of the same tables are worse than one that
+    costs as much as both, under pure epsilon.
+    """
+    first = yield from _tables(facts, "first margins", budget.first, blocks)
+    agreed = yield from _agreements(facts, budget.look, _one_way(first), alone=True)
+    if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
+        left = facts.budget - budget.first - budget.look
+        margins = yield from _tables(facts, "margins", left, blocks)
+        twice = zip(first.measurements(facts), margins.measurements(facts), strict=True)
+        return partial(_independent_blocks, facts, [_both(*own) for own in twice])
+    margins = yield from _tables(facts, "margins", budget.margins, blocks)
+    histograms = _one_way(margins)
+    budget, groups = _in_even_groups(facts, budget, histograms)
+    views = yield from _correlations(facts, budget, groups)
+    mixture = partial(_mixture, facts, views.measurements(facts), halves=agreed)
+    found = views.departures(facts, histograms)
+    return (yield from _detail(facts, budget, margins, found, mixture))
+
+
+def _detail(
+    facts: PublicFacts,
+    budget: Budget,
+    margins: _Tables,
+    found: Mapping[Pair, Departure],
+    mixture: Callable[..., LatentModel | JoinedModel],
+) -> Script[Fit]:
+    """The pairs that stand out; if there are none, the margins once more."""
     measured = margins.measurements(facts)
-    mixture = partial(
-        _mixture, facts, seen, price=PENALTY_PER_GROUP if budget.design else HALVES_PENALTY
-    )
-    if not any_clear(found, facts.rows):
-        again = yield from _tables(facts, "margins again", budget.pairs, blocks)
-        if budget.design:
-            twice = zip(measured, again.measurements(facts), strict=True)
-            return partial(_independent_blocks, facts, [_both(*own) for own in twice])
-        measured += again.measurements(facts)
-        return partial(mixture, measured)
     bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
     if not pairs:
-        again = yield from _tables(facts, "margins again", budget.pairs, blocks)
-        measured += again.measurements(facts)
-        return partial(mixture, measured)
-    request = GroupedTables(pairs, every_value)
+        again = yield from _tables(facts, "margins again", budget.pairs, margins.request)
+        return partial(mixture, [*measured, *again.measurements(facts)])
+    request = GroupedTables(pairs, _every_value(facts))
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
     return partial(mixture, measured, detail.measurements(facts))
+
+
+def _every_value(facts: PublicFacts) -> Groups:
+    return tuple(tuple(range(size)) for size in facts.sizes)
 
 
 def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     """Margins, contrasts of all pairs and of all triples, and the few pairs that say most."""
     sizes = facts.sizes
-    every_value = tuple(tuple(range(size)) for size in sizes)
-    alone = GroupedTables(tuple((a,) for a in range(len(sizes))), every_value)
+    alone = GroupedTables(tuple((a,) for a in range(len(sizes))), _every_value(facts))
     margins = yield from _tables(facts, "margins", plan.margins, alone)
     histograms = _one_way(margins)
-    groups = _evenly(histograms, facts.rows, plan.pair_groups)
-    pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
-    found = pairs.departures(facts, histograms)
-    if not any_clear(found, CONTRAST_UNIT**4 * facts.rows):
-        left = plan.triples + plan.detail
+    agreed = yield from _agreements(facts, plan.look, histograms, alone=True)
+    if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
+        left = facts.budget - plan.margins - plan.look
         again = yield from _tables(facts, "margins again", left, alone)
         twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
         return partial(_independent_blocks, facts, [_both(*own) for own in twice])
-    moments = [pairs]
+    groups = _evenly(histograms, facts.rows, plan.pair_groups)
+    pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
+    found = pairs.departures(facts, histograms)
+    moments = [pairs.moments(facts), agreed.moments(facts)]
     if plan.triples:
         coarse = _evenly(histograms, facts.rows, plan.triple_groups)
-        moments.append((yield from _moments(facts, "triples", plan.triples, coarse, 3)))
+        triples = yield from _moments(facts, "triples", plan.triples, coarse, 3)
+        moments.append(triples.moments(facts))
     unit = CONTRAST_UNIT**2 * facts.rows
     every = len(sizes) * PAIR_CELLS  # groups become coarser where noise asks for it
     strong = strong_pairs(found, sizes, rows=unit, cells=every, most=PAIR_CELLS)
@@ -175,11 +206,10 @@ def _forest(
     budget: Budget,
     margins: _Tables,
     histograms: Sequence[Counts],
+    seen: Mapping[Pair, Departure],
 ) -> Script[Fit]:
     """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
     known = margins.departures(facts, histograms)
-    agreed = yield from _agreements(facts, budget, histograms)
-    seen = agreed.departures(facts, histograms)
     sizes = facts.sizes
     pairs = candidates(
         {
@@ -217,10 +247,18 @@ class _Tables:
             for own, table in zip(self.request.sets, self.tables, strict=True)
         ]
 
-    def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
-        """How far the tables' pairs are from independence."""
+    def departures(
+        self, facts: PublicFacts, histograms: Sequence[Counts], noisy: int = 1
+    ) -> dict[Pair, Departure]:
+        """How far the tables' pairs are from independence.
+
+        Args:
+            facts: of the study.
+            histograms: every attribute's.
+            noisy: how many times a table's variance its deviations have, because of the histograms.
+        """
         weights = _weights(histograms, self.request.groups, facts.rows)
-        variance = self.law.nominal_variance * facts.noise_shares
+        variance = noisy * self.law.nominal_variance * facts.noise_shares
         return departures(self.request.sets, self.tables, weights, variance, facts.rows)
 
 
@@ -232,15 +270,18 @@ class _Halves:
     agreed: Counts
     law: NoiseLaw
 
-    def measurements(self, facts: PublicFacts, histograms: Sequence[Counts]) -> list[Measurement]:
-        """The agreements as tables, as the fit sees them."""
-        weights = _weights(histograms, self.request.halves, facts.rows)
-        variance = _fit_variance(self.law, facts)
-        return self.request.measurements(self.agreed, weights, variance, facts.rows)
+    def moments(self, facts: PublicFacts) -> Moments:
+        """The agreements as the fit sees them."""
+        return self.request.moments(self.agreed, _fit_variance(self.law, facts), facts.rows)
 
-    def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
+    def weights(self, facts: PublicFacts) -> Sequence[Sequence[int]]:
+        """Of both halves of every attribute, if they were counted."""
+        return self.request.weights(self.agreed, facts.rows)
+
+    def departures(
+        self, facts: PublicFacts, weights: Sequence[Sequence[int]]
+    ) -> dict[Pair, Departure]:
         """How far the pairs are from independence."""
-        weights = _weights(histograms, self.request.halves, facts.rows)
         variance = self.law.nominal_variance * facts.noise_shares
         return self.request.departures(self.agreed, weights, variance, facts.rows)
 
@@ -299,11 +340,12 @@ def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[
 
 
 def _agreements(
-    facts: PublicFacts, budget: Budget, histograms: Sequence[Counts]
+    facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts], *, alone: bool = False
 ) -> Script[_Halves]:
-    request = Agreements(tuple(halves(histogram, facts.rows) for histogram in histograms))
-    moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
-    step = _sum(facts, "correlations", budget.correlations, request, moved)
+    """The agreement of halves; a look counts the halves alone, too."""
+    request = Agreements(tuple(halves(own, facts.rows) for own in histograms), alone)
+    name = "look" if alone else "correlations"
+    step = _sum(facts, name, cost, request, request.sensitivity)
     return _Halves(request, *(yield from added_up(step)))
 
 
@@ -329,14 +371,14 @@ def _sum(
     )
 
 
-def _one_way(margins: _Tables) -> list[Counts]:
-    """Every attribute's noisy histogram, from the block that it is in."""
-    found = dict[int, Counts]()
-    for block, table in zip(margins.request.sets, margins.tables, strict=True):
-        for axis, attribute in enumerate(block):
+def _one_way(tables: _Tables) -> list[Counts]:
+    """Every attribute's noisy histogram: the mean of the tables that it is in, rounded down."""
+    found = dict[int, list[Counts]]()
+    for own, table in zip(tables.request.sets, tables.tables, strict=True):
+        for axis, attribute in enumerate(own):
             others = tuple(other for other in range(table.ndim) if other != axis)
-            found[attribute] = table.sum(axis=others)
-    return [found[attribute] for attribute in range(len(found))]
+            found.setdefault(attribute, []).append(table.sum(axis=others))
+    return [np.sum(found[a], axis=0) // len(found[a]) for a in range(len(found))]
 
 
 def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
@@ -373,6 +415,13 @@ def _independent_blocks(facts: PublicFacts, blocks: Sequence[Measurement]) -> Jo
     return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
 
 
+def _independent_columns(facts: PublicFacts, tables: Sequence[Measurement]) -> JoinedModel:
+    """Every attribute by itself, by all tables that show it."""
+    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
+    columns = tuple(own[None, :] for own in margins)
+    return JoinedModel(Joined.of((), facts.sizes), LatentModel(np.ones(1), columns))
+
+
 def _forest_model(
     facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
 ) -> NetworkModel:
@@ -386,20 +435,22 @@ def _mixture(
     blocks: Sequence[Measurement] = (),
     pairs: Sequence[Measurement] = (),
     *,
-    price: float = PENALTY_PER_GROUP,
+    halves: _Halves | None = None,
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to all tables, in which every chosen pair is a single column."""
     sizes, rows = facts.sizes, facts.rows
     tables = [*blocks, *views]
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
-    groups = max(max(table.counts.shape) for table in views)
+    groups = max((max(table.counts.shape) for table in views), default=2)
     free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
+    price = PENALTY_PER_GROUP if views else HALVES_PENALTY
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = _columns(joined, pairs, tables, margins, rows)
     mixture = fit(
         columns,
         rows,
         [joined.translate(table) for table in (*tables, *pairs)],
+        moments=[joined.moments(halves.moments(facts))] if halves else (),
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
@@ -448,14 +499,13 @@ def _moment_mixture(
     facts: PublicFacts,
     tables: Sequence[Measurement],
     pairs: Sequence[Measurement],
-    contrasts: Sequence[_Contrasts],
+    moments: Sequence[Moments],
 ) -> LatentModel | JoinedModel:
     """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
     sizes, rows = facts.sizes, facts.rows
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = _columns(joined, pairs, tables, margins, rows)
-    moments = [own.moments(facts) for own in contrasts]
     fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
     classes = _classes(moments, MOST_CLASSES << fine)
     kept = [table for table in tables if joined.alone(table.attributes[0])]
@@ -472,8 +522,8 @@ def _moment_mixture(
 
 
 def _classes(moments: Sequence[Moments], most: int) -> int:
-    """More classes where the contrasts show more groups."""
-    return min(max(sum(moments[0].widths) * len(moments), COMPONENTS), most)
+    """More classes where the contrasts show more groups, and twice as many with triples."""
+    return min(max(sum(moments[0].widths) * (moments[-1].order - 1), COMPONENTS), most)
 
 
 def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:

@@ -1,5 +1,5 @@
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.methods.subn_plus.agreements import Agreements
-from common.methods.subn_plus.dependence import departure
+from common.methods.subn_plus.contrasts import contrast
+from common.methods.subn_plus.dependence import departure, depends
 from common.privacy import sensitivity
+from common.privacy.sensitivity import CONTRAST_UNIT
 from common.schema.codes import Codes
 from parley.simulation.in_process import RowsInMemory
 
@@ -45,9 +47,12 @@ def test_answers_of_parties_add_up():
     assert np.array_equal(sum(parts), request.answer(RowsInMemory(table)))
 
 
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("attributes", range(2, 7))
-def test_no_replaced_row_moves_the_counts_by_more_than_the_sensitivity_and_one_does(attributes):
-    request = Agreements(((0, 1),) * attributes)
+def test_no_replaced_row_moves_the_counts_by_more_than_the_sensitivity_and_one_does(
+    attributes, alone
+):
+    request = Agreements(((0, 1),) * attributes, alone)
 
     def counted(bits: tuple[int, ...]) -> np.ndarray:
         row = [np.array([bit]) for bit in bits]
@@ -55,7 +60,8 @@ def test_no_replaced_row_moves_the_counts_by_more_than_the_sensitivity_and_one_d
 
     counts = {bits: counted(bits) for bits in product((0, 1), repeat=attributes)}
     moved = [np.abs(one - other).sum() for one, other in product(counts.values(), repeat=2)]
-    assert max(moved) == sensitivity.agreements(attributes).l1
+    assert max(moved) == request.sensitivity.l1 == request.sensitivity.l2_squared
+    assert request.sensitivity == sensitivity.agreements(attributes + alone)
 
 
 tables = st.lists(st.integers(1, 10**6), min_size=4, max_size=4).map(
@@ -73,33 +79,65 @@ def test_a_pair_departs_from_independence_as_its_table_does(table, variance):
     assert found == departure(table, *weights, variance, rows)
 
 
-@given(tables, st.integers(-(10**5), 10**5))
-def test_measured_tables_have_the_published_margins_and_the_counted_agreement(table, noise):
+@given(tables)
+def test_the_contrast_of_a_pair_follows_from_its_agreement(table):
     rows = int(table.sum())
-    weights = [table.sum(axis=1).tolist(), table.sum(axis=0).tolist()]
-    request = Agreements(((0, 1), (0, 1)))
-    exact, noisy = (
-        request.measurements(np.array([np.trace(table) + off]), weights, 3.0, rows)[0]
-        for off in (0, noise)
+    made = Agreements(((0, 1), (0, 1))).moments(np.array([np.trace(table)]), 3.0, rows)
+    assert made.contrasts[0] * CONTRAST_UNIT**2 * rows == pytest.approx(
+        contrast(table).astype(float)
     )
-    assert exact.counts == pytest.approx(table.astype(float), rel=1e-9, abs=1e-3)
-    assert noisy.counts.sum(axis=0) == pytest.approx(weights[1], rel=1e-9)
-    assert noisy.counts.sum(axis=1) == pytest.approx(weights[0], rel=1e-9)
-    assert np.trace(noisy.counts) == pytest.approx(np.trace(table) + noise, rel=1e-9, abs=1e-3)
-    # So the squared error of a table that meets the margins is that of the count.
-    squares = ((noisy.counts - exact.counts) ** 2).sum()
-    assert squares == pytest.approx(noise**2, rel=1e-6, abs=1e-3)
-    assert noisy.variance == 3.0
+    assert made.variance == 3.0 / rows**2
+
+
+def test_a_miscounted_row_costs_the_fit_as_much_as_in_a_sum_of_its_own():
+    exact, off = (
+        Agreements(((0, 1), (0, 1))).moments(np.array([own]), 3.0, 10).contrasts[0]
+        for own in (6, 9)
+    )
+    assert ((exact - off) ** 2).sum() == pytest.approx(3**2 / 10**2)
 
 
 def test_groupings_tell_the_fit_which_half_a_value_is_in():
-    request = Agreements(HALVES)
-    weights = [[1, 1]] * 4
-    found = request.measurements(np.array([5, 6, 7]), weights, 1.0, 12)
-    assert [table.attributes for table in found] == list(combinations((0, 1, 3), 2))
-    assert found[1].groupings[0].tolist() == [0, 0, 1]
-    assert found[1].groupings[1].tolist() == [1, 0, 1, 0]
-    assert found[0].groupings[1] is None
+    found = Agreements(HALVES).moments(np.array([5, 6, 7]), 1.0, 12)
+    assert found.columns == (0, 1, 3)
+    assert [own.tolist() for own in found.groupings] == [[0, 0, 1], [0, 1], [1, 0, 1, 0]]
+    assert len(found.contrasts) == 3
+
+
+def test_rows_in_the_first_half_are_counted_after_the_pairs():
+    table = some_rows(500)
+    alone = Agreements(HALVES, alone=True)
+    answer = alone.answer(RowsInMemory(table))
+    assert answer[:3].tolist() == Agreements(HALVES).answer(RowsInMemory(table)).tolist()
+    first = [int((np.array(HALVES[a])[table.columns[a]] == 0).sum()) for a in (0, 1, 3)]
+    assert answer[3:].tolist() == first
+    assert alone.cells == len(answer)
+    assert alone.canonical != Agreements(HALVES).canonical
+    weights = alone.weights(answer, table.rows)
+    assert weights[0] == (first[0], 500 - first[0])
+    assert weights[2] == (500, 0)
+
+
+def test_chance_alone_shows_no_dependence_though_the_halves_are_only_guessed():
+    rng = np.random.default_rng(1)
+    rows, request = 20_000, Agreements(((0, 1),) * 8, alone=True)
+    bits = [(rng.random(rows) < share).astype(int) for share in np.linspace(0.05, 0.95, 8)]
+    exact = request.answer(RowsInMemory(Codes.from_columns(bits, (2,) * 8)))
+    tied = [bits[0] ^ bits[4], *bits[1:]]
+    related = request.answer(RowsInMemory(Codes.from_columns(tied, (2,) * 8)))
+
+    def dependent(answer: np.ndarray) -> float:
+        seen = 0
+        for _ in range(100):
+            noisy = answer + np.rint(rng.laplace(0, 400, len(answer))).astype(int)
+            found = request.departures(
+                noisy, request.weights(noisy, rows), Fraction(2 * 400**2), rows
+            )
+            seen += depends(found, rows)
+        return seen / 100
+
+    assert dependent(exact) < 0.2
+    assert dependent(related) > 0.9
 
 
 def test_departures_are_exact():

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -32,7 +33,7 @@ from common.methods.subn_plus.budget import (
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
-from common.privacy.promise import PureEpsilon
+from common.privacy.promise import PureEpsilon, promise_of
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Schema
@@ -88,7 +89,7 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
         assert step.canonical == twin.step().canonical
         if isinstance(step.request, Agreements):
             cut = sum(size > 1 for size in sizes)
-            assert step.sensitivity == sensitivity.agreements(cut)
+            assert step.sensitivity == sensitivity.agreements(cut + step.request.alone)
         else:
             assert step.sensitivity == sensitivity.histograms(len(step.tables))
         assert dict(step.costs) == dict.fromkeys(("a", "b"), step.sensitivity.l1 / step.law.scale)
@@ -103,8 +104,9 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
         ["correlations"],
         ["margins", "correlations", "pairs"],
         ["margins", "correlations", "margins again"],
-        ["margins", "correlations", "triples", "pairs"],
-        ["margins", "correlations", "triples", "margins again"],
+        ["first margins", "look", "margins"],
+        ["first margins", "look", "margins", "correlations", "pairs"],
+        ["first margins", "look", "margins", "correlations", "margins again"],
     )
 
 
@@ -126,7 +128,8 @@ def test_a_pair_in_detail_is_joined_with_the_views_that_show_it_too():
     first = rng.integers(0, 9, 3000)
     table = Codes.from_columns([first, first // 2], (9, 5))
     plan, source = ScriptRun(measure(facts(table.sizes, table.rows))), SeededRandomSource("two")
-    assert feed(plan, table, source) == ["margins", "correlations", "pairs"]
+    names = feed(plan, table, source)
+    assert names == ["first margins", "look", "margins", "correlations", "pairs"]
     drawn = plan.model().sample(table.rows, source)
     (met,), (real,) = count(drawn, [(0, 1)]), count(table, [(0, 1)])
     assert np.abs(met - real).sum() / 2 < 0.03 * table.rows
@@ -146,7 +149,10 @@ def test_more_noise_shares_are_forecast_as_more_noise():
 
 def test_views_see_large_domains_in_groups():
     plan = ScriptRun(measure(facts([20, 3, 7, 4], rows=2000)))
-    plan.advance(np.zeros(plan.step().request.cells, dtype=np.int64))
+    for name in ("first margins", "look", "margins"):
+        assert plan.step().name == name
+        every_row_agrees = np.full(plan.step().request.cells, 2000 * (name == "look"))
+        plan.advance(every_row_agrees // (1 + (np.arange(len(every_row_agrees)) >= 6)))
     assert plan.step().name == "correlations"
     assert max(plan.step().request.sizes) <= 6
     assert plan.step().request.sizes[1] == 3
@@ -192,17 +198,12 @@ def test_few_rows_are_looked_at_in_halves_with_most_of_the_budget_on_margins():
 def test_the_forecast_noise_of_halves_is_that_of_their_tables():
     given = facts([2] * 6, rows=1000, noise_shares=Fraction(2))
     request, source = Agreements(((0, 1),) * 6), SeededRandomSource("halves")
-    weights = [(1, 1)] * 6
     drawn = [
         sum(discrete_laplace(Fraction(9), request.cells, source) for _ in range(2))
         for _ in range(300)
     ]
-    tables = [
-        table.counts - 250
-        for noise in drawn
-        for table in request.measurements(500 + noise, weights, 1.0, given.rows)
-    ]
-    norms = [np.abs(table).sum() / 2 for table in tables]
+    # A table of halves with known margins is off by half of what the agreement is, in four cells.
+    norms = [4 * np.abs(noise) / 2 / 2 for noise in drawn]
     forecast = halves_noise(given, Fraction(1))
     assert np.sqrt(np.mean(np.square(norms))) / given.rows == pytest.approx(forecast, rel=0.1)
 
@@ -265,15 +266,33 @@ def test_how_rows_are_split_among_parties_changes_nothing():
         plan.advance(sum(parts))
 
 
-def test_where_no_pair_stands_out_the_margins_are_summed_again():
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
+def test_where_no_pair_depends_the_margins_get_all_but_the_look(delta):
     rng = np.random.default_rng(3)
     table = Codes.from_columns([rng.integers(0, 16, 40_000) for _ in range(6)], (16,) * 6)
-    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
-    names = feed(plan, table, SeededRandomSource("independent"))
-    assert names == ["margins", "correlations", "margins again"]
+    given = replace(facts(table.sizes, table.rows), promise=promise_of(Fraction(1), delta))
+    plan, costs = ScriptRun(measure(given)), {}
+    while (step := plan.step()) is not None:
+        exact = step.request.answer(RowsInMemory(table))
+        plan.advance(exact + step.law.draw(len(exact), SeededRandomSource(step.name)))
+        costs[step.name] = step.costs["a"]
+    assert sum(costs.values()) <= given.budget
+    looked = costs.pop("look") / given.budget
+    assert 0 < looked <= Fraction(16, 100)
+    assert any("margins" in name for name in costs)
+    assert len(costs) == 2
     model = plan.model()
     assert isinstance(model, JoinedModel)
     assert len(model.mixture.weights) == 1
+
+
+def test_views_of_independent_bits_make_independent_columns():
+    rng = np.random.default_rng(4)
+    bits = [(rng.random(20_000) < share).astype(int) for share in np.linspace(0.1, 0.9, 9)]
+    table = Codes.from_columns(bits, (2,) * 9)
+    plan = ScriptRun(measure(facts(table.sizes, table.rows)))
+    assert feed(plan, table, SeededRandomSource("bits")) == ["correlations"]
+    assert len(plan.model().mixture.weights) == 1
 
 
 def test_where_margins_get_everything_different_blocks_are_independent():
