@@ -94,7 +94,6 @@ class StudyNode:
 
     @property
     def record(self) -> Record:
-        """Where the study stands."""
         return self._store.record(self.digest)
 
     @property

@@ -59,12 +59,10 @@ class Pause:
         return self.looks >= min(_MOST_LOOKS, 1 << min(self.failures, 10))
 
     def lengthen(self) -> None:
-        """After one more failure."""
         self.failures += 1
         self.looks = 0
 
     def end(self) -> None:
-        """After a success."""
         self.failures = 0
 
 

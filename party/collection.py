@@ -38,7 +38,6 @@ class Collected:
     problem: str
 
     def text(self) -> str:
-        """For people."""
         if self.place is None:
             return f"not kept: {self.problem}"
         signed = "countersigned" if self.countersigned else f"NOT countersigned: {self.problem}"

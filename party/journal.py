@@ -175,7 +175,6 @@ class Journal:
         ]  # fmt: skip
 
     def state(self, study: StudyId) -> StudyState:
-        """Where a study stands."""
         found = self._file.rows("SELECT state FROM study WHERE study = ?", (study,))
         if not found:
             raise LocalError(f"study {study.hex()[:16]} was never begun here")

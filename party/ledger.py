@@ -64,7 +64,6 @@ class Charge:
 
     @property
     def spending(self) -> Spending:
-        """It alone."""
         return Spending.of(self.rho if self.delta else self.epsilon, self.delta)
 
 
@@ -104,7 +103,6 @@ class Ledger:
         self._file.add_tables(_TABLES)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
@@ -196,7 +194,6 @@ class Ledger:
         return self.spending(study).epsilon
 
     def entries(self) -> list[Entry]:
-        """Everything charged, oldest first."""
         rows = self._file.rows(
             "SELECT number, study, study_name, step, mechanism, epsilon, rho, delta, charged_at, "
             "digest FROM entry ORDER BY number"

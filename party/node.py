@@ -136,7 +136,6 @@ class PartyNode:
 
     @property
     def state(self) -> StudyState:
-        """Where the study stands."""
         return self._journal.state(self._ticket.digest)
 
     @property

@@ -62,7 +62,6 @@ class Domain:
 
     @classmethod
     def flat(cls, sizes: Sequence[int]) -> Domain:
-        """Attributes without hierarchies."""
         return cls(tuple((np.arange(size),) for size in sizes))
 
     @classmethod
@@ -72,7 +71,6 @@ class Domain:
 
     @property
     def width(self) -> int:
-        """The number of attributes."""
         return len(self.levels)
 
     def without_levels(self) -> Domain:

@@ -76,7 +76,6 @@ class Sampler:
         self._column_type = code_dtype(max(domain.sizes))
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """`rows` independent rows."""
         return concatenate(list(self.blocks(rows, source)))
 
     def blocks(

@@ -265,7 +265,6 @@ class ConditionalModel:
 
     @cached_property
     def sample(self) -> Draw:
-        """Draws possible rows."""
         return self.given(()) if self.possible.rules else self.model.sample
 
     @cached_property

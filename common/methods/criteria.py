@@ -286,7 +286,6 @@ class CriteriaRequest:
         return 2 * UNIT * rows
 
     def answer(self, data: PartyRows) -> Counts:
-        """Compute the integers, exactly."""
         found = []
         for own in self.measures:
             wanted = isinstance(own, _Distance)

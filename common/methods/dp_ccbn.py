@@ -97,7 +97,6 @@ def decisions(study: Study) -> list[Decision]:
 
 
 def dp_ccbn(study: Study) -> Script[Fit]:
-    """Structure, then parameters."""
     variables = Variables.of(study)
     promise = study.method_promise
     structure_cost, table_cost = split(promise.budget, Settings.of(study).budget)

@@ -171,7 +171,6 @@ class StackedModels:
         return concatenate(parts).take(np.argsort(uniforms(rows, source)))
 
     def as_json(self) -> dict[str, object]:
-        """Every party's model."""
         return {
             "format": "parley stacked models 1",
             "models": [model.to_json() for model in self.models],

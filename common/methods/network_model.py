@@ -49,7 +49,6 @@ class NetworkModel:
 
     @cached_property
     def domain(self) -> Domain:
-        """The variables without hierarchies."""
         return Domain.flat(self.variables.sizes)
 
     @cached_property
@@ -59,7 +58,6 @@ class NetworkModel:
 
     @cached_property
     def sampler(self) -> Sampler:
-        """Of the variables."""
         return Sampler(self.network, self.domain, self.conditionals)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:

@@ -32,7 +32,6 @@ class Variables:
 
     @classmethod
     def of(cls, study: Study) -> Variables:
-        """As the study says."""
         return cls(tuple(study.schema.sizes), study.encoding == "binary")
 
     @property

@@ -82,7 +82,7 @@ class FittedModel(Askable):
 
     @property
     def learnt(self) -> FittedModel:
-        """Itself."""
+        """The model itself; a release read from a folder has it here."""
         return self
 
     @cached_property

@@ -62,7 +62,6 @@ class Listed:
 
     @property
     def count(self) -> int:
-        """The number of values."""
         return len(self.values)
 
     @property

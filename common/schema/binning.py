@@ -121,7 +121,6 @@ class Binning:
 
     @property
     def count(self) -> int:
-        """The number of bins."""
         return len(self.edges) - 1
 
     @property

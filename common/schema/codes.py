@@ -69,7 +69,6 @@ class Codes:
 
     @property
     def width(self) -> int:
-        """The number of columns."""
         return len(self.columns)
 
     def select(self, positions: Sequence[int]) -> Codes:
@@ -89,7 +88,6 @@ class Codes:
         return Codes(tuple(columns), sizes)
 
     def take(self, rows: NDArray[np.integer[Any]] | slice) -> Codes:
-        """The named rows."""
         return Codes(tuple(np.ascontiguousarray(c[rows]) for c in self.columns), self.sizes)
 
 

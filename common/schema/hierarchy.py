@@ -92,7 +92,6 @@ class Hierarchy:
 
     @property
     def size(self) -> int:
-        """The number of codes."""
         return len(self.levels[0])
 
     @cached_property

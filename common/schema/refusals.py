@@ -33,7 +33,6 @@ class NumbersFrom:
     row_numbers: RowNumbers
 
     def __call__(self, positions: Sequence[int]) -> Sequence[int]:
-        """As any `RowNumbers`."""
         return self.row_numbers([self.before + position for position in positions])
 
 

@@ -126,7 +126,6 @@ def a_table(value: object) -> dict[str, Any]:
 
 
 def text(value: object) -> str:
-    """Take a text."""
     if type(value) is not str:
         raise InputError(f"expected a text, got {value!r:.100}")
     return value
@@ -144,7 +143,6 @@ def whole(*, least: int) -> Callable[[object], int]:
 
 
 def yes_or_no(value: object) -> bool:
-    """Take true or false."""
     if type(value) is not bool:
         raise InputError(f"expected true or false, without quotes, got {value!r:.100}")
     return value

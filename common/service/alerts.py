@@ -48,7 +48,6 @@ class Hook:
     command: Path | None = None
 
     def __bool__(self) -> bool:
-        """Whether events go anywhere."""
         return bool(self.webhook) or self.command is not None
 
     def tell(self, event: Event) -> None:

@@ -195,6 +195,5 @@ def _unpack(file: Path, about: About, copy: Path) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Of a file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

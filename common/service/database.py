@@ -118,7 +118,6 @@ class Database:
             )  # fmt: skip
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -126,7 +125,6 @@ class Database:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self.close()
 
     @contextmanager

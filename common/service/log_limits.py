@@ -32,7 +32,6 @@ class RateLimit(logging.Filter):
         ] = {}  # last passed, held since
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record passes."""
         kind = (record.name, record.levelno, getattr(record, "kind", record.msg))
         now = self._clock()
         with self._lock:

@@ -71,7 +71,6 @@ class Criterion:
         return [self.kind, self.about, str(self.limit), self.relative]
 
     def to_toml(self) -> list[str]:
-        """Its lines in study.toml."""
         limit = f"{100 * self.limit} %" if self.relative else str(self.limit)
         if self.kind == "distance":
             return ["", "[[criterion]]", f'distance = "{limit}"', f'pairs = "{self.about}"']

@@ -57,7 +57,6 @@ class Prior:
         return count(self.table, sets, groups=groups)
 
     def codes(self) -> Codes:
-        """All rows at once."""
         return self.table
 
     def answer(self, request: Request, rows: int) -> Counts:

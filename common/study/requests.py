@@ -59,7 +59,6 @@ class BitRows:
         return count(self._bits, sets)
 
     def codes(self) -> Codes:
-        """All rows at once."""
         return self._bits
 
 
@@ -144,7 +143,6 @@ class TableRequest:
 
     @property
     def shown(self) -> Sequence[TableShape]:
-        """The tables."""
         return self.tables
 
     @cached_property
@@ -159,12 +157,10 @@ class TableRequest:
 
     @property
     def links(self) -> tuple[Attributes, ...]:
-        """The sets."""
         return self.sets
 
     @cached_property
     def cells(self) -> int:
-        """All tables' cells together."""
         return sum(table.cells for table in self.tables)
 
     @property
@@ -177,6 +173,5 @@ class TableRequest:
         return rows
 
     def answer(self, data: PartyRows) -> Counts:
-        """Count, exactly."""
         rows = BitRows(data) if self.in_bits else data
         return np.concatenate([table.reshape(-1) for table in rows.count(self.sets)])

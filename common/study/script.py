@@ -53,7 +53,6 @@ class Total:
     variance_ratio: Fraction = Fraction(1)
 
     def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> Counts:
-        """The counts."""
         return np.asarray(self.counts, dtype=dtype)
 
     def law(self, law: NoiseLaw) -> NoiseLaw:

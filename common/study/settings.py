@@ -49,7 +49,6 @@ class SettingsReader:
         return tuple(self._above_zero(key, part.strip()) for part in written)
 
     def word(self, key: str, default: str, known: Collection[str]) -> str:
-        """One of some words."""
         value = self._left.pop(key, default)
         if value not in known:
             raise InputError(f"{self._where} {key}: {value!r} is not one of {', '.join(known)}")

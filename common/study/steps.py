@@ -169,17 +169,14 @@ class ReplaceStep:
 
     @property
     def request(self) -> TableRequest:
-        """The marginals as tables."""
         return TableRequest(tuple(self.group.marginals), self.sizes, self.in_bits)
 
     @property
     def tables(self) -> Sequence[TableShape]:
-        """The marginals."""
         return self.request.tables
 
     @property
     def links(self) -> Sequence[Attributes]:
-        """The marginals."""
         return self.group.marginals
 
     @property
@@ -291,7 +288,6 @@ class ChoiceStep:
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """The one who chooses."""
         return (self.party,)
 
     @property
@@ -356,7 +352,6 @@ class JointChoiceStep(ChoiceStep):
         return dict.fromkeys(self.parties, self.epsilon)
 
     def owners_with(self, party: str) -> int:
-        """Both."""
         return len(self.parties)
 
     @property

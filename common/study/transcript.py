@@ -24,7 +24,6 @@ class PhaseTraffic:
     received: Counter[str] = field(default_factory=Counter)
 
     def as_json(self) -> dict[str, object]:
-        """Plain values."""
         return {
             "rounds": self.rounds,
             "seconds": round(self.seconds, 1),
@@ -33,7 +32,6 @@ class PhaseTraffic:
         }
 
     def text(self) -> str:
-        """For people."""
         sent, received = sum(self.sent.values()), sum(self.received.values())
         return (
             f"{many(self.rounds, 'round')}, {self.seconds:.1f} s, {sent:,} bytes sent by parties, "

@@ -29,17 +29,14 @@ class UntransformedAxis(Axis):
 
     @property
     def coefficients(self) -> int:
-        """One per cell."""
         return self.size
 
     @property
     def stored(self) -> int:
-        """Every cell."""
         return self.size
 
     @property
     def cells(self) -> Positions:
-        """Every position."""
         return slice(0, self.size)
 
     @property
@@ -108,7 +105,6 @@ class HaarAxis(Axis):
 
     @property
     def cells(self) -> Positions:
-        """The values come first."""
         return slice(0, self.stored)
 
     @property
@@ -137,7 +133,6 @@ class HaarAxis(Axis):
         return haar.bands(self.depth)
 
     def forward(self, values: NDArray[np.int64]) -> None:
-        """See `haar.forward`."""
         haar.forward(values)
 
     def inverse(self, values: NDArray[np.float64]) -> None:
@@ -169,7 +164,6 @@ class NominalAxis(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]  # the tree knows it; there is no setter
-        """The number of leaves."""
         return self.tree.size
 
     @property
@@ -179,7 +173,6 @@ class NominalAxis(Axis):
 
     @property
     def stored(self) -> int:
-        """Every leaf."""
         return self.tree.size
 
     @property
@@ -203,12 +196,10 @@ class NominalAxis(Axis):
 
     @cached_property
     def worst_variance(self) -> Fraction:
-        """Over all nodes."""
         return nominal.worst_variance(self.tree)
 
     @cached_property
     def multipliers(self) -> NDArray[np.int64]:
-        """See `nominal.multipliers`."""
         return nominal.multipliers(self.tree)
 
     @property
@@ -218,15 +209,12 @@ class NominalAxis(Axis):
 
     @property
     def leaf_codes(self) -> NDArray[np.intp]:
-        """Depth first."""
         return self.tree.leaf_codes
 
     def forward(self, values: NDArray[np.int64]) -> None:
-        """See `nominal.forward`."""
         nominal.forward(values, self.tree)
 
     def inverse(self, values: NDArray[np.float64]) -> None:
-        """See `nominal.inverse`."""
         nominal.inverse(values, self.tree)
 
     @cached_property

@@ -84,7 +84,6 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """The number of leaves."""
         return len(self.leaf_nodes)
 
     @property

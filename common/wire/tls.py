@@ -130,7 +130,6 @@ def _configuration(credentials: Credentials) -> grpc.ServerCertificateConfigurat
 
 
 def channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
-    """A client's credentials."""
     return grpc.ssl_channel_credentials(
         credentials.authority_pem, credentials.key_pem.reveal(), credentials.chain_pem
     )

@@ -100,7 +100,6 @@ class Place:
 
     @property
     def secure(self) -> bool:
-        """Whether TLS is spoken."""
         return self.operators is not None or not is_loopback(self.host)
 
 

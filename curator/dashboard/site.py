@@ -78,7 +78,6 @@ class Dashboard:
         self.alive: Callable[[Session], bool] = lambda session: True
 
     def routes(self) -> list[Route]:
-        """Every page."""
         routes = [
             Route(method="GET", path="/", page=self._front),
             Route(method="GET", path="/events", page=self._events),

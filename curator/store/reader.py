@@ -118,7 +118,6 @@ class StoreReader:
         return [view for (digest,) in rows if (view := self.study(StudyId(digest))) is not None]
 
     def study(self, digest: StudyId) -> StudyView | UnreadableStudy | None:
-        """One study."""
         found = self._rows(
             "SELECT name, state, step, phase, cause, place, proposed_at, ended_at FROM study "
             "WHERE study = ?",

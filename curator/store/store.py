@@ -185,7 +185,6 @@ class Store:
         return str(document)
 
     def record(self, study: StudyId) -> Record:
-        """Where a study stands."""
         rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
         if not rows:
             raise InputError(f"there is no study {study.hex()[:16]} here")

@@ -35,7 +35,6 @@ class Backoff:
     failed: int = field(default=0, init=False)
 
     def progressed(self) -> None:
-        """Begin to count anew."""
         self.failed = 0
 
     def after(

@@ -121,7 +121,6 @@ class Review:
         return document
 
     def text(self) -> str:
-        """For people."""
         phases = [_phase_text(phase, self.currency) for phase in self.phases]
         verdict = "Our policy REFUSES it" if self.reasons_against else "Our policy allows it"
         sections = {

@@ -41,7 +41,6 @@ class FileReader(PlainReader):
 
     @property
     def where(self) -> str:
-        """The file's path."""
         return str(self._path)
 
     @property
@@ -151,7 +150,6 @@ class CsvReader(FileReader):
         return InputError(f"{self._path}: cannot be read: {error}")
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """Arrow's words."""
         return InputError(f"{self._path}: not a readable CSV file: {error}")
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
@@ -242,7 +240,6 @@ class _Cursor:
         self._rest: pa.Array = _NOTHING
 
     def take(self, rows: int) -> Iterator[pa.Array]:
-        """The next rows."""
         while rows:
             piece = self._rest if len(self._rest) else next(self._batches, None)
             if piece is None:

@@ -48,7 +48,6 @@ class RowDigest:
         self._tables = [_table(position, size) for position, size in enumerate(sizes)]
 
     def add(self, codes: Codes) -> None:
-        """Take in a chunk."""
         for start in range(0, codes.rows, _BLOCK_ROWS):  # blocks that stay in the cache
             block = slice(start, start + _BLOCK_ROWS)
             words = self._row_words([column[block] for column in codes.columns])

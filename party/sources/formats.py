@@ -62,5 +62,4 @@ class FormatReader(FileReader):
             yield pa.RecordBatch.from_arrays(columns, names=names)
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """Arrow's words."""
         return InputError(f"{self._path}: cannot be read: {error}. Check that the file is whole")

@@ -30,7 +30,6 @@ class JoinedSource(SnapshotSource):
         )
 
     def chunks(self) -> Iterator[Codes]:
-        """All rows; see `Source`."""
         for source in self._sources:
             yield from source.chunks()
 
@@ -45,7 +44,6 @@ class JoinedSource(SnapshotSource):
         ]
 
     def codes(self) -> Codes:
-        """All rows at once."""
         return concatenate([source.codes() for source in self._sources])
 
 

@@ -104,7 +104,6 @@ class PartitionEncoder:
     forgiving: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row per chunk."""
         for codes in _encoded(_read(self.schema, forgiving=self.forgiving), batches):
             yield pa.record_batch(
                 [pa.array([column.tobytes()], type=pa.binary()) for column in codes.columns],

@@ -105,7 +105,6 @@ class PeopleSource(SnapshotSource):
         )
 
     def chunks(self) -> Iterator[Codes]:
-        """All rows at once."""
         yield self._codes
 
     def count(
@@ -115,7 +114,6 @@ class PeopleSource(SnapshotSource):
         return count(self._codes, sets, groups=groups)
 
     def codes(self) -> Codes:
-        """All rows."""
         return self._codes
 
 

@@ -101,7 +101,6 @@ class SourceSettings:
     person: str = ""
 
     def __repr__(self) -> str:
-        """Without the address."""
         return f"SourceSettings(kind={self.kind!r}, query={self.query!r})"
 
     @classmethod
@@ -211,16 +210,13 @@ class SeveralSources:
 
     @property
     def kind(self) -> str:
-        """Those of the tables."""
         return " and ".join(source.kind for source in self.sources)
 
     def check(self) -> None:
-        """See `SourceSettings`."""
         for source in self.sources:
             source.check()
 
     def check_readable(self) -> None:
-        """See `SourceSettings`."""
         for source in self.sources:
             source.check_readable()
 

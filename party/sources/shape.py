@@ -39,7 +39,6 @@ class Shape:
     where: Condition | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything is done."""
         return bool(self.columns or self.recode or self.where)
 
     def inner(self, schema: Schema | None) -> Schema | None:
@@ -91,16 +90,13 @@ class ShapedReader:
 
     @property
     def as_of(self) -> dt.date | None:
-        """The table's."""
         return self._reader.as_of
 
     @property
     def names(self) -> Sequence[str]:
-        """In the study's words."""
         return self._names
 
     def mark(self) -> str | None:
-        """The table's."""
         return self._reader.mark()
 
     def grouping(self) -> Grouping | None:
@@ -111,7 +107,6 @@ class ShapedReader:
         return _ShapedGrouping(grouping, self._shape)
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
-        """See `TableReader`."""
         inside = [self._shape.inside(name) for name in names]
         condition = self._shape.where
         further = [n for n in condition.names if n not in inside] if condition else []
@@ -141,11 +136,9 @@ class ShapedReader:
             yield shaped if kept is None else Chosen(shaped.take(kept), kept, table.num_rows)
 
     def read_slowly(self) -> bool:
-        """See `TableReader`."""
         return self._reader.read_slowly()
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """The reader's words."""
         return self._reader.explain(error)
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
@@ -161,7 +154,6 @@ class _ShapedGrouping:
         self._shape = shape
 
     def fingerprint(self) -> str:
-        """See `Grouping`."""
         return self._grouping.fingerprint()
 
     def groups(self, sets: Sequence[Sequence[str]]) -> tuple[str, list[pa.Table]]:

@@ -88,7 +88,6 @@ class SnapshotSource:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Which table this is."""
         return self._snapshot
 
     @property
@@ -152,7 +151,6 @@ class PlainReader:
         return self._names
 
     def grouping(self) -> Grouping | None:
-        """The place cannot count."""
         return None
 
     def read_slowly(self) -> bool:
@@ -321,7 +319,6 @@ class TableSource(SnapshotSource):
             return count_streams(streams, schema.sizes, inside, groups=grouped)
 
     def codes(self) -> Codes:
-        """All rows at once."""
         return self._held if self._held is not None else concatenate(list(self.chunks()))
 
     @contextmanager

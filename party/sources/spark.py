@@ -144,7 +144,6 @@ class SparkSource(SnapshotSource):
         return tables
 
     def codes(self) -> Codes:
-        """All rows at once."""
         return concatenate(list(self.chunks()))
 
     def _counted(

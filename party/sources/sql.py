@@ -90,7 +90,6 @@ class SqlReader(PlainReader):
 
     @property
     def as_of(self) -> dt.date | None:
-        """The date given."""
         return self._as_of
 
     def mark(self) -> str | None:
@@ -111,7 +110,6 @@ class SqlReader(PlainReader):
                 raise self._refused(error) from None
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """The driver's words."""
         return self._refused(error)
 
     def grouping(self) -> Grouping | None:
@@ -119,7 +117,6 @@ class SqlReader(PlainReader):
         return None if self._kind == "sqlite" else self
 
     def fingerprint(self) -> str:
-        """See `Grouping`."""
         return self.groups([])[0]
 
     def groups(self, sets: Sequence[Sequence[str]]) -> tuple[str, list[pa.Table]]:

@@ -60,7 +60,6 @@ class OwnerInbox:
         return [(study, self.house.approvals.decision(study.digest)) for study in found]
 
     def study(self, digest: StudyId) -> Study | None:
-        """One of them."""
         with self._lock:
             return self._studies.get(digest)
 

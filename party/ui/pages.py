@@ -199,7 +199,6 @@ def ledger_section(
 
 
 def transcript_section(departures: Sequence[Departure]) -> Markup:
-    """Every message that left."""
     total = sum(each.size for each in departures)
     rows: list[Sequence[str | int | Markup]] = [
         (

@@ -40,7 +40,6 @@ class OwnerPages:
         self._inbox = inbox
 
     def routes(self) -> list[Route]:
-        """Every page."""
         return [
             Route(method="GET", path="/", page=self._front),
             Route(method="POST", path="/ask", page=self._ask),

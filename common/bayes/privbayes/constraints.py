@@ -55,7 +55,6 @@ class Constraints:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Constraints:
-        """The inverse of `to_json`."""
         required, forbidden = (
             frozenset((int(parent), int(child)) for parent, child in document[key])
             for key in ("required", "forbidden")

@@ -139,7 +139,6 @@ class PrivBayesModel:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> PrivBayesModel:
-        """The inverse of `to_json`."""
         if document.get("format") != _FORMAT:
             raise InputError(
                 f"this is not a model this version can read: its format is "

@@ -76,5 +76,4 @@ class Cuts:
 
     @property
     def canonical(self) -> bytes:
-        """The groups in full."""
         return frame([frame([frame(node.codes()) for node in cut]) for cut in self.groups])

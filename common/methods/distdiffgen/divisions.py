@@ -126,7 +126,6 @@ class DivisionChoice:
         return _encode(self.candidates[index])
 
     def without_rows(self, source: RandomSource) -> bytes:
-        """Any division."""
         return _encode(self.candidates[below(len(self.candidates), source)])
 
     def check(self, payload: bytes) -> None:
@@ -150,7 +149,6 @@ class DivisionChoice:
 
     @property
     def canonical(self) -> bytes:
-        """The choice in full."""
         return frame(
             (
                 type(self).__name__,
@@ -243,7 +241,6 @@ class JointDivision(DivisionChoice):
         return np.concatenate(found[wide:])
 
     def _impurity(self, gates: Gates, counts: Number) -> Number:
-        """`impurities`, on wires."""
         plus = partial(_sum, gates)
         rows = folded(counts, self._classes, plus)
         squares = folded(multiplied(gates, counts, counts), self._classes, plus)
@@ -293,7 +290,6 @@ class JointDivision(DivisionChoice):
 
     @property
     def canonical(self) -> bytes:
-        """The choice in full."""
         return frame((super().canonical, *self.rows))
 
 

@@ -29,7 +29,6 @@ class LeafRequest:
 
     @property
     def shown(self) -> Sequence[TableShape]:
-        """The one table."""
         return self.tables
 
     @cached_property
@@ -47,7 +46,6 @@ class LeafRequest:
 
     @property
     def cells(self) -> int:
-        """All combinations."""
         return prod(self.cuts.shape)
 
     @property
@@ -60,7 +58,6 @@ class LeafRequest:
         return rows
 
     def answer(self, data: PartyRows) -> Counts:
-        """Count, exactly."""
         codes = data.codes()
         places = np.zeros(codes.rows, np.int64)
         for column, groups in zip(codes.columns, self.cuts.maps(self.sizes), strict=True):

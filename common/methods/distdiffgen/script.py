@@ -125,7 +125,6 @@ def _division(
 
 
 def decisions(study: Study) -> list[Decision]:
-    """The settings."""
     settings = Settings.of(study)
     how = f"at most {settings.divisions}, by {settings.score}, chosen {settings.choices}"
     return [

@@ -137,12 +137,10 @@ class PairChoice:
         return families
 
     def links(self, payload: bytes) -> Sequence[Attributes]:
-        """The chosen families."""
         return self.families(payload)
 
     @property
     def canonical(self) -> bytes:
-        """The turn in full."""
         return frame(
             (
                 "parents by mutual information",

@@ -169,7 +169,6 @@ class Inbox:
         return [bytes(digest) for (digest,) in rows]
 
     def wipe(self, study: StudyId) -> None:
-        """Forget what messages said."""
         self._file.write("UPDATE received SET body = NULL WHERE study = ?", (study,))
 
 

@@ -89,7 +89,6 @@ class Response:
 
 
 def text(status: HTTPStatus, words: str, *headers: tuple[str, str]) -> Response:
-    """A line for people."""
     return Response(status=status, kind=TEXT, body=f"{words}\n".encode(), headers=headers)
 
 

@@ -27,7 +27,6 @@ class Asset:
     body: bytes
 
     def response(self) -> Response:
-        """As it is."""
         return Response(kind=self.kind, body=self.body)
 
 
@@ -45,7 +44,6 @@ def asset(package: str, name: str) -> Asset:
 
 
 def shared_assets() -> Mapping[str, Asset]:
-    """What every site has."""
     return {
         f"/{name}": asset("common.service.web", name)
         for name in ("style.css", "login.js", "icon.svg")
@@ -91,7 +89,6 @@ def table(
 
 
 def bullets(lines: Sequence[str | Markup]) -> Markup:
-    """A list."""
     shown = (each.html if isinstance(each, Markup) else escape(each) for each in lines)
     return Markup(f"<ul>{''.join(f'<li>{each}</li>' for each in shown)}</ul>")
 

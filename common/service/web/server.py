@@ -83,7 +83,6 @@ class WebServer:
         )
 
     def start(self) -> int:
-        """Listen; the port."""
         self._thread.start()
         return self.port
 

@@ -87,7 +87,6 @@ class Site:
         return found is not None and (not found.certificate or self._admits(found.certificate))
 
     def __call__(self, request: Request) -> Response:
-        """Answer a request."""
         try:
             return self._answer(request)
         except InputError as error:

@@ -75,12 +75,10 @@ class Keyring:
 
     @property
     def files(self) -> CredentialFiles:
-        """What a connection needs."""
         return CredentialFiles.in_folder(self.folder, self.role)
 
     @property
     def revoked(self) -> Path:
-        """The revocation list."""
         return self.folder / "revoked.txt"
 
     @property
@@ -90,7 +88,6 @@ class Keyring:
 
     @property
     def public_identity(self) -> Path:
-        """Its public half."""
         return self.folder / _PUBLIC_IDENTITY
 
     @property

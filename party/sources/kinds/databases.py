@@ -27,11 +27,9 @@ class Database(Kind):
         self.name = name
 
     def query(self, table: Mapping[str, Any]) -> str:
-        """See `Kind`."""
         return table_or_query(table, '"')
 
     def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
-        """See `Kind`."""
         from party.sources.sql import SqlReader  # the drivers are slow to load
 
         address, query = settings.address, settings.query
@@ -47,7 +45,6 @@ class Server(Database):
     def address(
         self, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
     ) -> str:
-        """See `Kind`."""
         given = [key for key in ("uri", "uri_env", "uri_file") if key in table]
         if len(given) != 1:
             raise InputError("source: give one of uri, uri_env and uri_file")

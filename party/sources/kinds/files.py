@@ -19,7 +19,6 @@ class Csv(Kind):
     keys = SHAPE | {"path", "where", "delimiter"}
 
     def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
-        """See `Kind`."""
         delimiter = settings.options.get("delimiter")
         path = Path(settings.address)
         return CsvReader(path, schema, delimiter=delimiter, as_of=settings.as_of)
@@ -32,7 +31,6 @@ class Parquet(Kind):
     keys = SHAPE | {"path", "where"}
 
     def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
-        """See `Kind`."""
         return ParquetReader(Path(settings.address), schema, as_of=settings.as_of)
 
 
@@ -43,7 +41,6 @@ class Format(Kind):
         self.name, self.keys = name, SHAPE | {"path", "where", *keys}
 
     def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
-        """See `Kind`."""
         return FormatReader(
             Path(settings.address),
             schema,

@@ -30,7 +30,6 @@ class Spark(Kind):
         return path if "://" in path or not path else str(folder / path)
 
     def query(self, table: Mapping[str, Any]) -> str:
-        """See `Kind`."""
         return "" if "path" in table else table_or_query(table, "`")
 
     def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
@@ -38,7 +37,6 @@ class Spark(Kind):
         raise InputError("source: the rows of a spark source are not read, only counted")
 
     def open(self, settings: SourceSettings, schema: Schema, *, held_bytes: int) -> Source:
-        """See `Kind`."""
         from party.sources.spark import SparkSource, start_session, table_of
 
         return SparkSource(
@@ -50,7 +48,6 @@ class Spark(Kind):
         )
 
     def check_readable(self, settings: SourceSettings) -> None:
-        """See `Kind`."""
         from party.sources.spark import check_table, start_session, table_of
 
         where = f"spark: {settings.query or settings.address}"
