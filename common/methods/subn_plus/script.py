@@ -36,11 +36,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
-from math import sqrt
 
 import numpy as np
 
-from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
     Budget,
@@ -60,18 +58,22 @@ from common.methods.subn_plus.dependence import (
     group_weights,
     strong_pairs,
 )
-from common.methods.subn_plus.forest import candidates, forest_model, pair_margin, pairs_within
+from common.methods.subn_plus.forest import candidates
 from common.methods.subn_plus.grouping import GroupedTables, even_groups, halves
-from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks
+from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import (
-    COMPONENTS,
-    ITERATIONS,
     LatentModel,
-    estimated_margins,
-    fit,
+)
+from common.methods.subn_plus.models import (
+    blocks_model,
+    both,
+    columns_model,
+    forest_model,
+    mixture_model,
+    moments_model,
 )
 from common.methods.subn_plus.moment_loss import Moments
-from common.methods.subn_plus.table_loss import Floats, Measurement
+from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
@@ -83,16 +85,8 @@ Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of
 
 PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
-PENALTY_PER_GROUP = 40.0
-HALVES_PENALTY = 20.0  # the same, where agreements of halves are all that shows dependence
-PAIR_PRICE = 10.0
 DETAIL_NOISE = 1.0  # of a pair in detail: margins and sparsity take off most of it
-PRICE = 0.85  # of information, times `noise_edge`
-MOST_CLASSES = 256
-STEPS_OF_CLASSES = 60_000  # of all classes together: a fit of few takes little time
-FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
-BLOCK_PENALTY = 20.0
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
@@ -105,20 +99,20 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         views = yield from _correlations(facts, budget, every_value)
         seen = views.measurements(facts)
         if not depends(views.departures(facts, _one_way(views), noisy=2), facts.rows):
-            return partial(_independent_columns, facts, seen)
-        return partial(_mixture, facts, seen)
+            return partial(columns_model, facts, seen)
+        return partial(mixture_model, facts, seen)
     blocks = GroupedTables(budget.blocks, every_value)
     if budget.look:
         return (yield from _views(facts, budget, blocks))
     margins = yield from _tables(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
-        return partial(_independent_blocks, facts, margins.measurements(facts))
+        return partial(blocks_model, facts, margins.measurements(facts))
     histograms = _one_way(margins)
     agreed = yield from _agreements(facts, budget.correlations, histograms)
     found = agreed.departures(facts, _weights(histograms, agreed.request.halves, facts.rows))
     if budget.forest:
         return (yield from _forest(facts, budget, margins, histograms, found))
-    mixture = partial(_mixture, facts, (), halves=agreed)
+    mixture = partial(mixture_model, facts, (), halves=agreed.moments(facts))
     return (yield from _detail(facts, budget, margins, found, mixture))
 
 
@@ -134,12 +128,12 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
         left = facts.budget - budget.first - budget.look
         margins = yield from _tables(facts, "margins", left, blocks)
         twice = zip(first.measurements(facts), margins.measurements(facts), strict=True)
-        return partial(_independent_blocks, facts, [_both(*own) for own in twice])
+        return partial(blocks_model, facts, [both(*own) for own in twice])
     margins = yield from _tables(facts, "margins", budget.margins, blocks)
     histograms = _one_way(margins)
     budget, groups = _in_even_groups(facts, budget, histograms)
     views = yield from _correlations(facts, budget, groups)
-    mixture = partial(_mixture, facts, views.measurements(facts), halves=agreed)
+    mixture = partial(mixture_model, facts, views.measurements(facts), halves=agreed.moments(facts))
     found = views.departures(facts, histograms)
     return (yield from _detail(facts, budget, margins, found, mixture))
 
@@ -178,7 +172,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
         left = facts.budget - plan.margins - plan.look
         again = yield from _tables(facts, "margins again", left, alone)
         twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
-        return partial(_independent_blocks, facts, [_both(*own) for own in twice])
+        return partial(blocks_model, facts, [both(*own) for own in twice])
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
@@ -193,12 +187,12 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     if not strong:
         again = yield from _tables(facts, "margins again", plan.detail, alone)
         tables = [*margins.measurements(facts), *again.measurements(facts)]
-        return partial(_moment_mixture, facts, tables, (), moments)
+        return partial(moments_model, facts, tables, (), moments)
     most = pair_groups(facts, plan.detail, len(strong), DETAIL_NOISE)
     request = GroupedTables(strong, _evenly(histograms, facts.rows, most))
     detail = yield from _tables(facts, "pairs", plan.detail, request)
     measured, joined = margins.measurements(facts), detail.measurements(facts)
-    return partial(_moment_mixture, facts, measured, joined, moments)
+    return partial(moments_model, facts, measured, joined, moments)
 
 
 def _forest(
@@ -222,12 +216,12 @@ def _forest(
     if not pairs:
         blocks = GroupedTables(budget.blocks, margins.request.groups)
         again = yield from _tables(facts, "margins again", budget.pairs, blocks)
-        return partial(_forest_model, facts, [*measured, *again.measurements(facts)], known)
+        return partial(forest_model, facts, [*measured, *again.measurements(facts)], known)
     most = pair_groups(facts, budget.pairs, len(pairs))
     request = GroupedTables(pairs, _evenly(histograms, facts.rows, most))
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
     found = detail.departures(facts, histograms) | known
-    return partial(_forest_model, facts, [*measured, *detail.measurements(facts)], found)
+    return partial(forest_model, facts, [*measured, *detail.measurements(facts)], found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,136 +402,3 @@ def _weights(histograms: Sequence[Counts], groups: Groups, rows: int) -> list[tu
 def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
     """Of the noise in one count, as the fit weighs it."""
     return max(law.variance(facts.noise_shares), _LEAST_VARIANCE)
-
-
-def _independent_blocks(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
-    margins = estimated_margins(facts.sizes, facts.rows, blocks, facts.ordered)
-    return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
-
-
-def _independent_columns(facts: PublicFacts, tables: Sequence[Measurement]) -> JoinedModel:
-    """Every attribute by itself, by all tables that show it."""
-    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
-    columns = tuple(own[None, :] for own in margins)
-    return JoinedModel(Joined.of((), facts.sizes), LatentModel(np.ones(1), columns))
-
-
-def _forest_model(
-    facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
-) -> NetworkModel:
-    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
-    return forest_model(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
-
-
-def _mixture(
-    facts: PublicFacts,
-    views: Sequence[Measurement],
-    blocks: Sequence[Measurement] = (),
-    pairs: Sequence[Measurement] = (),
-    *,
-    halves: _Halves | None = None,
-) -> LatentModel | JoinedModel:
-    """The mixture fitted to all tables, in which every chosen pair is a single column."""
-    sizes, rows = facts.sizes, facts.rows
-    tables = [*blocks, *views]
-    margins = estimated_margins(sizes, rows, tables, facts.ordered)
-    groups = max((max(table.counts.shape) for table in views), default=2)
-    free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
-    price = PENALTY_PER_GROUP if views else HALVES_PENALTY
-    joined = Joined.of([table.attributes for table in pairs], sizes)
-    columns = _columns(joined, pairs, tables, margins, rows)
-    mixture = fit(
-        columns,
-        rows,
-        [joined.translate(table) for table in (*tables, *pairs)],
-        moments=[joined.moments(halves.moments(facts))] if halves else (),
-        penalty=price * max(free, 1.0),
-    )
-    return JoinedModel(joined, mixture) if pairs else mixture
-
-
-def _both(one: Measurement, other: Measurement) -> Measurement:
-    """Two tables of the same attributes as one, by inverse variance."""
-    share = other.variance / (one.variance + other.variance)
-    counts = share * one.counts + (1 - share) * other.counts
-    return replace(one, counts=counts, variance=share * one.variance)
-
-
-def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
-    """A pair's table by inverse variance over all tables that show both attributes' own values."""
-    weight = 1 / pair.variance
-    total = weight * pair.counts
-    for table in tables:
-        shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
-        if set(pair.attributes) <= set(shown):
-            axes = [table.attributes.index(a) for a in pair.attributes]
-            others = tuple(axis for axis in range(table.counts.ndim) if axis not in axes)
-            counts = table.counts.sum(axis=others)
-            counts = counts if axes == sorted(axes) else counts.T
-            own = counts.size / (table.counts.size * table.variance)
-            total, weight = total + own * counts, weight + own
-    return replace(pair, counts=total / weight, variance=1 / weight)
-
-
-def _columns(
-    joined: Joined,
-    pairs: Sequence[Measurement],
-    tables: Sequence[Measurement],
-    margins: Sequence[Floats],
-    rows: int,
-) -> list[Floats]:
-    """The distribution of each column: of the chosen pairs, then of every other attribute."""
-    columns = []
-    for table in pairs:
-        a, b = table.attributes
-        shown = _all_shown(table, tables)
-        columns.append(pair_margin(shown, margins[a], margins[b], rows, PAIR_PRICE).ravel())
-    return columns + [margins[own[0]] for own in joined.sets[len(pairs) :]]
-
-
-def _moment_mixture(
-    facts: PublicFacts,
-    tables: Sequence[Measurement],
-    pairs: Sequence[Measurement],
-    moments: Sequence[Moments],
-) -> LatentModel | JoinedModel:
-    """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
-    sizes, rows = facts.sizes, facts.rows
-    margins = estimated_margins(sizes, rows, tables, facts.ordered)
-    joined = Joined.of([table.attributes for table in pairs], sizes)
-    columns = _columns(joined, pairs, tables, margins, rows)
-    fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
-    classes = _classes(moments, MOST_CLASSES << fine)
-    kept = [table for table in tables if joined.alone(table.attributes[0])]
-    mixture = fit(
-        columns,
-        rows,
-        [joined.translate(table) for table in (*kept, *pairs)],
-        moments=[joined.moments(own) for own in moments],
-        components=classes,
-        iterations=(1 + fine) * max(ITERATIONS, STEPS_OF_CLASSES // classes),
-        penalty=PRICE * noise_edge(moments[0], margins),
-    )
-    return JoinedModel(joined, mixture) if pairs else mixture
-
-
-def _classes(moments: Sequence[Moments], most: int) -> int:
-    """More classes where the contrasts show more groups, and twice as many with triples."""
-    return min(max(sum(moments[0].widths) * (moments[-1].order - 1), COMPONENTS), most)
-
-
-def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:
-    """The price of information at which half of what noise shows in contrasts of pairs would pay.
-
-    A class that is off the margins by d tells d' C^-1 d / 2 nats about the columns, C being the
-    covariance of all attributes' indicators (`common.methods.subn_plus.dependence`), and explains
-    d' E d / 2 of the noise E, in units of its variance s. The largest eigenvalue of C^1/2 E C^1/2
-    is about 2 |C| sqrt(s) [Wigner's law, of a matrix of unequal variances]: at a price of
-    2 |C| / sqrt(s) no noise enters the model, at half of it a strong dependence loses little.
-    """
-    total = 0.0
-    for column, grouping in zip(pairs.columns, pairs.groupings, strict=True):
-        weights = np.bincount(grouping, margins[column])
-        square, cube = float((weights**2).sum()), float((weights**3).sum())
-        total += square - 2 * cube + square**2
-    return sqrt(total / pairs.variance)

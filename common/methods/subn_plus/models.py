@@ -1,0 +1,167 @@
+"""The models of subn+, from noisy sums as the fit sees them: floating point, deciding nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from common.methods.network_model import NetworkModel
+from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.dependence import Departure, Pair
+from common.methods.subn_plus.forest import forest_model as fit_forest
+from common.methods.subn_plus.forest import pair_margin, pairs_within
+from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks
+from common.methods.subn_plus.latent import (
+    COMPONENTS,
+    ITERATIONS,
+    LatentModel,
+    estimated_margins,
+    fit,
+)
+from common.methods.subn_plus.moment_loss import Moments
+from common.methods.subn_plus.table_loss import Floats, Measurement
+
+PENALTY_PER_GROUP = 40.0
+HALVES_PENALTY = 20.0  # the same, where agreements of halves are all that shows dependence
+PAIR_PRICE = 10.0
+PRICE = 0.85  # of information, times `noise_edge`
+MOST_CLASSES = 256
+STEPS_OF_CLASSES = 60_000  # of all classes together: a fit of few takes little time
+FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
+BLOCK_PENALTY = 20.0
+
+
+def blocks_model(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
+    margins = estimated_margins(facts.sizes, facts.rows, blocks, facts.ordered)
+    return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
+
+
+def columns_model(facts: PublicFacts, tables: Sequence[Measurement]) -> JoinedModel:
+    """Every attribute by itself, by all tables that show it."""
+    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
+    columns = tuple(own[None, :] for own in margins)
+    return JoinedModel(Joined.of((), facts.sizes), LatentModel(np.ones(1), columns))
+
+
+def forest_model(
+    facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
+) -> NetworkModel:
+    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
+    return fit_forest(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
+
+
+def mixture_model(
+    facts: PublicFacts,
+    views: Sequence[Measurement],
+    blocks: Sequence[Measurement] = (),
+    pairs: Sequence[Measurement] = (),
+    *,
+    halves: Moments | None = None,
+) -> LatentModel | JoinedModel:
+    """The mixture fitted to all tables, in which every chosen pair is a single column."""
+    sizes, rows = facts.sizes, facts.rows
+    tables = [*blocks, *views]
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
+    groups = max((max(table.counts.shape) for table in views), default=2)
+    free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
+    price = PENALTY_PER_GROUP if views else HALVES_PENALTY
+    joined = Joined.of([table.attributes for table in pairs], sizes)
+    columns = _columns(joined, pairs, tables, margins, rows)
+    mixture = fit(
+        columns,
+        rows,
+        [joined.translate(table) for table in (*tables, *pairs)],
+        moments=[joined.moments(halves)] if halves else (),
+        penalty=price * max(free, 1.0),
+    )
+    return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def both(one: Measurement, other: Measurement) -> Measurement:
+    """Two tables of the same attributes as one, by inverse variance."""
+    share = other.variance / (one.variance + other.variance)
+    counts = share * one.counts + (1 - share) * other.counts
+    return replace(one, counts=counts, variance=share * one.variance)
+
+
+def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
+    """A pair's table by inverse variance over all tables that show both attributes' own values."""
+    weight = 1 / pair.variance
+    total = weight * pair.counts
+    for table in tables:
+        shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
+        if set(pair.attributes) <= set(shown):
+            axes = [table.attributes.index(a) for a in pair.attributes]
+            others = tuple(axis for axis in range(table.counts.ndim) if axis not in axes)
+            counts = table.counts.sum(axis=others)
+            counts = counts if axes == sorted(axes) else counts.T
+            own = counts.size / (table.counts.size * table.variance)
+            total, weight = total + own * counts, weight + own
+    return replace(pair, counts=total / weight, variance=1 / weight)
+
+
+def _columns(
+    joined: Joined,
+    pairs: Sequence[Measurement],
+    tables: Sequence[Measurement],
+    margins: Sequence[Floats],
+    rows: int,
+) -> list[Floats]:
+    """The distribution of each column: of the chosen pairs, then of every other attribute."""
+    columns = []
+    for table in pairs:
+        a, b = table.attributes
+        shown = _all_shown(table, tables)
+        columns.append(pair_margin(shown, margins[a], margins[b], rows, PAIR_PRICE).ravel())
+    return columns + [margins[own[0]] for own in joined.sets[len(pairs) :]]
+
+
+def moments_model(
+    facts: PublicFacts,
+    tables: Sequence[Measurement],
+    pairs: Sequence[Measurement],
+    moments: Sequence[Moments],
+) -> LatentModel | JoinedModel:
+    """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
+    sizes, rows = facts.sizes, facts.rows
+    margins = estimated_margins(sizes, rows, tables, facts.ordered)
+    joined = Joined.of([table.attributes for table in pairs], sizes)
+    columns = _columns(joined, pairs, tables, margins, rows)
+    fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
+    classes = _classes(moments, MOST_CLASSES << fine)
+    kept = [table for table in tables if joined.alone(table.attributes[0])]
+    mixture = fit(
+        columns,
+        rows,
+        [joined.translate(table) for table in (*kept, *pairs)],
+        moments=[joined.moments(own) for own in moments],
+        components=classes,
+        iterations=(1 + fine) * max(ITERATIONS, STEPS_OF_CLASSES // classes),
+        penalty=PRICE * noise_edge(moments[0], margins),
+    )
+    return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def _classes(moments: Sequence[Moments], most: int) -> int:
+    """More classes where the contrasts show more groups, and twice as many with triples."""
+    return min(max(sum(moments[0].widths) * (moments[-1].order - 1), COMPONENTS), most)
+
+
+def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:
+    """The price of information at which half of what noise shows in contrasts of pairs would pay.
+
+    A class that is off the margins by d tells d' C^-1 d / 2 nats about the columns, C being the
+    covariance of all attributes' indicators (`common.methods.subn_plus.dependence`), and explains
+    d' E d / 2 of the noise E, in units of its variance s. The largest eigenvalue of C^1/2 E C^1/2
+    is about 2 |C| sqrt(s) [Wigner's law, of a matrix of unequal variances]: at a price of
+    2 |C| / sqrt(s) no noise enters the model, at half of it a strong dependence loses little.
+    """
+    total = 0.0
+    for column, grouping in zip(pairs.columns, pairs.groupings, strict=True):
+        weights = np.bincount(grouping, margins[column])
+        square, cube = float((weights**2).sum()), float((weights**3).sum())
+        total += square - 2 * cube + square**2
+    return sqrt(total / pairs.variance)
