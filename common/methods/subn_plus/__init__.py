@@ -1,7 +1,8 @@
-"""subn+: up to three noisy sums, and one model fitted to all of them."""
+"""subn+: a few noisy sums, and one model fitted to all of them."""
 
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.script import measure
+from common.methods.subn_plus.settings import decisions
 from common.study.method import Method
 
 METHOD = Method(
@@ -9,6 +10,7 @@ METHOD = Method(
     summary="few noisy sums, and one model",
     script=descending(measure),
     encodings=("own",),
+    decisions=decisions,
     only_sums=True,
     place=1,
 )

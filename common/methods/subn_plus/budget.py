@@ -67,6 +67,8 @@ class PublicFacts:
         noise_shares: how many times the variance of its law a sum carries: 1 for one share,
             K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
         ordered: of every attribute, how many of its first values are in an order; empty if unknown.
+        dependent: whether the study takes it as known that columns depend: then no sum is spent on
+            finding out.
     """
 
     sizes: tuple[int, ...]
@@ -75,6 +77,7 @@ class PublicFacts:
     promise: Promise
     noise_shares: Fraction = Fraction(1)
     ordered: tuple[int, ...] = ()
+    dependent: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no study can have."""
@@ -216,6 +219,8 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
 
 def look_share(facts: PublicFacts) -> Fraction:
     """What a look costs: as much as it takes to see pairs in halves, one more attribute counted."""
+    if facts.dependent:
+        return Fraction(0)
     moved = sensitivity.agreements(1 + sum(size > 1 for size in facts.sizes))
     for share in _LOOKS:
         if facts.deviation(facts.budget * share, moved) <= LOOK_NOISE * facts.rows:

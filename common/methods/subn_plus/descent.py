@@ -31,6 +31,7 @@ from common.crypto.framing import frame
 from common.errors import LocalError
 from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.grouping import GroupedTables
+from common.methods.subn_plus.settings import expects_dependence
 from common.methods.tails import ordered_values
 from common.privacy import sensitivity
 from common.privacy.promise import PartOf
@@ -68,6 +69,7 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
         promise=study.method_promise,
         noise_shares=study.noise_shares(len(study.members)),
         ordered=tuple(map(ordered_values, study.schema.attributes)),
+        dependent=expects_dependence(study),
     )
     trees = {
         a: Tree.of(attribute.hierarchy)

@@ -102,7 +102,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
             return partial(columns_model, facts, seen)
         return partial(mixture_model, facts, seen)
     blocks = GroupedTables(budget.blocks, every_value)
-    if budget.look:
+    if budget.design:
         return (yield from _views(facts, budget, blocks))
     margins = yield from _tables(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
@@ -122,18 +122,21 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
     The look comes before the margins: two noisy sums of the same tables are worse than one that
     costs as much as both, under pure epsilon.
     """
-    first = yield from _tables(facts, "first margins", budget.first, blocks)
-    agreed = yield from _agreements(facts, budget.look, _one_way(first), alone=True)
-    if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
-        left = facts.budget - budget.first - budget.look
-        margins = yield from _tables(facts, "margins", left, blocks)
-        twice = zip(first.measurements(facts), margins.measurements(facts), strict=True)
-        return partial(blocks_model, facts, [both(*own) for own in twice])
+    seen = None
+    if budget.look:
+        first = yield from _tables(facts, "first margins", budget.first, blocks)
+        agreed = yield from _agreements(facts, budget.look, _one_way(first), alone=True)
+        if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
+            left = facts.budget - budget.first - budget.look
+            margins = yield from _tables(facts, "margins", left, blocks)
+            twice = zip(first.measurements(facts), margins.measurements(facts), strict=True)
+            return partial(blocks_model, facts, [both(*own) for own in twice])
+        seen = agreed.moments(facts)
     margins = yield from _tables(facts, "margins", budget.margins, blocks)
     histograms = _one_way(margins)
     budget, groups = _in_even_groups(facts, budget, histograms)
     views = yield from _correlations(facts, budget, groups)
-    mixture = partial(mixture_model, facts, views.measurements(facts), halves=agreed.moments(facts))
+    mixture = partial(mixture_model, facts, views.measurements(facts), halves=seen)
     found = views.departures(facts, histograms)
     return (yield from _detail(facts, budget, margins, found, mixture))
 
@@ -167,16 +170,19 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     alone = GroupedTables(tuple((a,) for a in range(len(sizes))), _every_value(facts))
     margins = yield from _tables(facts, "margins", plan.margins, alone)
     histograms = _one_way(margins)
-    agreed = yield from _agreements(facts, plan.look, histograms, alone=True)
-    if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
-        left = facts.budget - plan.margins - plan.look
-        again = yield from _tables(facts, "margins again", left, alone)
-        twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
-        return partial(blocks_model, facts, [both(*own) for own in twice])
+    moments = []
+    if plan.look:
+        agreed = yield from _agreements(facts, plan.look, histograms, alone=True)
+        if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
+            left = facts.budget - plan.margins - plan.look
+            again = yield from _tables(facts, "margins again", left, alone)
+            twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
+            return partial(blocks_model, facts, [both(*own) for own in twice])
+        moments.append(agreed.moments(facts))
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
-    moments = [pairs.moments(facts), agreed.moments(facts)]
+    moments.insert(0, pairs.moments(facts))
     if plan.triples:
         coarse = _evenly(histograms, facts.rows, plan.triple_groups)
         triples = yield from _moments(facts, "triples", plan.triples, coarse, 3)
