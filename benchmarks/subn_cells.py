@@ -37,7 +37,7 @@ from rich.table import Table
 from benchmarks.privbayes import RESULTS, one_hot, tables_of
 from benchmarks.privbayes_data import DATA, Dataset, read_codes
 from benchmarks.subn_data import RANDOM, Setting, shuffled, split_rows
-from benchmarks.subn_methods import CENTRAL, FLOOR, synthetic_rows
+from benchmarks.subn_methods import CENTRAL, EXPECTING, FLOOR, synthetic_rows
 from benchmarks.subn_peers import PEERS, peer_rows
 from common.bayes.privbayes.decisions import Encoding
 from common.schema import Schema
@@ -308,7 +308,9 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", help="whole, widened, shuffled, or rows: 2000")
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     parser.add_argument("--deltas", nargs="+", default=list(DELTAS))
-    parser.add_argument("--methods", nargs="+", choices=(*METHODS, *PEERS), default=list(METHODS))
+    parser.add_argument(
+        "--methods", nargs="+", choices=(*METHODS, EXPECTING, *PEERS), default=list(METHODS)
+    )
     parser.add_argument("--only-distances", action="store_true", help="train no classifiers")
     arguments = parser.parse_args()
     console = Console(width=150)

@@ -44,16 +44,19 @@ class Method:
         name: as the study calls it.
         profile: whose noise.
         in_bits: whether it works on bits where the setting says so; the others keep the domains.
+        settings: those of the study.
     """
 
     name: str
     profile: str = "sound"
     in_bits: bool = True
+    settings: tuple[tuple[str, str | int], ...] = ()
 
 
 PURE = Fraction(0)
 CENTRAL = "privbayes, central"
 FLOOR = "floor"
+EXPECTING = "subn+, dependence expected"
 METHODS: Mapping[str, Method] = {
     FLOOR: Method("floor", in_bits=False),
     "independent": Method("independent"),
@@ -63,6 +66,10 @@ METHODS: Mapping[str, Method] = {
     "subn+": Method("subn+", in_bits=False),
 }
 LABELS = (*METHODS, CENTRAL)
+VARIANTS: Mapping[str, Method] = {
+    **METHODS,
+    EXPECTING: Method("subn+", in_bits=False, settings=(("dependence", "expected"),)),
+}
 
 
 def synthetic_rows(
@@ -82,7 +89,7 @@ def synthetic_rows(
             dataset = replace(dataset, encoding=Encoding.BINARY)
         together = concatenate(list(tables.values()))
         return fit(dataset, together, epsilon, source).sample(rows, source)
-    study = replace(study_of(setting, tables, epsilon, METHODS[label]), delta=delta)
+    study = replace(study_of(setting, tables, epsilon, VARIANTS[label]), delta=delta)
     return run_plan(study, tables, source).sample(rows, source)
 
 
@@ -111,6 +118,7 @@ def study_of(
         noise=Noise.ONE_SHARE if method.profile == "paper" else Noise.DISTRIBUTED,
         aggregation=aggregation,
         encoding=setting.encoding if method.in_bits else "own",
+        settings=method.settings,
     )
 
 
