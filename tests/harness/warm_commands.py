@@ -14,7 +14,9 @@ import sys
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
-CLIENT = """#!{python} -ISE
+# The second line is the shell's command and a text of Python's: a path may have spaces.
+CLIENT = """#!/bin/sh
+"exec" "{python}" "-ISE" "$0" "$@"
 import json, os, socket, struct, sys
 with socket.socket(socket.AF_UNIX) as line:
     line.connect({address!r})

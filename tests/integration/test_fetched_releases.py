@@ -176,7 +176,7 @@ def test_a_party_that_does_not_read_on_gives_its_place_up(hub):
         assert all(next(each) for each in begun)
         assert limits(1)[Kind.RELEASE].of_a_party == len(begun)
         deadline = time.monotonic() + 20
-        while not _first_piece(connection, hub.study):
+        while not _first_pieces(connection, hub.study, len(begun)):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         for each in begun:
@@ -185,14 +185,15 @@ def test_a_party_that_does_not_read_on_gives_its_place_up(hub):
             assert ended.value.code is ErrorCode.UNAVAILABLE
 
 
-def _first_piece(connection, study):
-    """Begin to fetch and leave; nothing where the curator sends enough to this party already."""
-    release = connection.fetch_release(study.digest)
+def _first_pieces(connection, study, count):
+    """Begin to fetch so often and leave: whether the curator had room for all of them."""
+    releases = [connection.fetch_release(study.digest) for _ in range(count)]
     try:
-        return next(release)
+        return all(next(each) for each in releases)
     except WireError as refusal:
         if refusal.code is not ErrorCode.TOO_MANY_CALLS:
             raise
-        return b""
+        return False
     finally:
-        release.close()
+        for each in releases:
+            each.close()
