@@ -50,6 +50,8 @@ _EARLY_SHARES = Fraction(39, 50), Fraction(1, 50)
 _SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
 _NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
 LOOK_NOISE = 0.055  # forecast noise of a pair in halves, at which a first look tells of dependence
+CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
+CLEAR_LOOK = Fraction(6, 100)  # of the budget, at most, for a look as clear as that
 _LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
 _FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
@@ -218,14 +220,23 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
 
 
 def look_share(facts: PublicFacts) -> Fraction:
-    """What a look costs: as much as it takes to see pairs in halves, one more attribute counted."""
+    """What a look costs: as much as it takes to see pairs in halves, one more attribute counted.
+
+    A look that misses dependence loses all of it, so it is made clearer where that costs little.
+    """
     if facts.dependent:
         return Fraction(0)
     moved = sensitivity.agreements(1 + sum(size > 1 for size in facts.sizes))
-    for share in _LOOKS:
-        if facts.deviation(facts.budget * share, moved) <= LOOK_NOISE * facts.rows:
-            return share
-    return _LOOKS[-1]
+
+    def least(noise: float) -> Fraction:
+        allowed = (
+            share
+            for share in _LOOKS
+            if facts.deviation(facts.budget * share, moved) <= noise * facts.rows
+        )
+        return next(allowed, _LOOKS[-1])
+
+    return max(least(LOOK_NOISE), min(least(CLEAR_LOOK_NOISE), CLEAR_LOOK))
 
 
 def margins_share(noise: float) -> Fraction:

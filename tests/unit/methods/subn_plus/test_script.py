@@ -19,14 +19,18 @@ from common.methods.dp_subn.correlation import pair_tables
 from common.methods.registry import run_of
 from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
+    CLEAR_LOOK,
+    CLEAR_LOOK_NOISE,
     EARLY_BELOW,
     GROUPS_BELOW,
     HALVES_BELOW,
+    LOOK_NOISE,
     THREE_GROUPS_BELOW,
     VIEW_CELLS,
     PublicFacts,
     decide_budget,
     halves_noise,
+    look_share,
     margin_noise,
     view_noise,
 )
@@ -284,6 +288,20 @@ def test_where_no_pair_depends_the_margins_get_all_but_the_look(delta):
     model = plan.model()
     assert isinstance(model, JoinedModel)
     assert len(model.mixture.weights) == 1
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
+def test_a_look_is_clear_where_that_costs_little(delta):
+    sizes, moved = (16,) * 13, sensitivity.agreements(14)
+    shares = []
+    for epsilon in (Fraction(2, 5), Fraction(1), Fraction(4), Fraction(20)):
+        given = replace(facts(sizes, 45_000), promise=promise_of(epsilon, delta))
+        shares.append(look_share(given))
+        noise = given.deviation(given.budget * shares[-1], moved) / given.rows
+        assert noise <= (LOOK_NOISE if shares[-1] > CLEAR_LOOK else CLEAR_LOOK_NOISE)
+        assert look_share(replace(given, dependent=True)) == 0
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] == Fraction(1, 100)
 
 
 def test_views_of_independent_bits_make_independent_columns():
