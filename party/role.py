@@ -28,7 +28,7 @@ from common.crypto.sums.plan import Aggregation, Noise, PartialForwarded, SumMes
 from common.crypto.sums.recovery import RecoverableParty
 from common.crypto.sums.replacement import ShareKeeper
 from common.crypto.sums.secure_sum import SumParty
-from common.crypto.two_party.computation import Place, TwoPartyComputation
+from common.crypto.two_party.computation import ComputationContext, TwoPartyComputation
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.privacy.secret import Secret
@@ -389,7 +389,7 @@ class PartyRole:
         )
 
     def _computing(self, step: JointChoiceStep, source: RandomSource) -> TwoPartyComputation:
-        place = Place(
+        context = ComputationContext(
             study=self._study.digest,
             round=self._number,
             step=step_digest(self._history.digest, self._number, step),
@@ -397,7 +397,7 @@ class PartyRole:
             evaluator=step.party,
         )
         bits = step.choice.inputs(self._data, source)
-        return TwoPartyComputation(place, step.choice, self._member, bits, source)
+        return TwoPartyComputation(context, step.choice, self._member, bits, source)
 
     def _summing(
         self, plan: SumPlan, values: NDArray[np.int64], opening: bytes, source: RandomSource

@@ -58,7 +58,7 @@ class Circuit(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ComputationContext:
     """Where a computation belongs: `step` is in every envelope, so other computations do not meet.
 
     Attributes:
@@ -101,13 +101,18 @@ class TwoPartyComputation:
     """One side of one computation. Holds this party's input: secret."""
 
     def __init__(
-        self, place: Place, circuit: Circuit, member: Member, bits: Bits, source: RandomSource
+        self,
+        context: ComputationContext,
+        circuit: Circuit,
+        member: Member,
+        bits: Bits,
+        source: RandomSource,
     ) -> None:
-        self._place, self._circuit, self._bits, self._source = place, circuit, bits, source
-        self._step = f"two-party computation {place.step.hex()}"
-        self._mailbox = Mailbox(member, study=place.study, round_=place.round)
-        self._garbles = member.name == place.garbler
-        self._other = place.evaluator if self._garbles else place.garbler
+        self._circuit, self._bits, self._source = circuit, bits, source
+        self._step = f"two-party computation {context.step.hex()}"
+        self._mailbox = Mailbox(member, study=context.study, round_=context.round)
+        self._garbles = member.name == context.garbler
+        self._other = context.evaluator if self._garbles else context.garbler
         self._name = member.name
         if len(bits) != circuit.input_bits[0 if self._garbles else 1]:
             raise LocalError("the input has other bits than its circuit")

@@ -90,7 +90,7 @@ _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in t
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
-    """The phases: margins, then correlations, then pairs, as far as the budget goes."""
+    """The phases: a look, margins, correlations, pairs, as far as the budget goes."""
     if facts.promise.delta and (plan := plan_contrasts(facts)) is not None:
         return (yield from _contrasts(facts, plan))
     budget = decide_budget(facts)

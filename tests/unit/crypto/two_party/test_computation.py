@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from common.crypto.identities.identity import Identity, Member
 from common.crypto.sums.plan import PartialForwarded
 from common.crypto.two_party import gates as arithmetic
-from common.crypto.two_party.computation import Place, TwoPartyComputation, message_bytes
+from common.crypto.two_party.computation import (
+    ComputationContext,
+    TwoPartyComputation,
+    message_bytes,
+)
 from common.crypto.two_party.garbling import (
     Evaluator,
     Garbler,
@@ -122,7 +126,7 @@ class Product:
 
 
 def sides(numbers, step=b"step"):
-    place = Place(study=bytes(32), round=3, step=step, garbler="ann", evaluator="bob")
+    place = ComputationContext(study=bytes(32), round=3, step=step, garbler="ann", evaluator="bob")
     return {
         name: TwoPartyComputation(
             place,
