@@ -3,15 +3,13 @@
 import datetime as dt
 import decimal
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.schema import Schema, kernels
-from common.schema.encoder import encode_column
+from common.schema import Schema
 
 WORDS = '[[attribute]]\nname = "x"\nkind = "categorical"\nvalues = ["a", "b", "7", "1.5"]\n'
 LISTED = '[[attribute]]\nname = "x"\nkind = "ordinal"\nvalues = [7, 3, -2, 40]\n'
@@ -120,15 +118,3 @@ def test_a_dictionary_that_changes_between_batches_is_read_anew():
     for words in (["a", "b"], ["b", "a"], ["b", "a", "7"], ["a", "b"]):
         table = pa.table({"x": pa.array(words).dictionary_encode()})
         assert outcome(schema, table, compiled=True)[1] == [["a", "b", "7"].index(w) for w in words]
-
-
-def test_the_kernels_mean_in_python_what_they_mean_compiled(monkeypatch):
-    monkeypatch.setattr("common.schema.quick_encoder.compiled", lambda kernel: kernel)
-    for text, cells in ((WHOLE, [3, 9, None, -2]), (REAL, [0.1, None, 2.0, 1 / 7])):
-        schema = Schema.from_toml(text + "missing = true\n")
-        table = pa.table({"x": pa.array(cells)})
-        column = encode_column(
-            schema.attributes[0], table.column(0), where="", row_numbers=lambda rows: rows
-        )
-        assert np.array_equal(schema.encode(table, compiled=True).columns[0], column)
-    assert max(schema.sizes) < kernels.REFUSED

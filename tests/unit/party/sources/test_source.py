@@ -245,20 +245,6 @@ def test_settings_that_make_no_sense_are_refused_by_name(tmp_path, table, named)
         SourceSettings.from_table(table, folder=tmp_path, environment={})
 
 
-def test_an_address_file_that_others_can_read_is_refused(tmp_path):
-    path = tmp_path / "address"
-    path.write_text("postgresql://reader:pw@db/health\n")
-    table = {"kind": "postgresql", "table": "public.people", "uri_file": "address"}
-    path.chmod(0o644)
-    with pytest.raises(InputError, match="chmod 600"):
-        SourceSettings.from_table(table, folder=tmp_path, environment={})
-    path.chmod(0o600)
-    settings = SourceSettings.from_table(table, folder=tmp_path, environment={})
-    assert settings.address == "postgresql://reader:pw@db/health"
-    assert settings.query == 'SELECT * FROM "public"."people"'
-    assert "pw" not in repr(settings)
-
-
 def test_a_missing_file_is_named(tmp_path):
     for table in (
         {"kind": "csv", "path": "none.csv"},
@@ -270,12 +256,3 @@ def test_a_missing_file_is_named(tmp_path):
         with pytest.raises(InputError, match=r"no .*file"):
             settings.open(SCHEMA)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_merging_keeps_every_row_of_every_batch():
-    frame = people(100)
-    table = parts.pa.Table.from_pandas(frame[["age"]])
-    batches = table.to_batches(max_chunksize=7)
-    merged = list(parts.merged(iter([*batches, batches[0].slice(0, 0)]), 30))
-    assert [part.num_rows for part in merged] == [35, 35, 30]
-    assert parts.pa.concat_tables(merged).equals(table)
