@@ -25,8 +25,8 @@ from functools import partial
 import numpy as np
 from rich.console import Console
 
-from benchmarks.privbayes import RESULTS
-from benchmarks.privbayes_data import DATA
+from benchmarks.measuring import RESULTS
+from benchmarks.research_tables import DATA
 from benchmarks.subn_data import IN_BITS, NAMES, ONE_SMALL, RANDOM, Setting, settings, split_rows
 from benchmarks.subn_methods import CENTRAL, FLOOR, LABELS, synthetic_rows, through_roles
 from benchmarks.subn_peers import PEERS, run_peers

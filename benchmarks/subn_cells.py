@@ -35,8 +35,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.privbayes import RESULTS, one_hot, tables_of
-from benchmarks.privbayes_data import DATA, Dataset, read_codes
+from benchmarks.measuring import RESULTS
+from benchmarks.privbayes import one_hot, tables_of
+from benchmarks.research_tables import DATA, Dataset, read_codes
 from benchmarks.subn_data import RANDOM, Setting, shuffled, split_rows
 from benchmarks.subn_methods import CENTRAL, EXPECTING, FLOOR, synthetic_rows
 from benchmarks.subn_peers import PEERS, peer_rows

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.privbayes import tables_of
-from benchmarks.privbayes_data import Dataset, Target, available
+from benchmarks.research_tables import Dataset, Target, available
 from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes

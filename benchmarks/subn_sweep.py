@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from benchmarks.privbayes import RESULTS, error_rate
+from benchmarks.measuring import RESULTS
+from benchmarks.privbayes import error_rate
 from benchmarks.subn_data import RANDOM, Setting, split_rows
 from benchmarks.subn_methods import synthetic_rows
 

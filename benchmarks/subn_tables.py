@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.privbayes import RESULTS
+from benchmarks.measuring import RESULTS
 from benchmarks.subn_methods import CENTRAL, FLOOR
 from benchmarks.subn_sweep import Point, Results, worse
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.covering import covering_design
-from benchmarks.privbayes import RESULTS
+from benchmarks.measuring import RESULTS
 from benchmarks.subn_data import Setting
 from common.bayes.simplex import onto_simplex
 from common.marginals import count

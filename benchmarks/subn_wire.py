@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.privbayes import RESULTS
+from benchmarks.measuring import RESULTS
 from benchmarks.subn_data import RANDOM, Setting, split_rows
 from benchmarks.subn_methods import METHODS, study_of
 from common.crypto.identities.identity import Identity

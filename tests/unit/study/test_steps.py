@@ -12,11 +12,12 @@ from common.schema.limits import MOST_STEP_CELLS
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, JointChoiceStep, SumStep, check_size, step_digest
 
+REQUEST = TableRequest(((0, 1), (1, 2)), (2, 3, 4))
 STEP = SumStep(
     name="pairs",
     phase="tables",
     parties=("north", "south"),
-    request=TableRequest(((0, 1), (1, 2)), (2, 3, 4)),
+    request=REQUEST,
     sensitivity=sensitivity.histograms(2),
     law=DiscreteLaplace(Fraction(8)),
 )
@@ -32,7 +33,7 @@ CHOICE = ChoiceStep(
     name="turn",
     phase="structure",
     party="north",
-    choice=Payload(),
+    choice=Payload(),  # type: ignore[arg-type]  # only what is asked of it here
     epsilon=Fraction(1, 2),
     mechanism="exponential mechanism",
 )
@@ -44,7 +45,7 @@ CHOICE = ChoiceStep(
         {"name": "others"},
         {"parties": ("south", "north")},
         {"parties": ("north",)},
-        {"request": replace(STEP.request, sets=((0, 1), (0, 2)))},
+        {"request": replace(REQUEST, sets=((0, 1), (0, 2)))},
         {"sensitivity": sensitivity.histograms(3)},
         {"law": DiscreteLaplace(Fraction(9))},
     ],

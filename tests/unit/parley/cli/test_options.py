@@ -69,11 +69,10 @@ def test_a_large_epsilon_is_warned_of_where_it_is_typed(value, warned, capsys):
 def test_terms_are_options_of_a_command_in_the_place_of_its_parameter():
     app, seen = typer.Typer(), []
 
-    @app.command()
-    @taking_terms
-    def command(*, before: int = 1, terms: Terms, after: int = 2) -> None:
+    def command(*, before: int = 1, terms: Terms, after: int = 2):
         seen.append((before, terms, after))
 
+    app.command()(taking_terms(command))
     typed = ["--epsilon", "1/3", "--rows", "7", "--set", "degree=2", "--after", "5"]
     assert CliRunner().invoke(app, typed).exit_code == 0
     ((before, terms, after),) = seen
