@@ -18,8 +18,7 @@ from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
-from common.wavelet.decisions import MAX_CELLS, Method, Plan, Rule, make_plan
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import MAX_CELLS, Method, Plan, Rule, axes_of, make_plan
 from common.wavelet.mechanism import noisy_cells
 from common.wavelet.noisy_matrix import RangeRelease
 
