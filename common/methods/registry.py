@@ -73,7 +73,7 @@ def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
             f"delta: {method.name} also chooses by mechanisms that promise pure epsilon. Leave "
             f"delta out, or use one of the methods {able}"
         )
-    if study.protected_rows > 1 and not method.only_sums:
+    if study.promise.protected_rows > 1 and not method.only_sums:
         able = ", ".join(known.name for known in methods().values() if known.only_sums)
         raise InputError(
             f"rows_per_person: {method.name} also chooses by mechanisms that protect a single row. "

@@ -18,7 +18,7 @@ from common.errors import LocalError
 from common.privacy.accountant import Accountant, Charge
 from common.privacy.budget import shown
 from common.privacy.concentrated import epsilon_of
-from common.privacy.promise import PerPerson, Promise
+from common.privacy.promise import Promise
 from common.wording import many
 
 VERSION = 1
@@ -49,14 +49,14 @@ _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
 
 def unit_of_privacy(promise: Promise) -> str:
     """Who or what is protected."""
-    if not isinstance(promise, PerPerson):
+    if not promise.rows:
         return UNIT_OF_PRIVACY
     return f"one person, with up to {_rows_of(promise)}"
 
 
 def neighbour_relation(promise: Promise) -> str:
     """Which inputs may not be told apart."""
-    if not isinstance(promise, PerPerson):
+    if not promise.rows:
         return NEIGHBOUR_RELATION
     return (
         f"two inputs are neighbours if all rows of one person, up to {_rows_of(promise)}, are "
@@ -65,7 +65,7 @@ def neighbour_relation(promise: Promise) -> str:
     )
 
 
-def _rows_of(promise: PerPerson) -> str:
+def _rows_of(promise: Promise) -> str:
     rows = many(promise.rows, "row")
     if promise.owners == 1:
         return f"{rows} of one party's table"
@@ -137,7 +137,7 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
         else "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
         "anything else, is the sum of theirs. This is the epsilon of one."
     )
-    if isinstance(promise, PerPerson):
+    if promise.rows:
         add_up = add_up.replace("a row that was", "a person who was")
         persons = (
             f"A person with more rows than {_rows_of(promise)}, under several identifiers or with "

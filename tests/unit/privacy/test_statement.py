@@ -5,7 +5,7 @@ import pytest
 
 from common.errors import LocalError
 from common.privacy.accountant import Accountant, exponential_charge, laplace_charge
-from common.privacy.promise import PureEpsilon
+from common.privacy.promise import Promise
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings, suspicion
 
 PUBLIC = Protection(
@@ -27,7 +27,7 @@ def statement(not_private_because=(), **changes) -> PrivacyStatement:
         )
     )
     settings = {
-        "promise": PureEpsilon(Fraction(3, 10)),
+        "promise": Promise(Fraction(3, 10)),
         "accountant": accountant,
         "protections": [PUBLIC],
         "not_private_because": not_private_because,
@@ -81,7 +81,7 @@ def test_scripts_find_their_keys():
 
 
 def test_what_was_delivered_is_the_largest_payment_not_what_was_asked_for():
-    content = statement(promise=PureEpsilon(Fraction(1, 10))).as_dict()
+    content = statement(promise=Promise(Fraction(1, 10))).as_dict()
     assert content["epsilon_requested"] == 0.1
     assert content["epsilon_delivered"] == 0.3
 
