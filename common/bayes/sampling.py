@@ -25,17 +25,6 @@ _BLOCK_ROWS = 1 << 14  # the columns and random words of a block stay in the sec
 _ALIAS_BITS = 16
 
 
-def sample(
-    network: Network,
-    domain: Domain,
-    conditionals: Sequence[Conditional],
-    rows: int,
-    source: RandomSource,
-) -> Codes:
-    """`rows` independent rows of the model."""
-    return Sampler(network, domain, conditionals).sample(rows, source)
-
-
 class Sampler:
     """A network made ready for drawing. It does not change: threads may share it.
 

@@ -40,13 +40,6 @@ class NetworkModel:
     network: Network
     tables: Mapping[Family, NDArray[np.int64] | NDArray[np.float64]]
 
-    @property
-    def arrows(self) -> list[tuple[int, int]] | None:
-        """The network of attributes; None if it is one of bits."""
-        if self.variables.in_bits:
-            return None
-        return [(own.attribute, pair.child) for pair in self.network.pairs for own in pair.parents]
-
     @cached_property
     def domain(self) -> Domain:
         return Domain.flat(self.variables.sizes)

@@ -13,7 +13,7 @@ from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import bit_count
 from common.study.document import Study
-from common.study.requests import Attributes, BitRows, Counts, PartyRows, TableRequest
+from common.study.requests import Attributes, Counts, PartyRows, TableRequest, rows_in_bits
 from common.study.script import Script, summed
 from common.study.steps import SumStep
 
@@ -47,7 +47,7 @@ class Variables:
 
     def rows(self, data: PartyRows) -> PartyRows:
         """A party's rows in these variables."""
-        return BitRows(data) if self.in_bits else data
+        return rows_in_bits(data) if self.in_bits else data
 
     def sample(self, draw: Callable[[int], Codes], rows: int, source: RandomSource) -> Codes:
         """Rows of attributes from a sampler of variables."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +33,6 @@ class LeafModel:
     cuts: Cuts
     sizes: tuple[int, ...]
     counts: NDArray[np.int64]
-
-    arrows: ClassVar[None] = None
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Draw combinations in proportion to their counts, none below zero, then values."""

@@ -417,11 +417,6 @@ class SpreadModel:
     parts: Mapping[int, Cells]
     public: Mapping[int, Frequencies] = field(default_factory=dict)
 
-    @property
-    def arrows(self) -> Sequence[tuple[int, int]] | None:
-        """Those of the model of the cells."""
-        return self.model.arrows
-
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows of the model, each cell's spread over its values."""
         drawn = self.model.sample(rows, source)
