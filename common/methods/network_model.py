@@ -55,11 +55,9 @@ class NetworkModel:
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows in the study's own domains, by ancestral sampling."""
-
-        def draw(count: int) -> Codes:
-            return self.sampler.sample(count, source)
-
-        return self.variables.sample(draw, rows, source)
+        if not self.variables.in_bits:
+            return self.sampler.sample(rows, source)
+        return self.sampler.sample_from_bits(rows, source, self.variables.attribute_sizes)
 
     def as_json(self) -> dict[str, object]:
         """The network and its noisy tables."""

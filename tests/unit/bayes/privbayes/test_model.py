@@ -67,13 +67,11 @@ def test_a_wrong_law_would_be_noticed():
     assert chisquare(one_way, np.array([0.105, 0.195, 0.3, 0.4]) * rows).pvalue < 1e-9
 
 
-def test_any_number_of_rows_comes_in_blocks():
-    for rows, blocks in [(0, [0]), (1, [1]), (10, [4, 4, 2]), (8, [4, 4])]:
-        parts = list(
-            Sampler(NETWORK, DOMAIN, CONDITIONALS).blocks(rows, SeededRandomSource(2), block_rows=4)
-        )
-        assert [part.rows for part in parts] == blocks
-        assert all(part.sizes == DOMAIN.sizes for part in parts)
+def test_any_number_of_rows_comes_in_blocks(monkeypatch):
+    monkeypatch.setattr("common.bayes.sampling._BLOCK_ROWS", 4)
+    for rows in (0, 1, 8, 10):
+        drawn = Sampler(NETWORK, DOMAIN, CONDITIONALS).sample(rows, SeededRandomSource(2))
+        assert (drawn.rows, drawn.sizes) == (rows, DOMAIN.sizes)
     with pytest.raises(InputError, match="0 or more"):
         Sampler(NETWORK, DOMAIN, CONDITIONALS).sample(-1, SeededRandomSource(2))
     with pytest.raises(LocalError, match="shape"):
