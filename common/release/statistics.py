@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.errors import InputError
@@ -60,8 +61,8 @@ class CodedTable:
             place = self.schema.position(name)
             source = SeededRandomSource(f"numbers/{self.seed}/{name}")
             column = decode_column(self.schema.attributes[place], self.codes.columns[place], source)
-            numbers = column.astype("Float64").to_numpy(np.float64, na_value=np.nan)
-            self._numbers[name] = numbers.astype(np.float64)
+            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            self._numbers[name] = numbers
         return self._numbers[name]
 
     def labels(self, name: str) -> Sequence[str]:

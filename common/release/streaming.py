@@ -20,8 +20,8 @@ from common.release.progress import Reporter, silent
 from common.release.released_table import BLOCK_ROWS, KEPT_ROWS
 from common.release.table_files import CsvFile, ParquetFile
 from common.schema import Codes, Schema
-from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.codes import concatenate
+from common.schema.decoder import decode_to_arrow
 from common.wording import many
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from common.errors import InputError, LocalError
+from common.errors import InputError
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
@@ -253,22 +253,9 @@ class Schema:
 
     def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:
         """The codes as a table of values that `encode` would give the same codes."""
-        import pandas as pd
+        from common.schema.decoder import decode_to_pandas
 
-        from common.schema.decoder import decode_column
-
-        if codes.sizes != self.sizes:
-            raise LocalError(f"codes of domains {codes.sizes} are not of this schema {self.sizes}")
-        columns = {
-            attribute.name: decode_column(attribute, column, source)
-            for attribute, column in zip(self.attributes, codes.columns, strict=True)
-        }
-        for first, second, together in self.possible.swaps(codes):
-            one, other = columns[self.names[first]], columns[self.names[second]]
-            wrong = together & (one > other).fillna(value=False).to_numpy(dtype=np.bool_)
-            columns[self.names[first]] = one.where(~wrong, other)
-            columns[self.names[second]] = other.where(~wrong, one)
-        return pd.DataFrame(columns)
+        return decode_to_pandas(self, codes, source)
 
 
 def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401
