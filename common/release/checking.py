@@ -5,13 +5,17 @@ from __future__ import annotations
 import enum
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from common.errors import InputError
+from common.privacy.statement import versions
+from common.release import folder as release
 from common.release.contents import Contents, data_names, read_whole
 from common.release.manifest import MANIFEST, MOST_JSON_BYTES, FileEntry, Manifest, sha256_of
 from common.release.signatures import FOLDER, Signature, SignerRole
+from common.study.document import Study
 
 
 class Kind(enum.StrEnum):
@@ -127,3 +131,52 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
         for each in makers[1:]
     ]
     return found, problems
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What was found.
+
+    Attributes:
+        study: what the owners agreed on, if there were several.
+        privacy: the privacy statement.
+        results: what was published during the study.
+        derived: whether statement and model follow from the study and the results.
+        problems: files that contradict another one.
+        not_checked: what could not be looked at, and why.
+    """
+
+    study: Study | None = None
+    privacy: Mapping[str, Any] = field(default_factory=dict)
+    results: tuple[bytes, ...] = ()
+    derived: bool = False
+    problems: list[Problem] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+
+    def blame(self, file: str, why: str) -> None:
+        """A file that is not what the others say it must be."""
+        self.problems.append(Problem(file, Kind.INCONSISTENT, why))
+
+
+def other_version(manifest: Manifest) -> str | None:
+    """The version of parley that made a release, if it is not the one that runs here."""
+    made_by = str(manifest.versions.get("parley"))
+    return None if made_by == versions()["parley"] else made_by
+
+
+def name_problems(manifest: Manifest) -> list[Problem]:
+    """Files that a release of this kind does not have, though listed; and files that it must."""
+    listed, tables = manifest.files.keys(), release.table_names()
+    needed = release.files_besides_the_table(listed, study=manifest.study is not None)
+    problems = [
+        Problem(name, Kind.MISSING, "is missing: every release of this kind has it")
+        for name in sorted(needed - listed)
+    ]
+    problems += [
+        Problem(name, Kind.EXTRA, "is extra: no release of this kind has such a file")
+        for name in sorted(listed - needed - set(tables))
+    ]
+    if len(listed & set(tables)) != 1:
+        words = f"a release has exactly one of {', '.join(tables)}"
+        problems.append(Problem(tables[0], Kind.MISSING, words))
+    return problems

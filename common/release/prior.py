@@ -18,7 +18,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
 
 from common.errors import InputError
 from common.files import make_private_folder
@@ -114,8 +113,10 @@ def read_prior(path: Path) -> PriorRelease:
         name = ""
         if checked.manifest.study is not None:
             name = Study.from_toml(read_text(contents, release.STUDY), where=release.STUDY).name
+        kept = {MANIFEST, release.SCHEMA, release.STUDY, tables[0]}
+        kept |= {file for file in contents.sizes() if file.startswith(f"{FOLDER}/")}
         return PriorRelease(
-            data=b"".join(zip_pieces(_Part(contents, tables[0]))),
+            data=b"".join(zip_pieces(contents, only=kept)),
             digest=hashlib.sha256(checked.manifest_bytes).hexdigest(),
             name=name,
             signers=tuple(f"{each.role.value} {each.name}" for each in checked.signatures),
@@ -206,26 +207,3 @@ class Priors:
         make_private_folder(self._folder)
         with release.new_file(self._folder / f"{found.digest}.zip") as scratch:
             scratch.write_bytes(found.data)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The files of a release that a prior has."""
-
-    contents: Contents
-    table: str
-
-    @property
-    def where(self) -> str:
-        return self.contents.where
-
-    def sizes(self) -> dict[str, int]:
-        kept = {MANIFEST, release.SCHEMA, release.STUDY, self.table}
-        return {
-            name: size
-            for name, size in self.contents.sizes().items()
-            if name in kept or name.startswith(f"{FOLDER}/")
-        }
-
-    def open(self, name: str) -> BinaryIO:
-        return self.contents.open(name)

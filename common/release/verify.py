@@ -13,8 +13,15 @@ from pathlib import Path
 
 from common.crypto.identities.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError
-from common.release.checking import Checked, Kind, Problem, check_bytes
-from common.release.consistency import Agreement, name_problems, other_version
+from common.release.checking import (
+    Agreement,
+    Checked,
+    Kind,
+    Problem,
+    check_bytes,
+    name_problems,
+    other_version,
+)
 from common.release.contents import Contents, open_release
 from common.release.folder import STUDY
 from common.release.progress import Reporter, silent

@@ -15,7 +15,7 @@ from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
 from common.methods.subn_plus.descent import SpreadModel
 from common.release import folder as release
-from common.release.finishing import finish
+from common.release.archive import finish
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing

@@ -61,13 +61,13 @@ common/methods/distdiffgen/leaves common/methods/distdiffgen/script
 common/methods/dp_subn/decisions common/methods/network_model common/methods/subn_plus/budget
 common/methods/subn_plus/contrast_plan common/methods/subn_plus/moment_loss
 common/methods/variables common/privacy/sampling/inversion common/release/asking
-common/release/bundling common/study/ids common/release/consistency common/release/estimates
-common/release/finishing common/release/fitted_privbayes common/release/fitted_privelet
+ common/study/ids  common/release/estimates
+ common/release/fitted_privbayes common/release/fitted_privelet
 common/release/fitted_study common/release/late_model common/release/measured
 common/release/progress common/release/released_rows common/release/released_table
 common/release/report/distributions common/release/report/evaluation_page
-common/release/report/page common/release/report/usable_pairs common/release/reproduction
-common/release/single_owner common/release/spreadsheet common/release/table_files
+common/release/report/page common/release/report/usable_pairs
+common/release/single_owner common/release/spreadsheet
 common/schema/attribute common/schema/cell_weights common/schema/columns common/schema/compilation
 common/schema/kernels common/schema/limits common/schema/refusals common/service/clock
 common/service/passphrase common/service/traffic common/service/version
