@@ -52,11 +52,7 @@ def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | Non
 
 
 def bundle(folder: Path, target: Path, *, tell: Reporter = silent) -> None:
-    """A release folder as a .zip, written whole or not at all.
-
-    Raises:
-        InputError: the folder is not a release, or not what its manifest says.
-    """
+    """A release folder as a .zip, whole or not at all, if it is what its manifest says."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; name the release folder")
     verify(folder, unsigned=True, bytes_only=True, tell=tell).require()

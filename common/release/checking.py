@@ -43,18 +43,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a look at the bytes of a release found.
+    """What a look at the bytes of a release found."""
 
-    Attributes:
-        manifest: what should be there.
-        manifest_bytes: what was signed.
-        signatures: those that are right, the maker's first.
-        problems: empty if every file is what the manifest says, and every signature right.
-    """
-
-    manifest: Manifest
-    manifest_bytes: bytes
-    signatures: tuple[Signature, ...]
+    manifest: Manifest  # what should be there
+    manifest_bytes: bytes  # what was signed
+    signatures: tuple[Signature, ...]  # those that are right, the maker's first
+    # empty if every file is what the manifest says, and every signature right
     problems: tuple[Problem, ...]
 
 
@@ -135,23 +129,14 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
 
 @dataclass(slots=True)
 class Agreement:
-    """What was found.
+    """What was found."""
 
-    Attributes:
-        study: what the owners agreed on, if there were several.
-        privacy: the privacy statement.
-        results: what was published during the study.
-        derived: whether statement and model follow from the study and the results.
-        problems: files that contradict another one.
-        not_checked: what could not be looked at, and why.
-    """
-
-    study: Study | None = None
-    privacy: Mapping[str, Any] = field(default_factory=dict)
-    results: tuple[bytes, ...] = ()
-    derived: bool = False
-    problems: list[Problem] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
+    study: Study | None = None  # what the owners agreed on, if there were several
+    privacy: Mapping[str, Any] = field(default_factory=dict)  # the privacy statement
+    results: tuple[bytes, ...] = ()  # what was published during the study
+    derived: bool = False  # whether statement and model follow from the study and the results
+    problems: list[Problem] = field(default_factory=list)  # files that contradict another one
+    not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
 
     def blame(self, file: str, why: str) -> None:
         """A file that is not what the others say it must be."""

@@ -323,11 +323,7 @@ def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> l
 
 
 def read_ranges(contents: Contents, checked: Checked) -> FittedPrivelet:
-    """The range counts of a release, from a scratch copy that is gone afterwards.
-
-    Raises:
-        InputError: they are damaged, or something else is in the file.
-    """
+    """The range counts of a release; InputError if something else is in the file."""
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
         there = copy_into(Path(scratch), contents, release.RANGES)
         again = Path(scratch) / "again.zip"
@@ -343,11 +339,7 @@ def read_ranges(contents: Contents, checked: Checked) -> FittedPrivelet:
 
 
 def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[str, object]:
-    """The transcript of a study, if nothing is in it but counted bytes.
-
-    Raises:
-        InputError: it is not what `transcript_of` makes of these steps and any counts of bytes.
-    """
+    """The transcript of a study; InputError if anything is in it but counts of bytes."""
     rounds_of = {SETTING_UP: 0} | Counter(step.phase for step in steps)  # as a transcript has them
     try:
         found = json.loads(data)

@@ -47,28 +47,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
-    """A table that a released sum tells.
+    """A table that a released sum tells."""
 
-    Attributes:
-        name: of the step it belongs to.
-        attributes: those that are counted together.
-        shape: values or groups of each attribute.
-        deviation: of the noise in one cell.
-        rows: how many rows it counts.
-        grouped: of each attribute, whether its values are counted in groups, or in bits.
-        summable: whether tables of fewer attributes can be summed out of it.
-        residuals: of each released number: released less synthetic, in rows; None if not compared.
-        deviations: of each residual, by noise and the drawing of synthetic rows.
-    """
-
-    name: str
-    attributes: tuple[int, ...]
-    shape: tuple[int, ...]
-    deviation: float
-    rows: int
+    name: str  # of the step it belongs to
+    attributes: tuple[int, ...]  # those that are counted together
+    shape: tuple[int, ...]  # values or groups of each attribute
+    deviation: float  # of the noise in one cell
+    rows: int  # how many rows it counts
+    # of each attribute, whether its values are counted in groups, or in bits
     grouped: tuple[bool, ...]
-    summable: bool = True
+    summable: bool = True  # whether tables of fewer attributes can be summed out of it
+    # of each released number: released less synthetic, in rows; None if not compared
     residuals: NDArray[np.float64] | None = None
+    # of each residual, by noise and the drawing of synthetic rows
     deviations: NDArray[np.float64] | None = None
 
     @property
@@ -136,16 +127,11 @@ class PairFacts:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What a release measured.
+    """What a release measured."""
 
-    Attributes:
-        names: of the attributes.
-        measured: its tables and sums.
-        related: the pairs that depend on each other in the synthetic rows, more than by chance.
-    """
-
-    names: tuple[str, ...]
-    measured: tuple[Measured, ...]
+    names: tuple[str, ...]  # of the attributes
+    measured: tuple[Measured, ...]  # its tables and sums
+    # the pairs that depend on each other in the synthetic rows, more than by chance
     related: frozenset[Pair]
 
     @cached_property
@@ -201,9 +187,7 @@ class Diagnostics:
     def concerns(self, attributes: Iterable[str], *, pairwise: bool = False) -> list[str]:
         """Why a statistic of these attributes is flagged; nothing if it is not.
 
-        Args:
-            attributes: those whose relations the statistic rests on.
-            pairwise: whether it rests on pairs only, as a linear regression does.
+        A linear regression rests on pairs only, and is `pairwise`.
         """
         asked = sorted(self.names.index(name) for name in set(attributes))
         found = [

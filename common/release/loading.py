@@ -89,11 +89,7 @@ def is_release_zip(path: Path) -> bool:
 
 @contextmanager
 def synthetic_table(release: Path) -> Iterator[Path]:
-    """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards."""
     with open_release(release) as contents:
         name = _table_name(contents)
         if release.is_dir():

@@ -37,23 +37,14 @@ from common.study.script import ScriptRun
 
 @dataclass(frozen=True, eq=False)
 class PriorRelease:
-    """What a study needs of an earlier release.
+    """What a study needs of an earlier release."""
 
-    Attributes:
-        data: the .zip.
-        digest: the SHA-256 of the release's manifest.
-        name: of the study that it is a release of; empty for a release of one owner.
-        signers: who signed it, in words.
-        schema: its public domains.
-        table: its synthetic rows.
-    """
-
-    data: bytes
-    digest: str
-    name: str
-    signers: tuple[str, ...]
-    schema: Schema
-    table: Codes
+    data: bytes  # the .zip
+    digest: str  # the SHA-256 of the release's manifest
+    name: str  # of the study that it is a release of; empty for a release of one owner
+    signers: tuple[str, ...]  # who signed it, in words
+    schema: Schema  # its public domains
+    table: Codes  # its synthetic rows
 
     @cached_property
     def rows(self) -> Prior:
@@ -61,11 +52,7 @@ class PriorRelease:
         return Prior(self.table)
 
     def require(self, study: Study) -> PriorRelease:
-        """Return this, if it is what a study names as its prior.
-
-        Raises:
-            InputError: it is another release, or has another schema.
-        """
+        """Return this; InputError if it is not what the study names as its prior."""
         if self.digest != study.prior:
             raise InputError(
                 f"prior: this is release {self.digest[:16]}, study {study.name!r} names "
@@ -98,8 +85,7 @@ def check_schema(prior: PriorRelease, schema: Schema) -> None:
 def read_prior(path: Path) -> PriorRelease:
     """Read a release, a folder or a .zip, or the part of one that a prior is.
 
-    Raises:
-        InputError: files are missing, or are not what the manifest says; a signature is wrong.
+    What is there must be what the manifest says, and every signature right.
     """
     with open_release(path) as contents:
         checked = check_bytes(contents)
@@ -126,11 +112,7 @@ def read_prior(path: Path) -> PriorRelease:
 
 
 def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
-    """The prior of a release's study, which the release has with it.
-
-    Raises:
-        InputError: it is not the one that the study names; the message begins with its name.
-    """
+    """The prior of a release's study, in the release; an InputError begins with its name."""
     if not study.prior:
         return None
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
@@ -163,11 +145,7 @@ class Priors:
         return found
 
     def keep(self, pieces: Iterable[bytes], study: Study, *, most: int) -> PriorRelease:
-        """Put what the curator sends into the folder, if it is the prior of the study.
-
-        Raises:
-            InputError: it is too large, damaged, of another schema, or another release.
-        """
+        """Put what the curator sends into the folder, if it is the prior of the study."""
         make_private_folder(self._folder)
         with tempfile.TemporaryDirectory(prefix=".coming-", dir=self._folder) as scratch:
             file, size = Path(scratch) / release.PRIOR, 0
@@ -182,11 +160,7 @@ class Priors:
         return found
 
     def of(self, study: Study) -> PriorRelease | None:
-        """The prior of a study, if it names one.
-
-        Raises:
-            InputError: it is not here.
-        """
+        """The prior of a study, if it names one; InputError if it is not here."""
         if not study.prior:
             return None
         if study.prior not in self._read:

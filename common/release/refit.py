@@ -66,12 +66,9 @@ def replay(
 
     Args:
         study: what was agreed.
-        results: step after step.
+        results: step after step; ParleyError if they are not those of this study.
         missing: for each party that went missing, the first step without it.
         prior: what the study builds on, if it does.
-
-    Raises:
-        ParleyError: these are not the results of this study.
     """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. That
     # variant of the study has no signature.
@@ -101,14 +98,9 @@ def refit_study(
     missing: Mapping[str, int] = MappingProxyType({}),
     prior: Prior | None = None,
 ) -> Model:
-    """Take the study's script to its model on these rows.
+    """Take the study's script to its model on these rows, dealt out to the parties in their order.
 
-    Args:
-        study: as it was agreed.
-        rows: as many as the parties have together, in an order that means nothing.
-        source: of the noise and of the parties' choices.
-        missing: for each party that went missing, the first step without it.
-        prior: the rows that the study builds on, if it does.
+    Parties go `missing` as they did, each before a step.
     """
     if rows.rows != study.rows:
         raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")

@@ -33,11 +33,7 @@ def write_results(path: Path, results: Sequence[bytes]) -> None:
 
 
 def read_results(contents: Contents) -> tuple[bytes, ...]:
-    """The results in a release.
-
-    Raises:
-        InputError: they are missing, too many, cut short, or not results.
-    """
+    """The results in a release; InputError if they are too many, cut short, or not results."""
     size = contents.sizes().get(RESULTS, 0)
     if size > _MOST:
         raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST:,}")

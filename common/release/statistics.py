@@ -77,18 +77,12 @@ _UNBOUNDED = (-np.inf, np.inf)
 
 @dataclass(frozen=True)
 class Statistic:
-    """Something to compute of a table.
+    """Something to compute of a table."""
 
-    Attributes:
-        attributes: those whose relations it rests on.
-        of: its values in a table.
-        bounds: no value of it lies outside.
-        pairwise: whether it rests on relations of pairs only, as a linear regression does.
-    """
-
-    attributes: frozenset[str]
-    of: Callable[[CodedTable], Values]
-    bounds: tuple[float, float] = _UNBOUNDED
+    attributes: frozenset[str]  # those whose relations it rests on
+    of: Callable[[CodedTable], Values]  # its values in a table
+    bounds: tuple[float, float] = _UNBOUNDED  # no value of it lies outside
+    # whether it rests on relations of pairs only, as a linear regression does
     pairwise: bool = False
 
 
@@ -100,11 +94,7 @@ def of_table(
 
 
 def named(found: object) -> Values:
-    """The numbers that an analyst's function returned, by name.
-
-    Raises:
-        InputError: it returned something else.
-    """
+    """The numbers that an analyst's function returned, by name."""
     try:
         if isinstance(found, pd.Series | Mapping):
             return {(str(name), None): float(value) for name, value in found.items()}
@@ -182,9 +172,6 @@ def regression(schema: Schema, formula: str, by: str | None = None, where: str =
     """Coefficients of a linear regression; of a logistic one where the outcome is yes or no.
 
     It is written like "income ~ age + sex"; names with other signs are in backticks.
-
-    Raises:
-        InputError: the formula cannot be read, or its outcome is no number.
     """
     left, tilde, right = formula.partition("~")
     terms = tuple(_bare(each) for each in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", right))

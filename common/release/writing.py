@@ -49,19 +49,12 @@ Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What went into a release.
+    """What went into a release."""
 
-    Attributes:
-        files: their names.
-        rows: how many synthetic rows.
-        synthetic: those rows, or the first of them where they are very many.
-        cautions: what its users must know first; none if all is well.
-    """
-
-    files: tuple[str, ...]
-    rows: int
-    synthetic: Codes
-    cautions: tuple[str, ...]
+    files: tuple[str, ...]  # their names
+    rows: int  # how many synthetic rows
+    synthetic: Codes  # those rows, or the first of them where they are very many
+    cautions: tuple[str, ...]  # what its users must know first; none if all is well
 
 
 def write_release(
@@ -73,11 +66,11 @@ def write_release(
     signer: Signer | None = None,
     tell: Reporter = silent,
 ) -> Written:
-    """Fill a folder, usually one of `release.new_folder`, and finish it; all of it is free of cost.
+    """Fill an empty folder, usually one of `release.new_folder`, and finish it.
 
     Args:
         folder: exists and is empty.
-        fitted: what was released of the real rows.
+        fitted: what was released of the real rows; all that follows is free of cost.
         rows: how many synthetic rows; as many as there were real ones if None.
         file_format: of the synthetic rows, see `release.FORMATS`.
         signer: who signs the release, or None.
@@ -111,15 +104,11 @@ def write_release(
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What people read of a release: a function of its other files, so it can be made again.
+    """What people read of a release: a function of its other files, so it can be made again."""
 
-    Attributes:
-        files: report.html, usage.json, and network.svg where there is a network, by name.
-        cautions: what users of the release must know first.
-    """
-
+    # report.html, usage.json, and network.svg where there is a network, by name
     files: Mapping[str, str]
-    cautions: tuple[str, ...]
+    cautions: tuple[str, ...]  # what users of the release must know first
 
 
 def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages:

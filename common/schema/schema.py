@@ -139,11 +139,7 @@ class Schema:
         return tuple(attribute.size for attribute in self.attributes)
 
     def position(self, name: str) -> int:
-        """The position of the attribute of that name.
-
-        Raises:
-            InputError: if there is none.
-        """
+        """The position of the attribute of that name; InputError if there is none."""
         try:
             return self.names.index(name)
         except ValueError:
@@ -235,11 +231,7 @@ class Schema:
         return all(attribute.forgiving for attribute in self.attributes)
 
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
-        """Refuse repeated and missing columns; further ones are an owner's own, and never read.
-
-        Raises:
-            InputError: naming them all.
-        """
+        """Refuse repeated and missing columns; further ones are an owner's own, and never read."""
         repeated = [name for name, times in Counter(columns).items() if times > 1]
         if repeated:
             raise InputError(f"{where}: duplicate column {_quoted(repeated)}; names are unique")

@@ -20,43 +20,27 @@ _MOST_NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class NoisyTable:
-    """A released table.
+    """A released table."""
 
-    Attributes:
-        variables: what it counts by, as positions in the schema.
-        shape: how many values or groups each of them has.
-        grouped: for each of them, whether its values are seen in groups only.
-        variance: of the noise in a cell.
-        rows: how many real rows it counts.
-        summable: whether tables of fewer variables can be summed out of it: not if its margins are
-            known from other tables only.
-    """
-
-    variables: tuple[int, ...]
-    shape: tuple[int, ...]
-    grouped: tuple[bool, ...]
-    variance: float
-    rows: int
+    variables: tuple[int, ...]  # what it counts by, as positions in the schema
+    shape: tuple[int, ...]  # how many values or groups each of them has
+    grouped: tuple[bool, ...]  # for each of them, whether its values are seen in groups only
+    variance: float  # of the noise in a cell
+    rows: int  # how many real rows it counts
+    # whether tables of fewer variables can be summed out of it: not if its margins are known from
+    # other tables only
     summable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedError:
-    """What noise does to the distribution of a column, or of a pair of columns.
+    """What noise does to the distribution of a column, or of a pair of columns."""
 
-    Attributes:
-        attributes: one position in the schema, or two.
-        cells: of their table.
-        deviation: the standard deviation of the noise in a count, in rows.
-        distance: the expected total variation distance to the exact distribution, at most 1.
-        grouped: whether values were counted in groups.
-    """
-
-    attributes: tuple[int, ...]
-    cells: int
-    deviation: float
-    distance: float
-    grouped: bool = False
+    attributes: tuple[int, ...]  # one position in the schema, or two
+    cells: int  # of their table
+    deviation: float  # the standard deviation of the noise in a count, in rows
+    distance: float  # the expected total variation distance to the exact distribution, at most 1
+    grouped: bool = False  # whether values were counted in groups
 
     @property
     def rank(self) -> tuple[bool, float, float]:

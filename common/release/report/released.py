@@ -25,26 +25,19 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NetworkDrawing:
-    """A network with the strength of its edges.
+    """A network with the strength of its edges."""
 
-    Attributes:
-        names: the attributes, parents before their children.
-        edges: (parent, child).
-        strengths: mutual information of every edge, in bits.
-        notes: the same in words.
-        caption: what an arrow means.
-        without_edges: what is said instead where there are none.
-    """
-
-    names: Sequence[str]
-    edges: Sequence[Edge]
-    strengths: Mapping[Edge, float]
-    notes: Mapping[Edge, str]
+    names: Sequence[str]  # the attributes, parents before their children
+    edges: Sequence[Edge]  # (parent, child)
+    strengths: Mapping[Edge, float]  # mutual information of every edge, in bits
+    notes: Mapping[Edge, str]  # the same in words
+    # what an arrow means
     caption: str = (
         "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
         "are the mutual information in bits, from the noisy tables: thick arrows are strong "
         "dependences. Noise makes arrows, too."
     )
+    # what is said instead where there are none
     without_edges: str = "No attribute was drawn given another one."
 
     def svg(self) -> str:
