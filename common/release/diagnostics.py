@@ -28,8 +28,7 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.release.report.expected_error import noise_distance
-
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x: a sum of many draws
 GROUPS = 8  # of an attribute, from which on they are as good as its values
 _CARE = 0.1  # noise moves more than this part of the rows of a pair's table
 _DOUBT = 4.0  # deviations of the mean square of residuals beyond which rows do not follow
@@ -45,6 +44,11 @@ class Verdict(StrEnum):
     ABSENT = "not in this release"
 
 
+def noise_distance(deviations: float, rows: int) -> float:
+    """The part of the rows that noise moves, by the sum of the deviations of all cells."""
+    return min(1.0, _MEAN_OF_NORMAL * deviations / (2 * max(1, rows)))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
     """A table that a released sum tells."""
@@ -56,7 +60,10 @@ class Measured:
     rows: int  # how many rows it counts
     # of each attribute, whether its values are counted in groups, or in bits
     grouped: tuple[bool, ...]
-    summable: bool = True  # whether tables of fewer attributes can be summed out of it
+    # whether tables of fewer attributes can be summed out of it: not if its margins are known from
+    # other tables only
+    summable: bool = True
+    in_bits: bool = False  # whether it counts by bits of its attributes
     # of each released number: released less synthetic, in rows; None if not compared
     residuals: NDArray[np.float64] | None = None
     # of each residual, by noise and the drawing of synthetic rows

@@ -19,7 +19,7 @@ from common.methods.network_model import NetworkModel
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
-from common.release.report.expected_error import noise_distance
+from common.release.diagnostics import noise_distance
 from common.schema import Codes
 from common.schema.encodings import binarise
 from common.study.steps import Model, Step
