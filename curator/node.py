@@ -305,7 +305,7 @@ class StudyNode:
             self.require_running()
             if party in self._current().gone:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
-            effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
+            effects = self._take_in(party, sequence, body, codec.TO_CURATOR.decode(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._publish_later()
         # Only a party that is sent something is woken: with K parties most messages cause none.
@@ -456,7 +456,7 @@ class StudyNode:
     def _finish(
         self, state: StudyState, told: ToParty, *, cause: str = "", place: str = ""
     ) -> None:
-        body = codec.encode_to_party(told)
+        body = codec.TO_PARTY.encode(told)
         with self._store.transaction():
             for name in self.names:
                 self._store.outbox.add(self.digest, name, body)

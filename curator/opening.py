@@ -61,7 +61,7 @@ class StepOpening:
         return tuple(name for name in names if name not in self._role.gone)
 
     def _queue(self, step: Step, body: bytes) -> None:
-        digest, opened = self._study.digest, codec.decode_to_party(body)
+        digest, opened = self._study.digest, codec.TO_PARTY.decode(body)
         for name in self._left():
             self._store.outbox.add(digest, name, body)
             self._store.traffic.note(
@@ -81,5 +81,5 @@ class Encoder:
     def __call__(self, message: ToParty) -> bytes:
         """Return the bytes of a message."""
         if message is not self.message:
-            self.message, self.body = message, codec.encode_to_party(message)
+            self.message, self.body = message, codec.TO_PARTY.encode(message)
         return self.body

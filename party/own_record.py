@@ -84,7 +84,7 @@ def _digest(study: Study, step: int, result: bytes) -> bytes:
 
 
 def _digest_of(message: ToParty) -> bytes:
-    return hashlib.sha256(codec.encode_to_party(message)).digest()
+    return hashlib.sha256(codec.TO_PARTY.encode(message)).digest()
 
 
 def told_missing(

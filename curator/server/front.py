@@ -137,7 +137,7 @@ class Front:
         )  # fmt: skip
         self._calls.add(name, outcome=refusal.code.name)
         context.set_trailing_metadata(refusal.trailer())
-        context.abort(refusal.entry.status, refusal.entry.public)
+        context.abort(refusal.code.status, refusal.code.public)
 
 
 def _serialize(message: Message) -> bytes:

@@ -445,8 +445,8 @@ class WireCodec:
 
     def encode(self, message: ToCurator) -> bytes:
         """The bytes of a message to the curator."""
-        return codec.encode_to_curator(message)
+        return codec.TO_CURATOR.encode(message)
 
     def decode(self, body: bytes) -> ToParty:
         """The message to a party in these bytes."""
-        return codec.decode_to_party(body)
+        return codec.TO_PARTY.decode(body)

@@ -96,10 +96,10 @@ class Parties:
             if queued is None:
                 continue
             self.taken[name] = queued.sequence
-            for effect in role.receive(codec.decode_to_party(queued.body)):
+            for effect in role.receive(codec.TO_PARTY.decode(queued.body)):
                 if isinstance(effect, Send):
                     self.said[name] += 1
-                    body = codec.encode_to_curator(effect.message)
+                    body = codec.TO_CURATOR.encode(effect.message)
                     answers.append((name, self.said[name], body))
         return answers
 
@@ -205,4 +205,4 @@ def queues(stage):
 
 def share(stage, step=0, payload=b"x"):
     message = ShareSubmitted(study=stage.study.digest, step=step, chunk=0, payload=payload)
-    return codec.encode_to_curator(message)
+    return codec.TO_CURATOR.encode(message)
