@@ -21,8 +21,6 @@ from common.service.durable.role import SourceForStep
 from common.study import approval
 from common.study.document import Study
 from common.study.ids import StudyId
-from common.study.messages import ToCurator, ToParty
-from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
 from party.client.connection import ENDED, OPEN, Connection, Summary
@@ -401,7 +399,6 @@ class StudySession:
             journal=self._context.journal,
             ledger=self._context.ledger,
             caps=approved,
-            codec=WireCodec(),
             clock=self._context.clock,
             send=self._outbox.append,  # handed in together when the message is taken in
             consents=lambda: not self._context.withdrew(study.digest),
@@ -438,15 +435,3 @@ class StudySession:
         else:
             node.acknowledge(newest)
         self._outbox.clear()
-
-
-class WireCodec:
-    """Messages as the wire has them."""
-
-    def encode(self, message: ToCurator) -> bytes:
-        """The bytes of a message to the curator."""
-        return codec.TO_CURATOR.encode(message)
-
-    def decode(self, body: bytes) -> ToParty:
-        """The message to a party in these bytes."""
-        return codec.TO_PARTY.decode(body)
