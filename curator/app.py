@@ -209,9 +209,7 @@ def serve(
         store.check_at_start()
         studies.open()
         hook = Hook(webhook=settings.webhook, command=settings.on_event)
-        upkeep = Upkeep(
-            studies, settings.waiting_limits, alerting=Alerting(store.alerts, hook, alerts)
-        )
+        upkeep = Upkeep(studies, settings.waiting_limits, alerting=Alerting(store, hook, alerts))
         server = CuratorServer(
             studies,
             files=files,
@@ -225,9 +223,8 @@ def serve(
         )
         started(server.start())
         watched = Service(
-            studies=studies, presence=server.presence, calls=server.calls, files=files,
-            clock=clock, software=software, actions=settings.dashboard_actions,
-            deadline=settings.step_deadline,
+            studies=studies, calls=server.calls, files=files, clock=clock, software=software,
+            actions=settings.dashboard_actions, deadline=settings.step_deadline,
         )  # fmt: skip
         try:
             with _watched(settings, watched):

@@ -42,8 +42,8 @@ def last_calls(store: Store, record: Record) -> dict[str, str]:
     """When each party of a study that is not over called last; empty for one that never did."""
     if record.state.over:
         return {}
-    calls = store.last_calls()
-    return {name: calls.get(name, "") for name in store.members(record.study)}
+    seen = {name: party.seen_at for name, party in store.parties().items()}
+    return {name: seen.get(name, "") for name in store.members(record.study)}
 
 
 def declared(store: Store, study: StudyId) -> dict[str, str]:
@@ -111,9 +111,9 @@ def declare_missing(
         raise InputError(
             f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
         )
-    store.missing.ask(record.study, owner, at=at)
+    store.ask_to_miss(record.study, owner, at=at)
     for _ in range(round(wait_s / _LOOK_EVERY_S)):
-        if (record.study, owner) not in store.missing.pending():
+        if (record.study, owner) not in store.asked_to_miss():
             return True
         sleep(_LOOK_EVERY_S)
     return False

@@ -54,7 +54,9 @@ class Studies:
             later=later, changed=self.wake,
         )  # fmt: skip
         self._nodes: dict[StudyId, StudyNode] = {}
-        self._introduced = dict(store.introductions())
+        self._introduced = {
+            name: (party.identity, party.software) for name, party in store.parties().items()
+        }
         self._found = 0
         self._listed: dict[str, tuple[tuple[int, int], list[Summary]]] = {}
         self._news = threading.Lock()

@@ -78,12 +78,12 @@ class Upkeep:
 
     def _see_to_missing(self) -> None:
         """Go on without the parties that the operator declared missing."""
-        requests = self._studies.store.missing
-        for study, party in requests.pending():
+        store = self._studies.store
+        for study, party in store.asked_to_miss():
             node = self._studies.known(study)
             try:
                 if node is None or node.record.state.over or node.declare_missing(party):
-                    requests.drop(study, party)
+                    store.drop_missing(study, party)
             except ParleyError as error:  # no step is open for it, say; tried again
                 logger.warning("study %s: %s", study.hex()[:16], error)
 
@@ -109,7 +109,7 @@ class Upkeep:
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", study.hex()[:16], late, words)
-        store.alerts.add(study, event, words=words, at=self._studies.around.now())
+        store.add_alert(study, event, words=words, at=self._studies.around.now())
 
     def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
         """Declare the parties missing that are overdue, if the study can do without them."""

@@ -39,18 +39,21 @@ _VERSION = 3
 
 
 class Database:
-    """A SQLite file, open in one process at a time."""
+    """A SQLite file, open in one process at a time; others may read it meanwhile (`read_only`)."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.commits = 0  # of this process
         self._lock = threading.RLock()
         try:
-            _make_private(path)
-            # Autocommit; transactions are begun explicitly, and take the write lock at once.
+            if not read_only:
+                _make_private(path)
+            # Autocommit; transactions are begun explicitly, and take the write lock at once. A read
+            # lets go of the file when it is done.
             self._connection = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
-            )
+                f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}", uri=True,
+                isolation_level=None, check_same_thread=False, timeout=_BUSY_S,
+            )  # fmt: skip
         except (OSError, sqlite3.Error) as error:
             raise InputError(_words(path, error)) from error
 
@@ -118,7 +121,8 @@ class Database:
             )  # fmt: skip
 
     def close(self) -> None:
-        self._connection.close()
+        with self._lock:  # not under the feet of a thread that reads
+            self._connection.close()
 
     def __enter__(self) -> Self:
         """Be open for the length of a block."""

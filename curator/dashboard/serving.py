@@ -20,6 +20,7 @@ from cryptography import x509
 
 from common.errors import InputError
 from common.files import read
+from common.service.database import Database
 from common.service.web.server import WebServer
 from common.service.web.sessions import Sessions, token_in
 from common.service.web.site import LOOPBACK, Site
@@ -122,9 +123,8 @@ def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
         yield
         return
     operators = Operators(place.operators, Revocations(place.revoked), service.clock)
-    reader = StoreReader(place.store)
-    try:
-        dashboard = Dashboard(service, reader)
+    with Database(place.store, read_only=True) as database:
+        dashboard = Dashboard(service, StoreReader(database))
         site = Site(
             title="Parley curator",
             hosts=_hosts(place, service),
@@ -146,8 +146,6 @@ def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
                 scheme, place.listen.rpartition(":")[0], port, place.token,
             )  # fmt: skip
             yield
-    finally:
-        reader.close()
 
 
 def _hosts(place: Place, service: Service) -> list[str]:

@@ -90,7 +90,6 @@ class CuratorServer:
             admission=self._admission,
         )
         self.calls = CallCounter()
-        self.presence = servicer.presence
         front = Front(self._admission, servicer.identify, self.calls)
         handlers = [_curator_handler(front, servicer), health_handler(front, self._is_serving)]
         if reflection:

@@ -10,7 +10,7 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Protocol, cast
 
 import grpc
 
@@ -43,6 +43,12 @@ _STATES = {
 }
 
 
+class _OfStudy(Protocol):
+    """A request about one study."""
+
+    study: bytes
+
+
 class CuratorServicer:
     """What a party asks of the curator.
 
@@ -68,7 +74,6 @@ class CuratorServicer:
         self._clock = clock
         self._software = software
         self._admission = admission
-        self.presence = studies.presence
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
         """Introductions, and the studies of this party."""
@@ -112,7 +117,7 @@ class CuratorServicer:
         self._admission.take_over(call, node.digest)
         wake = functools.partial(self._studies.wake, node.digest, [peer.name])
         call.context.add_callback(wake)
-        with self.presence.listening(peer.name):
+        with self._studies.presence.listening(peer.name):
             node.called(peer.name)  # again: an older stream may have ended meanwhile
             yield from self._messages(node, request.received, call)
 
@@ -249,18 +254,7 @@ class CuratorServicer:
         self._studies.called(peer.name)
         return peer
 
-    def _node(
-        self,
-        request: pb.FetchStudyRequest
-        | pb.ApproveRequest
-        | pb.DeclineRequest
-        | pb.WorkRequest
-        | pb.AcknowledgeRequest
-        | pb.StatusRequest
-        | pb.FetchReleaseRequest
-        | pb.CountersignRequest,
-        call: AdmittedCall,
-    ) -> tuple[StudyNode, Peer]:
+    def _node(self, request: _OfStudy, call: AdmittedCall) -> tuple[StudyNode, Peer]:
         return self._studies.node(StudyId(request.study), call.peer.name), call.peer
 
 

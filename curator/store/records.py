@@ -40,6 +40,7 @@ class Record:
         place: where the release is.
         abort_asked: why the operator wants it ended; empty if not.
         proposed_at: when it was offered.
+        ended_at: when it ended.
     """
 
     study: StudyId
@@ -51,6 +52,7 @@ class Record:
     place: str
     abort_asked: str
     proposed_at: str
+    ended_at: str | None
 
     @property
     def unreadable(self) -> bool:
@@ -72,6 +74,37 @@ class Awaited:
     party: str
     word: Word
     since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyRecord:
+    """A party as it introduced itself; its identity is empty if it was withheld."""
+
+    identity: bytes
+    software: str
+    seen_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBytes:
+    """Bytes of one party in one step: what it sent, and what it was sent."""
+
+    party: str
+    step: int
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """An event of a study that the operator is to be told of."""
+
+    number: int
+    study: StudyId
+    name: str
+    event: str
+    words: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

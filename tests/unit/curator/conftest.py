@@ -17,7 +17,6 @@ from common.wire import codec
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import CallCounter
-from curator.presence import Presence
 from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
@@ -125,7 +124,7 @@ def shown(stage, ring, tmp_path, caplog):
     def start(*, actions=False, listen="127.0.0.1:0", operators=None, **changes):
         studies = stage.studies(**changes)
         service = Service(
-            studies=studies, presence=Presence(), calls=CallCounter(), files=ring.files,
+            studies=studies, calls=CallCounter(), files=ring.files,
             clock=lambda: dt.datetime.now(dt.UTC), software="parley test", actions=actions,
         )  # fmt: skip
         place = Place(
