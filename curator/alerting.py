@@ -21,11 +21,6 @@ class Alerting:
 
     An event may be delivered twice, after a crash; it is not lost but for a hook that fails for a
     day.
-
-    Args:
-        store: the events.
-        hook: where they go.
-        workers: where they are handed over, beside the service.
     """
 
     def __init__(self, store: Store, hook: Hook, workers: ThreadPoolExecutor) -> None:

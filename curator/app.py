@@ -179,14 +179,8 @@ def serve(
 ) -> None:
     """Run a curator until it is told to stop.
 
-    Args:
-        settings: how.
-        publish: makes the release of a study that has every result, and says where it is.
-        stopping: set to stop.
-        clock: the time.
-        software: what to tell the parties we are.
-        started: called with the port when calls are taken.
-        begin: begins a fresh copy of a study's script; by default what the study names.
+    `publish` makes the release of a study that has every result, and says where it is. `started` is
+    called with the port when calls are taken.
 
     Raises:
         InputError: the address, the keys or the state cannot be used, or another curator has it.

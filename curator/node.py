@@ -62,13 +62,7 @@ _ABORT_WAIT_S = 0.2
 
 
 class StudyNode:
-    """One study at the curator. Threads may share it.
-
-    Args:
-        digest: of the study; its text is read when it is needed.
-        names: of its parties.
-        around: what it shares with other studies.
-    """
+    """One study at the curator. Threads may share it."""
 
     def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
         self.digest, self.names = digest, names

@@ -17,13 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class StepOpening:
-    """Sends the message that opens a step to all who are left, in the caller's transaction.
-
-    Args:
-        study: what was agreed.
-        role: as far as it is.
-        around: what the study shares with others.
-    """
+    """Sends the message that opens a step to all who are left, in the caller's transaction."""
 
     def __init__(self, study: Study, role: CuratorRole, around: StudyContext) -> None:
         self._study, self._role, self._around = study, role, around

@@ -26,16 +26,7 @@ MOST_LISTED = 1000  # studies in one answer to a party
 
 
 class Studies:
-    """The studies in a store. Threads may share it.
-
-    Args:
-        store: where everything is kept.
-        begin: begins a fresh copy of a study's script.
-        publish: makes the release of a study that has every result, and says where it is.
-        clock: the time.
-        later: runs something after the call that asked for it was answered.
-        prior_of: where the prior of a study is, if it names one.
-    """
+    """The studies in a store. Threads may share it."""
 
     def __init__(
         self,
@@ -122,9 +113,7 @@ class Studies:
 
         Asked for again and again, they are read when something changed.
 
-        Args:
-            party: whose.
-            with_ended: those as well that ended and that the party has acknowledged.
+        `with_ended` adds those that ended and that the party has acknowledged.
         """
         if with_ended:
             return self.store.summaries(party, with_settled=True, most=MOST_LISTED)

@@ -43,11 +43,7 @@ class WaitingLimits:
 class Upkeep:
     """Looked at every second, from one thread.
 
-    Args:
-        studies: all there are.
-        limits: how long a step may wait for parties. A study that may miss them goes on without
-            them when the deadline has passed.
-        alerting: takes events to the operator; None to leave them in the store.
+    A study that may miss the parties it waits for goes on without them after the deadline.
     """
 
     def __init__(

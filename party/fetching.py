@@ -39,12 +39,7 @@ def keep_release(
     Its digest needs no one's word: its manifest has the digest of every file, its
     signatures are of the manifest, and its model follows from the study and the results.
 
-    Args:
-        pieces: of the .zip, as they come.
-        study: the digest of the study that was asked for.
-        target: the .zip to write; nothing is there if this fails.
-        limits: what is taken at all.
-        tell: told how far the verification is.
+    Nothing is at the target if this fails.
 
     Raises:
         InputError: it is too large, is not to be relied on, or is of another study.

@@ -89,12 +89,7 @@ class Departure:
 
 
 class Journal:
-    """The journal of all studies of a party, in the same file as its ledger.
-
-    Args:
-        database: the file.
-        source: where the keys of steps are drawn from.
-    """
+    """The journal of all studies of a party, in the same file as its ledger."""
 
     def __init__(self, database: Database, source: RandomSource) -> None:
         self._file = database

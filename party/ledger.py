@@ -108,10 +108,7 @@ class Ledger:
     def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
 
-        Args:
-            charge: the step.
-            caps: the most the owner spends; None for what has left already.
-            charged_at: the time.
+        What has left already is charged without caps.
 
         Raises:
             PolicyError: a cap would be passed. Nothing is charged.

@@ -76,15 +76,8 @@ class StudyTicket:
 class PartyNode:
     """One study at one party. Used from one thread.
 
-    Args:
-        ticket: which study.
-        role: makes the role anew, given where the randomness of a step comes from.
-        journal: with the ledger in one file.
-        ledger: where charges go.
-        caps: the most the owner spends.
-        clock: the time, for the records.
-        send: hands bytes to the network; what it raises leaves them in the outbox.
-        consents: whether the owner still takes part; asked in the transaction of every message.
+    `send` hands bytes to the network; what it raises leaves them in the outbox. `consents` says
+    whether the owner still takes part; it is asked in the transaction of every message.
     """
 
     def __init__(

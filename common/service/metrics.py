@@ -80,10 +80,6 @@ def _escaped(words: str) -> str:
 def metrics_server(listen: str, collect: Callable[[], Iterable[Sample]]) -> WebServer:
     """A server that answers GET /metrics in threads of its own.
 
-    Args:
-        listen: address and port; port 0 takes a free one.
-        collect: the samples of this moment; called in any thread.
-
     Raises:
         InputError: the address cannot be used.
     """

@@ -67,13 +67,7 @@ def read_settings(
 ) -> Settings[Kind]:
     """Put the settings together.
 
-    Args:
-        kind: the dataclass; its fields are texts, numbers, yes-or-no, or paths.
-        prefix: of environment variables, such as PARLEY_CURATOR_.
-        file: the TOML file, if there is one.
-        environment: the process's.
-        flags: what the command line says; None for what it does not say.
-        tables: names of further tables that the file may have.
+    A flag that is None was not given. `tables` names further tables that the file may have.
 
     Raises:
         InputError: naming the place, the key, and what would do.

@@ -115,9 +115,7 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
 def check(message: Message, *, size: int | None = None) -> None:
     """Refuse a message that is not whole, holds unknown fields, or passes a limit.
 
-    Args:
-        message: as it was received.
-        size: of its bytes, where they are at hand; else it is computed.
+    `size` is that of its bytes, where they are at hand.
 
     Raises:
         WireError: naming the field and what is wrong with it.

@@ -165,12 +165,6 @@ def explain(
 
     A server that refuses a certificate during the handshake says no more than a closed connection,
     so that case is told by looking at our own certificate.
-
-    Args:
-        error: what gRPC raised.
-        mine: what we showed; None for nothing.
-        at: the time.
-        target: what was dialled, in words.
     """
     trailer = cast(Iterable[tuple[str, str | bytes]] | None, error.trailing_metadata())
     told = received(error.code(), trailer)

@@ -38,10 +38,7 @@ logger = logging.getLogger(__name__)
 class Operators:
     """Client certificates that may log in: listed by fingerprint, of the consortium, not revoked.
 
-    Args:
-        path: SHA-256 fingerprints, one per line, read again for every visitor; None for none.
-        revocations: the consortium's.
-        clock: the time.
+    The list has SHA-256 fingerprints, one per line, and is read again for every visitor.
     """
 
     def __init__(

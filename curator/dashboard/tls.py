@@ -17,9 +17,6 @@ logger.addFilter(RateLimit(per_second=1))  # a line for every handshake would be
 class BrowserTls:
     """Gives the context of this moment; TLS 1.3 only.
 
-    Args:
-        files: the server's key and certificate, and the authority of client certificates.
-
     Raises:
         InputError: the files cannot be used now. Later on, the last good ones stay in use.
     """

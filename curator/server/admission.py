@@ -48,11 +48,7 @@ class Limit:
 
 
 def limits(most_streams: int) -> Mapping[Kind, Limit]:
-    """The limits of a curator.
-
-    Args:
-        most_streams: how many sessions of parties may wait for work at a time.
-    """
+    """The limits of a curator."""
     return {
         Kind.SHORT: Limit(max(200, most_streams), 16),
         Kind.WORK: Limit(most_streams, max(16, most_streams // 4)),
@@ -104,13 +100,7 @@ class AdmittedCall:
 
 
 class Admission:
-    """The calls under way. Threads may share it.
-
-    Args:
-        limits: by kind.
-        revocations: the certificates that open no door any more.
-        timeout_s: how long a peer may take to send or to take a frame.
-    """
+    """The calls under way. Threads may share it."""
 
     def __init__(
         self, limits: Mapping[Kind, Limit], revocations: Revocations, *, timeout_s: float

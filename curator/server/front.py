@@ -58,10 +58,7 @@ def one(parse: Callable[[bytes], _Request]) -> Callable[..., _Request]:
 class Front:
     """Makes gRPC handlers of methods that take requests and an admitted call.
 
-    Args:
-        admission: of calls.
-        identify: who makes a call; raises a WireError for a caller that may not.
-        calls: counts them.
+    `identify` says who makes a call; it raises a WireError for a caller that may not.
     """
 
     def __init__(

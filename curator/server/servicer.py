@@ -50,15 +50,7 @@ class _OfStudy(Protocol):
 
 
 class CuratorServicer:
-    """What a party asks of the curator.
-
-    Args:
-        studies: all there are.
-        revocations: the certificates that open no door any more.
-        clock: the time.
-        software: what to tell the parties we are.
-        admission: of calls, which a method may tell more of its own.
-    """
+    """What a party asks of the curator."""
 
     def __init__(
         self,

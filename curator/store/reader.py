@@ -85,10 +85,7 @@ class StoreReader:
     def summaries(self, party: str, *, with_settled: bool, most: int) -> list[Summary]:
         """The studies of a party, newest first.
 
-        Args:
-            party: whose.
-            with_settled: those as well that ended and that the party has acknowledged.
-            most: how many.
+        `with_settled` adds those that ended and that the party has acknowledged.
         """
         rows = self._file.rows(_ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES, (party, most))
         return [

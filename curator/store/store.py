@@ -40,10 +40,7 @@ KEEP_QUEUES = dt.timedelta(days=30)  # of an ended study, for a party that does 
 class Store(StoreReader):
     """The store of all studies of a curator. Threads may share it.
 
-    Args:
-        database: the file.
-        source: where the keys of steps are drawn from.
-        passphrase: protects Paillier keys on top of the file's mode; None for the mode alone.
+    A passphrase protects Paillier keys on top of the file's mode.
     """
 
     def __init__(

@@ -42,9 +42,7 @@ class Backoff:
     ) -> float:
         """Return how many seconds to wait after an error.
 
-        Args:
-            error: why the attempt failed.
-            out_of_reach: the codes that `attempts` applies to.
+        `attempts` applies to the codes in `out_of_reach`.
 
         Raises:
             WireError: the error, if waiting does not help or did not for too long.

@@ -147,11 +147,8 @@ class Connection:
     def greet(self, party: str, identity: bytes, *, with_ended: bool = True) -> Greeting:
         """Introduce ourselves; who answers, and the studies that list us.
 
-        Args:
-            party: our name.
-            identity: our public identity.
-            with_ended: list the studies as well that ended and that we acknowledged: all that our
-                journal must know of. A poll leaves them out.
+        `with_ended` lists the studies as well that ended and that we acknowledged: all that our
+        journal must know of. A poll leaves them out.
         """
         request = pb.EnrolRequest(
             protocol=PROTOCOL, software=self._software, party=party, identity=identity,

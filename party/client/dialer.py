@@ -43,12 +43,7 @@ class Address:
 
 
 class Dialer:
-    """Dials, and can hang up on everything that waits. Threads may share it.
-
-    Args:
-        address: the curator's.
-        clock: the time.
-    """
+    """Dials, and can hang up on everything that waits. Threads may share it."""
 
     def __init__(self, address: Address, clock: Callable[[], dt.datetime]) -> None:
         self._address = address

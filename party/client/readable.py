@@ -19,9 +19,7 @@ _AGAIN_S = 300.0  # while all is well
 class SourceWatch:
     """Looks at the source now and then, in a thread of its own.
 
-    Args:
-        check: raises an error if the table cannot be read.
-        changed: called when a look is over.
+    `check` raises an error if the table cannot be read; `changed` is called when a look is over.
     """
 
     def __init__(self, check: Callable[[], None], *, changed: Callable[[], None]) -> None:
@@ -35,9 +33,7 @@ class SourceWatch:
     def look(self, workers: ThreadPoolExecutor, *, again_s: float) -> None:
         """Begin a look if one is due; take note of one that is over.
 
-        Args:
-            workers: where to look.
-            again_s: how long after a failure to look again.
+        After a failure the next look is due in `again_s`.
         """
         if self._looking is not None and self._looking.done():
             self._note(self._looking.exception(), again_s)

@@ -29,9 +29,7 @@ class ReleaseCollector(Protocol):
 class ReleaseWatch:
     """Looks for releases to fetch, in a thread of its own.
 
-    Args:
-        collector: fetches them; None to fetch none.
-        changed: called when an attempt is over.
+    `changed` is called when an attempt is over.
     """
 
     def __init__(self, collector: ReleaseCollector | None, *, changed: Callable[[], None]) -> None:

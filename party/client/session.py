@@ -85,14 +85,7 @@ def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) ->
 
 
 class StudySession:
-    """One study at one party. Its turns are taken one at a time; `cede` may come from any thread.
-
-    Args:
-        study: the digest of the study.
-        context: of the party.
-        limits: how long a turn may last.
-        monotonic: a clock that never jumps.
-    """
+    """One study at one party. Turns are taken one at a time; `cede` may come from any thread."""
 
     def __init__(
         self,
@@ -156,8 +149,7 @@ class StudySession:
     def cede(self, *, wanted: bool) -> None:
         """End the turn soon if it waits for messages for too long, or lasts too long.
 
-        Args:
-            wanted: whether another study waits for the seat.
+        `wanted` says that another study waits for the seat.
         """
         limits, now = self._limits, self._monotonic()
         connection, since = self._connection, self._listening_since

@@ -63,18 +63,7 @@ class _Place:
 
 
 class SessionManager:
-    """Looks for studies now and then, and takes part in them.
-
-    Args:
-        context: of the party.
-        dialer: opens connections.
-        backoff: makes the backoff of one series of attempts.
-        stopping: set when this node is to stop.
-        look_again_s: how often to look for studies and for the owner's decisions.
-        seats: how many studies are worked on at a time.
-        limits: how long a study keeps its seat.
-        collector: fetches the releases of studies that ended; None to fetch none.
-    """
+    """Looks for studies now and then, and takes part in them."""
 
     def __init__(
         self,
@@ -111,9 +100,7 @@ class SessionManager:
         A study that cannot go on because of something here (a table without its columns, a full
         disk) is tried again now and then, and the log says so.
 
-        Args:
-            once: come back when all studies there are have ended; else go on until told to stop.
-            only: the digest of the one study to take part in.
+        With `once` it comes back when all studies there are have ended.
 
         Raises:
             InputError: with `once`, the owner's table cannot be read.

@@ -160,14 +160,7 @@ class Review:
 def review(
     study: Study, policy: Policy, circumstances: Circumstances, steps: Sequence[PlannedStep]
 ) -> Review:
-    """A study, for its owner to approve or not.
-
-    Args:
-        study: as proposed.
-        policy: the owner's.
-        circumstances: the owner's, with the cost that `steps` add up to.
-        steps: what the study asks of this party.
-    """
+    """A study, for its owner to approve or not."""
     phases = _by_phase(steps)
     promise, cost = study.promise, circumstances.cost
     epsilon = promise.delivered(cost.paid)

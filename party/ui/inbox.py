@@ -29,11 +29,7 @@ MOST_STUDIES = 100
 class OwnerInbox:
     """The studies that this owner may decide about. Threads may share it.
 
-    Args:
-        house: whose inbox.
-        studies: that the owner has as files.
-        dial: opens a connection to the curator; None to stay offline.
-        node: the process of our node, in words; None if it does not run.
+    Without `dial` it stays offline.
     """
 
     def __init__(

@@ -39,12 +39,7 @@ CREATE TABLE IF NOT EXISTS step_key (
 
 
 class StepKeys:
-    """The secret keys of the steps' randomness, drawn once and kept until their study ends.
-
-    Args:
-        database: with a table `study`.
-        source: where keys are drawn from.
-    """
+    """The secret keys of the steps' randomness, drawn once and kept until their study ends."""
 
     def __init__(self, database: Database, source: RandomSource) -> None:
         self._file, self._source = database, source

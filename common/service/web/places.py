@@ -35,11 +35,7 @@ class Place:
 
 
 class Places:
-    """The places of one server. Threads may share it.
-
-    Args:
-        most: connections at a time.
-    """
+    """The places of one server. Threads may share it."""
 
     def __init__(self, most: int) -> None:
         self._most = most

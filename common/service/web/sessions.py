@@ -51,12 +51,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one site. Threads may share it.
-
-    Args:
-        token: what opens one.
-        now: seconds that only grow.
-    """
+    """The sessions of one site. Threads may share it."""
 
     def __init__(self, token: str, *, now: Callable[[], float]) -> None:
         self._token, self._now = token, now

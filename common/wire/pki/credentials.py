@@ -91,9 +91,6 @@ class ExpiryWatch:
     """Warns in the log, once a day, from 30 days before a certificate ends.
 
     A service runs for longer than that; the operator who starts it has seen the first day.
-
-    Args:
-        clock: the time.
     """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
