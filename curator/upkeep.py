@@ -27,16 +27,11 @@ OVERDUE, WAITING = "overdue", "waiting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingLimits:
-    """How long a step may wait for parties.
+    """How long a step may wait for parties."""
 
-    Attributes:
-        warning: before the operator is told.
-        deadline: before its study is overdue.
-        end_overdue: whether an overdue study ends; otherwise the operator is told, once a step.
-    """
-
-    deadline: dt.timedelta
-    warning: dt.timedelta = dt.timedelta.max
+    deadline: dt.timedelta  # before its study is overdue
+    warning: dt.timedelta = dt.timedelta.max  # before the operator is told
+    # Whether an overdue study ends; otherwise the operator is told, once a step.
     end_overdue: bool = False
 
 

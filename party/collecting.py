@@ -30,21 +30,13 @@ _MOST_NAME = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collector:
-    """Fetches releases for a node.
-
-    Attributes:
-        context: of the party.
-        collection: where it is noted.
-        folder: where the .zip files go.
-        countersigns: whether to countersign what our records confirm.
-        dial: opens a connection to the curator.
-    """
+    """Fetches releases for a node."""
 
     context: PartyContext
-    collection: Collection
-    folder: Path
-    countersigns: bool
-    dial: Callable[[], AbstractContextManager[Connection]]
+    collection: Collection  # where it is noted
+    folder: Path  # where the .zip files go
+    countersigns: bool  # whether to countersign what our records confirm
+    dial: Callable[[], AbstractContextManager[Connection]]  # opens a connection to the curator
 
     def due(self) -> list[StudyId]:
         """The studies whose releases are to be fetched."""

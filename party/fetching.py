@@ -15,14 +15,10 @@ from common.study.ids import StudyId
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an owner takes of the curator.
+    """What an owner takes of the curator."""
 
-    Attributes:
-        most_bytes: a larger release is not taken.
-        allow_other_version: one that another version of parley made is; it is not derived again.
-    """
-
-    most_bytes: int
+    most_bytes: int  # a larger release is not taken
+    # One that another version of parley made is; it is not derived again.
     allow_other_version: bool = False
 
 

@@ -37,15 +37,10 @@ def check_webhook(key: str, url: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """Where events go.
+    """Where events go."""
 
-    Attributes:
-        webhook: the address that is sent every event; empty for none.
-        command: the program that is given every event; None for none.
-    """
-
-    webhook: str = ""
-    command: Path | None = None
+    webhook: str = ""  # the address that is sent every event; empty for none
+    command: Path | None = None  # the program that is given every event; None for none
 
     def __bool__(self) -> bool:
         return bool(self.webhook) or self.command is not None

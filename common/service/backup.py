@@ -31,25 +31,15 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a backup is.
+    """What a backup is."""
 
-    Attributes:
-        role: curator or party.
-        state: the name of the state file in it.
-        sha256: of the state file.
-        taken_at: when.
-        software: that took it.
-        head: of a party's ledger; empty at a curator.
-        format: of the backup.
-    """
-
-    role: str
-    state: str
-    sha256: str
+    role: str  # curator or party
+    state: str  # the name of the state file in it
+    sha256: str  # of the state file
     taken_at: str
-    software: str
-    head: str
-    format: int = _FORMAT
+    software: str  # that took it
+    head: str  # of a party's ledger; empty at a curator
+    format: int = _FORMAT  # of the backup
 
 
 @contextmanager

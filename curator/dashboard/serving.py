@@ -75,21 +75,13 @@ class Operators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the dashboard is, and where its files are.
-
-    Attributes:
-        listen: address and port.
-        token: the file with the token; made if it is not there.
-        store: the curator's SQLite file.
-        operators: the list of certificates that may log in; None for none.
-        revoked: the revocation list.
-    """
+    """Where the dashboard is, and where its files are."""
 
     listen: str
-    token: Path
-    store: Path
-    operators: Path | None
-    revoked: Path
+    token: Path  # the file with the token; made if it is not there
+    store: Path  # the curator's SQLite file
+    operators: Path | None  # the list of certificates that may log in; None for none
+    revoked: Path  # the revocation list
 
     @property
     def host(self) -> str:

@@ -58,31 +58,20 @@ def limits(most_streams: int) -> Mapping[Kind, Limit]:
 
 @dataclass(slots=True, eq=False)
 class AdmittedCall:
-    """One call under way.
-
-    Attributes:
-        kind: what it counts as.
-        peer: who makes it.
-        context: gRPC's.
-        timeout_s: how long the peer may take to send or to take a frame.
-        place: what the party has one call for at a time; a newer call ends the older one.
-        deadline: when the peer must have acted.
-        held: bytes of an unfinished message in memory.
-        handled: whether our part of the call is over; gRPC may still be sending the answer.
-        closed: whether gRPC's part is over; we may still be at work.
-        ended: why we ended the call, if we did.
-    """
+    """One call under way."""
 
     kind: Kind
-    peer: Peer
+    peer: Peer  # who makes it
     context: grpc.ServicerContext
-    timeout_s: float
+    timeout_s: float  # how long the peer may take to send or to take a frame
+    # What the party has one call for at a time; a newer call ends the older one.
     place: object = None
-    deadline: float = math.inf
-    held: int = 0
+    deadline: float = math.inf  # when the peer must have acted
+    held: int = 0  # bytes of an unfinished message in memory
+    # Whether our part of the call is over; gRPC may still be sending the answer.
     handled: bool = False
-    closed: bool = False
-    ended: WireError | None = None
+    closed: bool = False  # whether gRPC's part is over; we may still be at work
+    ended: WireError | None = None  # why we ended the call, if we did
 
     @contextlib.contextmanager
     def in_time(self) -> Iterator[None]:

@@ -53,40 +53,24 @@ class HungUpError(LocalError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A study that lists this party, as the curator knows it.
-
-    Attributes:
-        study: its digest.
-        name: for people; the curator's word.
-        state: where it stands.
-        approved: whether the curator has our approval.
-        submitted: the newest message of ours that is on the curator's disk.
-        acknowledged: the newest message to us that the curator knows to be on our disk.
-        queued: the newest message to us.
-    """
+    """A study that lists this party, as the curator knows it."""
 
     study: StudyId
-    name: str
+    name: str  # for people; the curator's word
     state: str
-    approved: bool
-    submitted: int
-    acknowledged: int
-    queued: int
+    approved: bool  # whether the curator has our approval
+    submitted: int  # the newest message of ours that is on the curator's disk
+    acknowledged: int  # the newest message to us that the curator knows to be on our disk
+    queued: int  # the newest message to us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:
-    """What the curator says of itself, and the studies that list this party, newest first.
+    """What the curator says of itself, and the studies that list this party, newest first."""
 
-    Attributes:
-        software: and its version.
-        time_s: its clock, in seconds since 1970.
-        studies: newest first.
-    """
-
-    software: str
-    time_s: float
-    studies: list[Summary]
+    software: str  # and its version
+    time_s: float  # its clock, in seconds since 1970
+    studies: list[Summary]  # newest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,19 +56,12 @@ class Need(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long a study may keep its seat.
+    """How long a study may keep its seat."""
 
-    Attributes:
-        idle_s: without a message, if another study waits for a seat.
-        turn_s: with messages, if another study waits for a seat.
-        listening_s: without a message, if none does.
-        stalled_s: without a message that the curator said it has.
-    """
-
-    idle_s: float = 1.0
-    turn_s: float = 10.0
-    listening_s: float = 60.0
-    stalled_s: float = 600.0
+    idle_s: float = 1.0  # without a message, if another study waits for a seat
+    turn_s: float = 10.0  # with messages, if another study waits for a seat
+    listening_s: float = 60.0  # without a message, if none does
+    stalled_s: float = 600.0  # without a message that the curator said it has
 
 
 DEFAULT_LIMITS = Limits()

@@ -23,15 +23,10 @@ logger.addFilter(RateLimit(per_second=1))
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A connection's place.
+    """A connection's place."""
 
-    Attributes:
-        connection: what is closed when the place is taken away.
-        address: whose connection it is.
-    """
-
-    connection: socket.socket
-    address: str
+    connection: socket.socket  # what is closed when the place is taken away
+    address: str  # whose connection it is
 
 
 class Places:

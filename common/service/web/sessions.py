@@ -31,18 +31,12 @@ _TOKEN_LENGTH = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A user who has logged in.
+    """A user who has logged in."""
 
-    Attributes:
-        key: the value of the cookie.
-        csrf: what every form of this session carries.
-        expires: on the clock of `Sessions`.
-        certificate: fingerprint of the client certificate that opened it; empty for the token.
-    """
-
-    key: str = field(repr=False)
-    csrf: str = field(repr=False)
-    expires: float
+    key: str = field(repr=False)  # the value of the cookie
+    csrf: str = field(repr=False)  # what every form of this session carries
+    expires: float  # on the clock of `Sessions`
+    # Fingerprint of the client certificate that opened it; empty for the token.
     certificate: str = ""
 
     def vouches_for(self, offered: str) -> bool:
