@@ -15,11 +15,7 @@ from curator.store.store import Store
 
 
 def back_up(settings: CuratorSettings, out: Path, *, at: str, software: str) -> About:
-    """Copy the state of a curator, which may be running; what the copy is.
-
-    Raises:
-        LocalError: the file is damaged.
-    """
+    """Copy the state of a curator, which may be running; LocalError if it is damaged."""
     with backup.snapshot(settings.folder / STORE) as copy:
         about = About(
             role="curator", state=STORE, sha256=backup.sha256_of(copy), taken_at=at,

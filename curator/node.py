@@ -77,11 +77,7 @@ class StudyNode:
 
     @property
     def study(self) -> Study:
-        """What was agreed.
-
-        Raises:
-            InputError: this version of the program cannot read it.
-        """
+        """What was agreed; InputError if this version of the program cannot read it."""
         if self._study is None:
             self._study = self._store.study(self.digest)
         return self._study
@@ -177,11 +173,7 @@ class StudyNode:
             self._around.changed(self.digest, self.names)
 
     def approve(self, party: str, signature: bytes) -> StudyState:
-        """A party's owner approved; the last approval starts the study.
-
-        Raises:
-            WireError: APPROVAL_INVALID, or STUDY_CLOSED.
-        """
+        """A party's owner approved; the last approval starts the study."""
         identity = next(m.identity for m in self.study.members if m.name == party)
         try:
             approval.require(study=self.digest, party=party, signature=signature, identity=identity)
@@ -306,11 +298,7 @@ class StudyNode:
         self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
     def require_running(self) -> None:
-        """Raise unless the study takes new messages now.
-
-        Raises:
-            WireError: OUT_OF_TURN or STUDY_CLOSED.
-        """
+        """Raise OUT_OF_TURN or STUDY_CLOSED unless the study takes new messages now."""
         state = self.record.state
         if state is StudyState.WAITING:
             raise WireError(ErrorCode.OUT_OF_TURN, "the study has not begun")

@@ -18,11 +18,7 @@ _LOOK_EVERY_S = 0.2
 
 
 def member_of(written: str) -> Member:
-    """A party from NAME:ROWS:FILE, where the file is its identity.pub.
-
-    Raises:
-        InputError: naming what is wrong with it.
-    """
+    """A party from NAME:ROWS:FILE, where the file is its identity.pub."""
     parts = written.split(":", 2)
     if len(parts) != 3 or not parts[1].isdecimal():
         raise InputError(f"--party {written!r}: expected NAME:ROWS:FILE, as north:10000:north.pub")
@@ -90,11 +86,7 @@ def declare_missing(
     wait_s: float,
     sleep: Callable[[float], None],
 ) -> bool:
-    """Ask the curator to go on without an owner, and wait a while for it; whether it has by then.
-
-    Raises:
-        InputError: the owner is not in the study, or the study does not run or needs all owners.
-    """
+    """Ask the curator to go on without an owner, and wait a while; whether it has by then."""
     study = store.study(record.study)
     names = [member.name for member in study.members]
     if owner not in names:
@@ -120,11 +112,7 @@ def declare_missing(
 
 
 def find_record(store: Store, wanted: str) -> Record:
-    """The one study of that name or digest.
-
-    Raises:
-        InputError: there is none, or more than one.
-    """
+    """The one study of that name or digest; InputError if there are none or more."""
     found = [
         record
         for record in store.records()

@@ -125,22 +125,14 @@ class Studies:
         return known[1]
 
     def node(self, study: StudyId, party: str) -> StudyNode:
-        """A study that lists the party.
-
-        Raises:
-            WireError: STUDY_UNKNOWN, whether it does not exist or is none of the party's business.
-        """
+        """A study that lists the party; STUDY_UNKNOWN whether it lists others or does not exist."""
         node = self._find(study)
         if node is None or party not in node.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
 
     def prior(self, study: Study) -> Path:
-        """Where the release is that a study builds on.
-
-        Raises:
-            WireError: OUT_OF_TURN: the study names none, or it is not here any more.
-        """
+        """Where the release is that a study builds on; OUT_OF_TURN if there is none here."""
         path = self._prior_of(study)
         if path is None or not path.is_file():
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")

@@ -29,11 +29,7 @@ _STEP = "restored from a backup"
 
 
 def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> About:
-    """Copy the state of a node, which may be running; what the copy is.
-
-    Raises:
-        LocalError: the ledger was tampered with, or the file is damaged.
-    """
+    """Copy the state of a node, which may be running; LocalError if it is damaged."""
     with backup.snapshot(settings.folder / STATE) as copy:
         with Database(copy) as database:
             ledger = Ledger(database)

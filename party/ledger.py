@@ -205,11 +205,7 @@ class Ledger:
         return str(newest[0][0]) if newest else _EMPTY_HEAD
 
     def verify(self) -> None:
-        """Recompute the chain.
-
-        Raises:
-            LocalError: an entry was changed, removed or moved; the message names the first one.
-        """
+        """Recompute the chain; LocalError names the first entry that was changed or moved."""
         head = _EMPTY_HEAD
         for position, entry in enumerate(self.entries(), start=1):
             expected = _digest(head, position, entry.charge, entry.charged_at)

@@ -69,11 +69,7 @@ def snapshot(state: Path) -> Iterator[Path]:
 
 
 def write(copy: Path, *, out: Path, about: About) -> None:
-    """Write a snapshot into a new file, whole or not at all, for its owner's eyes only.
-
-    Raises:
-        InputError: the file exists, or cannot be written.
-    """
+    """Write a snapshot into a new file, whole or not at all, for its owner's eyes only."""
     told = json.dumps(asdict(about), indent=2).encode()
     scratch: Path | None = None
     try:
@@ -97,11 +93,7 @@ def write(copy: Path, *, out: Path, about: About) -> None:
 
 
 def read_about(file: Path) -> About:
-    """What a backup is.
-
-    Raises:
-        InputError: it is no backup, or of another format.
-    """
+    """What a backup is; InputError if it is none, or of another format."""
     try:
         with tarfile.open(file, "r:") as tar:
             entry = tar.getmember(_ABOUT)

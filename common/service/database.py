@@ -85,11 +85,7 @@ class Database:
             raise InputError(_words(self.path, error)) from error
 
     def check(self, *, within_s: float = math.inf) -> bool:
-        """Read the whole file, unless that takes too long; whether all of it was read.
-
-        Raises:
-            LocalError: it is damaged.
-        """
+        """Read the whole file, unless that takes too long; LocalError if it is damaged."""
         until = time.monotonic() + within_s
         with self._lock:
             self._connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
@@ -109,11 +105,7 @@ class Database:
         return True
 
     def check_at_start(self) -> None:
-        """Refuse to run on a damaged file; of a very large one, what there is time for is read.
-
-        Raises:
-            LocalError: it is damaged.
-        """
+        """Refuse to run on a damaged file; of a large one, what there is time for is read."""
         if not self.check(within_s=_START_S):
             logger.warning(
                 "%s: not all of it was checked for damage in %d s. Run `parley doctor`, which "
@@ -170,11 +162,7 @@ class Database:
         self._connection.execute(statement, values)
 
     def rows(self, query: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query.
-
-        Raises:
-            LocalError: the file cannot be read.
-        """
+        """The rows of a query; LocalError if the file cannot be read."""
         try:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()

@@ -70,11 +70,7 @@ def _escaped(words: str) -> str:
 
 
 def metrics_server(listen: str, collect: Callable[[], Iterable[Sample]]) -> WebServer:
-    """A server that answers GET /metrics in threads of its own.
-
-    Raises:
-        InputError: the address cannot be used.
-    """
+    """A server that answers GET /metrics in threads of its own."""
 
     def answer(request: Request) -> Response:
         if (request.method, request.path) != ("GET", "/metrics"):

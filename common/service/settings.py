@@ -108,11 +108,7 @@ def read_settings(
 
 
 def check_seconds(key: str, value: float, *, most: float = MOST_S) -> None:
-    """Refuse a duration that is not finite, or is too short or too long to wait for.
-
-    Raises:
-        InputError: naming the key and the range.
-    """
+    """Refuse a duration that is not finite, or is too short or too long to wait for."""
     if not (math.isfinite(value) and LEAST_S <= value <= most):
         raise InputError(
             f"{key}: {value} is not a usable duration. Set {LEAST_S} to {most:.0f} seconds"
@@ -120,21 +116,13 @@ def check_seconds(key: str, value: float, *, most: float = MOST_S) -> None:
 
 
 def check_whole(key: str, value: int, *, most: int) -> None:
-    """Refuse a number outside 1..most.
-
-    Raises:
-        InputError: naming the key and the range.
-    """
+    """Refuse a number outside 1..most."""
     if not 1 <= value <= most:
         raise InputError(f"{key}: {value} is out of range. Set a whole number from 1 to {most}")
 
 
 def check_address(key: str, value: str, *, least_port: int = 0) -> None:
-    """Refuse what is not `host:port`; a server may take port 0, which stands for a free one.
-
-    Raises:
-        InputError: naming the key and the form.
-    """
+    """Refuse what is not `host:port`; a server may take port 0, which stands for a free one."""
     match = _ADDRESS.fullmatch(value)
     if match is None or not least_port <= int(match[1]) <= MOST_PORT:
         raise InputError(

@@ -40,11 +40,7 @@ class Codec(Generic[_Kind]):
         self.kinds: dict[str, type[_Kind]] = {_field(kind): kind for kind in get_args(kinds)}
 
     def encode(self, message: _Kind) -> bytes:
-        """Return the bytes of a message.
-
-        Raises:
-            LocalError: the message is one that the receiver would refuse.
-        """
+        """Return the bytes of a message; LocalError if the receiver would refuse it."""
         name, field = type(message).__name__, _field(type(message))
         if field not in self.kinds:
             raise LocalError(f"a {name} does not travel in this direction")
@@ -71,11 +67,7 @@ class Codec(Generic[_Kind]):
         return data
 
     def decode(self, data: bytes) -> _Kind:
-        """Return the message in some bytes.
-
-        Raises:
-            WireError: naming what is wrong with them.
-        """
+        """Return the message in some bytes; WireError names what is wrong with them."""
         envelope: Any = strict.parse(self._envelope, data, most=strict.MOST_MESSAGE_BYTES)
         if envelope.encoding != ENCODING:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"encoding {envelope.encoding}")

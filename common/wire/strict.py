@@ -86,11 +86,7 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -> AnyMessage:
-    """The message in some bytes, checked.
-
-    Raises:
-        WireError: naming what is wrong with it.
-    """
+    """The message in some bytes, checked; WireError names what is wrong with it."""
     if len(data) > most:
         raise WireError(ErrorCode.TOO_LARGE, f"{len(data):,} bytes, at most {most:,}")
     message = decode(kind, data)
@@ -99,11 +95,7 @@ def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -
 
 
 def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
-    """The message in some bytes, as protobuf reads it: of a contract that is not ours.
-
-    Raises:
-        WireError: MALFORMED.
-    """
+    """The message in some bytes, as protobuf reads it: of a contract that is not ours."""
     message = kind()
     try:
         message.ParseFromString(data)

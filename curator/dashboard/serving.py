@@ -103,11 +103,7 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
-    """Serve the dashboard for the length of a block; without a place there is none.
-
-    Raises:
-        InputError: the address, the token or the certificates cannot be used.
-    """
+    """Serve the dashboard for the length of a block; without a place there is none."""
     if place is None:
         yield
         return

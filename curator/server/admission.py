@@ -153,11 +153,7 @@ class Admission:
             each.end(WireError(ErrorCode.UNAVAILABLE, "the party made a newer one"))
 
     def hold(self, call: AdmittedCall, size: int) -> None:
-        """Count bytes of an unfinished message.
-
-        Raises:
-            WireError: TOO_MANY_CALLS: unfinished messages fill all the memory they may.
-        """
+        """Count bytes of an unfinished message; TOO_MANY_CALLS if they fill all that they may."""
         with self._lock:
             held = {c: c.held for c in self._calls}
             own = sum(size for c, size in held.items() if c.peer.name == call.peer.name)

@@ -89,11 +89,7 @@ class CuratorServer:
         self._credentials = server_credentials(files)
 
     def start(self) -> int:
-        """Listen; the port.
-
-        Raises:
-            InputError: the address cannot be used.
-        """
+        """Listen, and return the port; InputError if the address cannot be used."""
         try:
             port = self._server.add_secure_port(self._listen, self._credentials)
         except RuntimeError as error:

@@ -235,11 +235,7 @@ class CuratorServicer:
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
-        """Who makes a call.
-
-        Raises:
-            WireError: a caller that may not.
-        """
+        """Who makes a call; WireError for a caller that may not."""
         # gRPC's stubs say that a property has one value; it has a list of them.
         now = self._clock()
         peer = identify(cast(Call, context), self._revocations, at=now)

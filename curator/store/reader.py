@@ -97,11 +97,7 @@ class StoreReader:
         ]  # fmt: skip
 
     def study(self, study: StudyId) -> Study:
-        """A study, read from its text.
-
-        Raises:
-            InputError: naming the study: this version of the program cannot read it.
-        """
+        """A study, read from its text; InputError if this version cannot read it."""
         ((name, text),) = self._file.rows(
             "SELECT name, document FROM study WHERE study = ?", (study,)
         )
@@ -190,11 +186,6 @@ def _record(row: tuple[Any, ...]) -> Record:
 
 
 def _read_study(digest: StudyId, name: str, *, text: str) -> Study:
-    """A study of the store from its text.
-
-    Raises:
-        InputError: naming the study: this version of the program cannot read it.
-    """
     where = f"study {digest.hex()[:16]} ({name!r})"
     try:
         study = Study.from_toml(text, where="its text")

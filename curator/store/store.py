@@ -85,11 +85,7 @@ class Store(StoreReader):
                 self._file.write("UPDATE party SET seen_at = ? WHERE name = ?", (at, party))
 
     def propose(self, study: Study, *, at: str) -> None:
-        """Take in a study; again is harmless, and brings its signature up to date.
-
-        Raises:
-            InputError: it is too long for the parties to fetch.
-        """
+        """Take in a study; again is harmless, and brings its signature up to date."""
         document = study.to_toml()
         if len(document) > MOST_STUDY_BYTES:
             raise InputError(

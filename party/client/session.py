@@ -315,11 +315,7 @@ class StudySession:
         return node
 
     def _opened_or_refused(self, connection: Connection, study: Study) -> PinnedRows:
-        """The rows; a study that they have no columns for is refused as the policy would.
-
-        Raises:
-            InputError: the table cannot be read, whatever the study; or it is to be tried again.
-        """
+        """The rows; a study that they have no columns for is refused as the policy would."""
         try:
             return self._opened(study)
         except InputError as error:

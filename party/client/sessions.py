@@ -130,11 +130,7 @@ class SessionManager:
         return {study: _ending(each) for study, each in self._places.items()}
 
     def _all_done(self) -> bool:
-        """Whether there were studies, and none needs anything more.
-
-        Raises:
-            InputError: the table cannot be read, so none will ever be done.
-        """
+        """Whether there were studies, and none needs anything more; raises if it never will be."""
         if self._source.error is not None:
             raise self._source.error
         return bool(self._places) and all(

@@ -106,11 +106,7 @@ class Approvals:
         return str(found[0][0]) if found else ""
 
     def decide(self, study: StudyId, decision: Decision) -> None:
-        """Decide; the same again is harmless, and a no after a yes withdraws it.
-
-        Raises:
-            PolicyError: a yes after a no.
-        """
+        """Decide; again is harmless, a no after a yes withdraws, a yes after a no raises."""
         with self._file.transaction():
             earlier = self.decision(study)
             if earlier is not None and decision.approved and not earlier.approved:

@@ -62,11 +62,7 @@ def decline(
 
 
 def withdrawal_means(study: StudyId, *, journal: Journal, ledger: Ledger) -> str:
-    """What comes of withdrawing from a study that was approved, for the owner.
-
-    Raises:
-        PolicyError: the study is over: there is nothing to withdraw from.
-    """
+    """What comes of withdrawing from an approved study; PolicyError if it is over."""
     charged = ledger.spending(study.hex())
     record = journal.record(study)
     if record is not None and record.state is not StudyState.RUNNING:

@@ -108,11 +108,7 @@ class DurableRole(Generic[R]):
         return self._role
 
     def current(self) -> R:
-        """Return the role, rebuilt from its messages if need be.
-
-        Raises:
-            LocalError: a message has other effects than when it came.
-        """
+        """Return the role, rebuilt from its messages; LocalError if they have other effects now."""
         if self._role is not None:
             return self._role
         with self.guarded():

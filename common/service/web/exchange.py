@@ -54,11 +54,7 @@ class Request:
         return ""
 
     def form(self) -> Mapping[str, str]:
-        """The fields of a form; the first of each name.
-
-        Raises:
-            InputError: the body is not a form.
-        """
+        """The fields of a form, the first of each name; InputError if the body is none."""
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
             raise InputError("expected a form")

@@ -54,11 +54,7 @@ class Sessions:
         self._failures: dict[str, deque[float]] = {}  # by address, the latest last
 
     def login(self, offered: str, *, address: str = "") -> Session | None:
-        """A session for the right token, None for a wrong one.
-
-        Raises:
-            PolicyError: too many wrong ones from this address of late.
-        """
+        """A session for the right token, None for a wrong one; PolicyError after too many."""
         with self._lock:
             now, caller = self._now(), _network(address)
             failures = self._failures.get(caller, deque())
@@ -122,11 +118,7 @@ def same(offered: str, *, secret: str) -> bool:
 
 
 def token_in(path: Path) -> str:
-    """The token in a file; the first time, a new one is made there.
-
-    Raises:
-        InputError: the file cannot be used, or others can read it.
-    """
+    """The token in a private file; the first time, a new one is made there."""
     if not path.exists():
         write_new(path, f"{secrets.token_urlsafe(32)}\n".encode(), mode=0o600)
     remedy = "delete it; a new token is made at start"

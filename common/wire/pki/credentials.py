@@ -34,11 +34,7 @@ class Credentials:
     authorities: Sequence[x509.Certificate]
 
     def check(self, *, role: Role, at: datetime) -> Subject:
-        """Who we are, if the other side can be expected to agree.
-
-        Raises:
-            WireError: CERTIFICATE_UNTRUSTED or CERTIFICATE_EXPIRED.
-        """
+        """Who we are; WireError if the other side cannot be expected to agree."""
         return certificates.verify(self.certificate, self.authorities, role=role, at=at)
 
 
@@ -60,11 +56,7 @@ class CredentialFiles:
         )
 
     def load(self) -> Credentials:
-        """Read all three.
-
-        Raises:
-            InputError: one cannot be read, or the key is not the certificate's, or not private.
-        """
+        """Read all three; InputError if one is unreadable or not private, or they do not fit."""
         key_pem = read_private_key(self.key)
         chain_pem, authority_pem = read(self.certificate), read(self.authority)
         chain = parse_certificates(chain_pem, where=self.certificate)
