@@ -18,6 +18,7 @@ from common.files import pieces_of
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.study.ids import StudyId
+from common.study.messages import MOST_TEXT
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
@@ -187,7 +188,7 @@ class CuratorServicer:
         return pb.StatusResponse(
             state=_STATES[record.state],
             step=record.step,
-            cause=record.cause[: strict.LIMITS["StatusResponse.cause"].stop - 1],
+            cause=record.cause[:MOST_TEXT],
             waiting_for=node.waiting_for,
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,6 +22,8 @@ from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject, expiry_warning
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,36 @@ class CredentialFiles:
     def state(self) -> tuple[tuple[int, int, int], ...]:
         """Changes whenever one of the files is replaced."""
         return tuple(_state(path) for path in (self.key, self.certificate, self.authority))
+
+
+class Followed(Generic[T]):
+    """What a server makes of its credentials, made again when their files are replaced.
+
+    Raises:
+        InputError: the files cannot be used now. Later on, the last good ones stay in use.
+    """
+
+    def __init__(self, files: CredentialFiles, make: Callable[[Credentials], T]) -> None:
+        self._files, self._make = files, make
+        self._state = self._complained = files.state()
+        self.current = make(files.load())
+
+    def fresh(self) -> T | None:
+        """Return what was made just now; None if what there is stays in use."""
+        state = self._files.state()
+        if state == self._state:
+            return None
+        try:
+            self.current = self._make(self._files.load())
+        except InputError as error:
+            # Two files are replaced one after the other; in between they do not fit.
+            if state != self._complained:  # a line for every handshake would be too many
+                logger.warning("keeping the certificates in use: %s", error)
+            self._complained = state
+            return None
+        self._state = state
+        logger.info("certificates reloaded from %s", self._files.certificate)
+        return self.current
 
 
 class ExpiryWatch:

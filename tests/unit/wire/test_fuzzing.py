@@ -105,7 +105,7 @@ def an_example(kind):
     """A valid call of a kind, from its limits."""
     message = kind()
     for field in kind.DESCRIPTOR.fields:
-        length = min(strict.LIMITS.get(f"{kind.DESCRIPTOR.name}.{field.name}", [1])[0] or 1, 64)
+        length = min(strict.LIMITS.get(field.name, [1])[0] or 1, 64)
         if field.message_type is not None:
             inner = an_example(getattr(curator_pb2, field.message_type.name))
             if field.is_repeated:
