@@ -242,7 +242,6 @@ def session_manager(
     dialer = Dialer(address, context.clock)
     collector = Collector(
         context=context,
-        collection=context.collection,
         folder=settings.releases or settings.folder / "releases",
         countersigns=settings.countersign,
         dial=dialer.dial,

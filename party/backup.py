@@ -35,12 +35,7 @@ def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> Ab
             ledger = Ledger(database)
             ledger.verify()
             head = ledger.head()
-        about = About(
-            role="party", state=STATE, sha256=backup.sha256_of(copy), taken_at=at,
-            software=software, head=head,
-        )  # fmt: skip
-        backup.write(copy, out=out, about=about)
-    return about
+        return backup.write(copy, out=out, role="party", at=at, software=software, head=head)
 
 
 def restore(settings: PartySettings, file: Path, about: About, *, at: str) -> list[StudyRecord]:

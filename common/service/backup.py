@@ -68,8 +68,13 @@ def snapshot(state: Path) -> Iterator[Path]:
         yield copy
 
 
-def write(copy: Path, *, out: Path, about: About) -> None:
+def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str = "") -> About:
     """Write a snapshot into a new file, whole or not at all, for its owner's eyes only."""
+    with copy.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    about = About(
+        role=role, state=copy.name, sha256=digest, taken_at=at, software=software, head=head
+    )
     told = json.dumps(asdict(about), indent=2).encode()
     scratch: Path | None = None
     try:
@@ -90,6 +95,7 @@ def write(copy: Path, *, out: Path, about: About) -> None:
     finally:
         if scratch is not None:
             scratch.unlink(missing_ok=True)
+    return about
 
 
 def read_about(file: Path) -> About:
@@ -174,8 +180,3 @@ def _unpack(file: Path, about: About, copy: Path) -> None:
         raise InputError(f"{file}: not a backup of parley, or damaged") from error
     if digest.hexdigest() != about.sha256:
         raise InputError(f"{file}: damaged: its state has another digest. Use another backup")
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

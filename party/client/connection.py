@@ -10,8 +10,10 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 from common.errors import LocalError
 from common.service.durable.messages import Outgoing
@@ -38,8 +40,6 @@ STATES = {
     pb.STUDY_STATE_REFUSED: "refused",
     pb.STUDY_STATE_FAILED: "failed",
 }
-
-
 OPEN = ("waiting for parties", "running")
 ENDED = ("refused", "failed")
 
@@ -124,6 +124,13 @@ class Connection:
                 raise
             raise HungUpError from error
 
+    def _call(self, method: str, request: Message, *, timeout: float = _CALL_S) -> Any:  # noqa: ANN401  # its response
+        """Make a call that has one answer; the answer, checked."""
+        with self._explained():
+            response = getattr(self._stub, method)(request, timeout=timeout)
+        strict.check(response)
+        return response
+
     def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[Summary]:
         """Introduce ourselves; the studies that list us, newest first."""
         return self.greet(party, identity, with_ended=with_ended).studies
@@ -138,42 +145,30 @@ class Connection:
             protocol=PROTOCOL, software=self._software, party=party, identity=identity,
             with_ended=with_ended,
         )  # fmt: skip
-        with self._explained():
-            response = self._stub.Enrol(request, timeout=_CALL_S)
-        strict.check(response)
+        response = self._call("Enrol", request)
         if response.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {response.protocol}")
         studies = [
             Summary(
-                study=each.study,
-                name=each.name,
-                state=STATES[each.state],
-                approved=each.approved,
-                submitted=each.submitted,
-                acknowledged=each.acknowledged,
-                queued=each.queued,
+                study=each.study, name=each.name, state=STATES[each.state], approved=each.approved,
+                submitted=each.submitted, acknowledged=each.acknowledged, queued=each.queued,
             )
             for each in response.studies
-        ]
+        ]  # fmt: skip
         return Greeting(software=response.software, time_s=response.time_ms / 1000, studies=studies)
 
     def fetch_study(self, study: StudyId) -> str:
         """The text of a study, as the curator has it."""
-        with self._explained():
-            response = self._stub.FetchStudy(pb.FetchStudyRequest(study=study), timeout=_CALL_S)
-        strict.check(response)
-        return str(response.document)
+        return str(self._call("FetchStudy", pb.FetchStudyRequest(study=study)).document)
 
     def approve(self, study: StudyId, signature: bytes) -> None:
         """Hand in the owner's approval; the last one to do so waits for the study to begin."""
         request = pb.ApproveRequest(study=study, signature=signature)
-        with self._explained():
-            self._stub.Approve(request, timeout=_SUBMIT_S)
+        self._call("Approve", request, timeout=_SUBMIT_S)
 
     def decline(self, study: StudyId, reason: str) -> None:
         """Say that the owner does not approve."""
-        with self._explained():
-            self._stub.Decline(pb.DeclineRequest(study=study, reason=reason), timeout=_CALL_S)
+        self._call("Decline", pb.DeclineRequest(study=study, reason=reason))
 
     def work(self, study: StudyId, *, received: int) -> Iterator[Whole]:
         """Yield the messages to us after a number until the study is over or `stop_listening`."""
@@ -203,9 +198,7 @@ class Connection:
 
     def acknowledge(self, study: StudyId, received: int) -> None:
         """Say what is on our disk."""
-        request = pb.AcknowledgeRequest(study=study, received=received)
-        with self._explained():
-            self._stub.Acknowledge(request, timeout=_CALL_S)
+        self._call("Acknowledge", pb.AcknowledgeRequest(study=study, received=received))
 
     def submit(self, study: StudyId, messages: Iterable[Outgoing]) -> int:
         """Hand in messages, in order; the number of the newest that is on the curator's disk."""
@@ -232,15 +225,11 @@ class Connection:
 
     def countersign(self, study: StudyId, signature: bytes) -> None:
         """Hand in our signature under a study's release."""
-        request = pb.CountersignRequest(study=study, signature=signature)
-        with self._explained():
-            self._stub.Countersign(request, timeout=_CALL_S)
+        self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
 
     def status(self, study: StudyId) -> Status:
         """How a study is getting on."""
-        with self._explained():
-            response = self._stub.Status(pb.StatusRequest(study=study), timeout=_CALL_S)
-        strict.check(response)
+        response = self._call("Status", pb.StatusRequest(study=study))
         return Status(
             state=STATES[response.state],
             step=response.step,

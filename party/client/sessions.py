@@ -24,10 +24,10 @@ from party.client.backoff import Backoff
 from party.client.connection import OPEN, Connection, HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.client.readable import SourceWatch
-from party.client.releases import ReleaseCollector, ReleaseWatch
 from party.client.rollback import require_no_rollback
 from party.client.session import DEFAULT_LIMITS, Limits, Need, StudySession, decline
+from party.client.watches import ReleaseWatch, SourceWatch
+from party.collecting import Collector
 from party.journal import StudyState
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class SessionManager:
         look_again_s: float,
         seats: int = DEFAULT_SEATS,
         limits: Limits = DEFAULT_LIMITS,
-        collector: ReleaseCollector | None = None,
+        collector: Collector | None = None,
     ) -> None:
         self._context = context
         self._dialer = dialer

@@ -14,7 +14,7 @@ TESTED_IN = """
 integration/test_collected_releases: party/collecting party/collection
 integration/test_demo: parley/cli/commands/demo parley/simulation/consortium
 integration/test_doctor: common/service/checks curator/checks curator/server/health party/checks
-integration/test_fetched_releases: curator/publisher curator/releases party/client/releases
+integration/test_fetched_releases: curator/publisher curator/releases
   party/fetching
 integration/test_hostile_calls: curator/server/admission curator/server/front
 integration/test_missing_parties_over_grpc: curator/live_role
@@ -47,7 +47,7 @@ unit/parley/cli/commands/test_restore: curator/backup party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/verify
 unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/privbayes
   parley/models/privelet parley/models/subn
-unit/party/test_what_a_curator_sees: party/client/readable
+unit/party/test_what_a_curator_sees: party/client/watches
 unit/party/ui/test_site: party/ui/pages
 unit/release/test_archive: common/release/checking common/release/contents
 """
