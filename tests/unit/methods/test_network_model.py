@@ -48,8 +48,4 @@ def test_what_is_published_is_the_network_and_its_noisy_tables():
     assert (published["format"], published["encoding"]) == ("parley network 1", "own")
     assert published["sizes"] == [2, 3, 2]
     assert published["tables"][0] == {"family": [1, 0], "counts": [30, 5, -4, 20, 30, 15]}
-    assert model().arrows == [(0, 1), (1, 2)]
-
-
-def test_a_network_of_bits_has_no_arrows_between_attributes():
-    assert model(in_bits=True).arrows is None
+    assert model(in_bits=True).as_json()["encoding"] == "binary"

@@ -6,28 +6,12 @@ import pytest
 
 from common.methods.variables import Variables
 from common.privacy import sensitivity
-from common.privacy.randomness import SeededRandomSource
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import random_tables, study_of
 
 
-def test_sampled_bits_become_attributes_and_impossible_rows_are_drawn_again():
-    (table,) = random_tables((3, 5), [50]).values()
-    variables = Variables.of(
-        study_of({"p0": table}, method="floor", encoding="binary", epsilon=Fraction(1))
-    )
-    source = SeededRandomSource("bits")
-    (bits,) = random_tables(variables.sizes, [400], seed=2).values()
-    drawn = variables.sample(lambda rows: bits.take(slice(0, rows)), 400, source)
-    assert drawn.rows == 400
-    assert drawn.sizes == (3, 5)
-
-
-def test_attributes_of_their_own_are_sampled_as_they_are_drawn():
-    variables = Variables((3, 5))
-    (rows,) = random_tables((3, 5), [20]).values()
-    assert variables.sizes == (3, 5)
-    assert variables.sample(lambda count: rows, 20, SeededRandomSource(1)) is rows
+def test_variables_are_attributes_or_their_bits():
+    assert Variables((3, 5)).sizes == (3, 5)
     assert Variables((3, 5, 2), in_bits=True).sizes == (2,) * (2 + 3 + 1)
 
 

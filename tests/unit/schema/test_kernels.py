@@ -1,4 +1,4 @@
-"""The loops of encoding and decoding, against searches in Python."""
+"""The loops of encoding, against searches in Python."""
 
 import numpy as np
 import pyarrow as pa
@@ -97,18 +97,3 @@ def test_a_number_is_in_the_bin_that_a_search_finds_whether_it_is_guessed_or_sea
         )
         assert codes.tolist() == expected
         assert allowed
-
-
-def test_the_smallest_and_the_largest_word_draw_the_ends_of_a_bin():
-    ends = np.array([0, 2**32 - 1], np.uint32)
-    numbers = np.zeros(4, np.int64)
-    bins = np.array([0, 0, 1, 1], np.uint16)
-    compiled(kernels.draw_whole)(
-        bins, np.tile(ends, 2), np.array([-3, 5]), np.array([8, 1], np.uint64), numbers
-    )
-    assert numbers.tolist() == [-3, 4, 5, 5]
-    reals = np.zeros(4)
-    words = np.tile(np.array([0, 2**64 - 1], np.uint64), 2)
-    compiled(kernels.draw_real)(bins, words, np.array([0.0, 2.0]), np.array([1.0, 2.0]), reals)
-    assert reals[[0, 2, 3]].tolist() == [0.0, 2.0, 2.0]
-    assert 1 - 2.0**-50 < reals[1] <= 1

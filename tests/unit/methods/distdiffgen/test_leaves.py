@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import chisquare
 
 from common.methods.distdiffgen.cuts import Cuts
-from common.methods.distdiffgen.leaves import LeafModel, LeafRequest
+from common.methods.distdiffgen.leaves import LeafModel, leaf_request
 from common.privacy.randomness import SeededRandomSource
 from common.schema.hierarchy import Node, leaf
 from parley.simulation.in_process import RowsInMemory
@@ -18,7 +18,7 @@ SIZES = (2, 4, 3, 5)
 def test_counts_are_those_of_the_groups():
     (table,) = random_tables(SIZES, [300]).values()
     cuts = Cuts.start(schema_of(SIZES), 0).divided((1, 0)).divided((3, 0))
-    counted = LeafRequest(cuts, SIZES).answer(RowsInMemory(table)).reshape(2, 4, 1, 5)
+    counted = leaf_request(cuts, SIZES).answer(RowsInMemory(table)).reshape(2, 4, 1, 5)
     for t, a, b in product(range(2), range(4), range(5)):
         same = (table.columns[0] == t) & (table.columns[1] == a) & (table.columns[3] == b)
         assert counted[t, a, 0, b] == same.sum()
@@ -26,12 +26,12 @@ def test_counts_are_those_of_the_groups():
 
 def test_a_request_names_the_attributes_that_were_divided_and_which_are_grouped():
     cuts = Cuts.start(schema_of(SIZES), 0).divided((1, 0))
-    request = LeafRequest(cuts, SIZES)
+    request = leaf_request(cuts, SIZES)
     (table,) = request.tables
     assert (table.variables, table.shape, table.grouped) == ((0, 1), (2, 4), (False, False))
     assert request.links == ((0, 1),)
     assert (request.cells, request.limit(7)) == (8, 7)
-    other = LeafRequest(cuts.divided((3, 0)), SIZES)
+    other = leaf_request(cuts.divided((3, 0)), SIZES)
     assert other.canonical != request.canonical
 
 
