@@ -30,7 +30,7 @@ from common.bayes.privbayes.decisions import Encoding
 from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.weighting import MOST_CELLS, Floats, TooManyCells, WeightedNetwork, Weights
 from common.errors import InputError, LocalError
-from common.methods.distdiffgen.leaves import LeafModel
+from common.methods.distdiffgen.cuts import LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.descent import Frequencies, SpreadModel, within_cells

@@ -16,8 +16,7 @@ from common.bayes.privbayes.mechanism import (
     fit_privbayes,
     release_tables,
 )
-from common.bayes.privbayes.scores import Score, scores
-from common.bayes.privbayes.selection import score_sensitivity
+from common.bayes.privbayes.scores import Score, score_sensitivity, scores
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace

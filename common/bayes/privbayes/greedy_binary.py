@@ -21,8 +21,14 @@ from numpy.typing import NDArray
 from common.bayes.domain import View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.scores import Score, Scores, mutual_information_error, scores
-from common.bayes.privbayes.selection import Select, score_sensitivity
+from common.bayes.privbayes.scores import (
+    Score,
+    Scores,
+    Select,
+    mutual_information_error,
+    score_sensitivity,
+    scores,
+)
 from common.errors import LocalError
 
 PositionSets = NDArray[np.intp]  # (sets, attributes per set)

@@ -26,8 +26,7 @@ from common.bayes.privbayes.decisions import Encoding, Plan, PrivBayesOptions, m
 from common.bayes.privbayes.greedy_binary import learn_binary_network
 from common.bayes.privbayes.greedy_general import learn_general_network
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.privbayes.scores import Scores
-from common.bayes.privbayes.selection import draw_root
+from common.bayes.privbayes.scores import Scores, draw_root
 from common.errors import InputError, PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity

@@ -7,9 +7,8 @@ from fractions import Fraction
 from functools import partial
 
 from common.errors import InputError
-from common.methods.distdiffgen.cuts import Cuts
+from common.methods.distdiffgen.cuts import Cuts, LeafModel, leaf_request
 from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
-from common.methods.distdiffgen.leaves import LeafModel, leaf_request
 from common.privacy import sensitivity
 from common.privacy.budget import split
 from common.privacy.laplace import DiscreteLaplace

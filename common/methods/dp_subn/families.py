@@ -17,8 +17,7 @@ from math import prod
 
 from common.bayes.domain import Domain
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.greedy_general import affordable_cells
-from common.bayes.privbayes.parent_sets import maximal_parent_sets
+from common.bayes.privbayes.greedy_general import affordable_cells, maximal_parent_sets
 from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
 from common.methods.dp_subn.settings import Settings
 from common.study.requests import Attributes

@@ -10,8 +10,7 @@ from math import log
 import numpy as np
 import pytest
 
-from common.bayes.privbayes.scores import Score, scores
-from common.bayes.privbayes.selection import score_sensitivity
+from common.bayes.privbayes.scores import Score, score_sensitivity, scores
 
 SHAPES = [((2, 2), 14), ((2, 3), 8), ((2, 4), 6), ((3, 3), 6), ((3, 4), 5)]
 CASES = [(shape, n) for shape, most in SHAPES for n in range(2, most + 1)]
