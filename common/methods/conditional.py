@@ -102,7 +102,6 @@ class NetworkForm:
         return np.asarray(found, dtype=np.float64)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw rows of the attributes."""
         drawn = self.net.sample(rows, source)
         columns = []
         for variables, reading in zip(self.variables, self.readings, strict=True):
@@ -233,12 +232,7 @@ def _of_values(
 
 @dataclass(frozen=True, eq=False)
 class ConditionalModel:
-    """The rows of a model that its schema's rules allow, and those that satisfy a condition.
-
-    Attributes:
-        model: draws rows that may break rules.
-        possible: the rules.
-    """
+    """The rows of a model that its schema's rules allow, and those that satisfy a condition."""
 
     model: Model | PrivBayesModel
     possible: Possible

@@ -74,8 +74,6 @@ class Verdict:
     """What is known about one criterion.
 
     Attributes:
-        criterion: in a phrase.
-        outcome: whether it is met.
         measured: of the owners' rows, with noise.
         error: how far noise and drawing may have moved it; 19 times of 20 none of a study's
             criteria is further off.
@@ -247,8 +245,6 @@ class CriteriaRequest:
     """The integers of all criteria.
 
     Attributes:
-        criteria: of the study.
-        schema: of the study.
         reference: draws rows of the model; called by who answers, and only for distances.
     """
 
@@ -268,7 +264,6 @@ class CriteriaRequest:
 
     @property
     def cells(self) -> int:
-        """How many integers there are."""
         return sum(own.cells for own in self.measures)
 
     @property
@@ -333,14 +328,7 @@ def _drawn(study: Study, fit: Fit, what: bytes, rows: int) -> Codes:
 def verdicts(
     study: Study, steps: Sequence[Step], results: Sequence[bytes], model: Model
 ) -> list[dict[str, object]]:
-    """Return which criteria a model meets, for privacy.json; only what was published is used.
-
-    Args:
-        study: what was agreed.
-        steps: that were made.
-        results: what was published in each of them.
-        model: that was fitted.
-    """
+    """Return which criteria a model meets, for privacy.json; only what was published is used."""
     if not study.criteria:
         return []
     step = steps[-1]

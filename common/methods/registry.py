@@ -59,10 +59,6 @@ def cautions_of(study: Study) -> list[str]:
 def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
     """Begin a fresh copy of the script that the study implies.
 
-    Args:
-        study: what was agreed.
-        prior: the rows of the release that the study names as its prior, if it names one.
-
     Raises:
         InputError: the method cannot do what the study asks of it.
     """

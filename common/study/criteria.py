@@ -45,7 +45,6 @@ class Criterion:
     """One criterion.
 
     Attributes:
-        kind: what is compared.
         about: the attribute of a mean, the condition of a share, the pairs of a distance.
         limit: the most that the model may be off.
         relative: whether the limit is a part of what was measured.
@@ -111,11 +110,7 @@ def check_criteria(
 ) -> None:
     """Refuse criteria that are not about a schema, or whose part of epsilon is none or all of it.
 
-    Args:
-        criteria: of a study.
-        schema: of the study.
-        part: the epsilon of the criteria.
-        epsilon: what there is; 0 in profile `paper`, which spends its epsilon as printed.
+    Profile `paper` has an epsilon of 0 for them: it spends its epsilon as printed.
 
     Raises:
         InputError: naming the key and what would do.

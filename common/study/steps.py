@@ -134,12 +134,8 @@ class ReplaceStep:
     on every party whose rows the marginals cover, not only on those who contribute.
 
     Attributes:
-        name: unique in the script.
-        phase: what the step belongs to, for people.
         release: the whole release, one party's turn.
         group: the marginals that are summed in this step.
-        sizes: domain sizes of the study's variables.
-        in_bits: the variables are the bits of the attributes.
     """
 
     name: str
@@ -153,12 +149,10 @@ class ReplaceStep:
 
     @property
     def mechanism(self) -> str:
-        """What the statement calls it."""
         return f"{self.law.name} with noise replacement"
 
     @property
     def law(self) -> NoiseLaw:
-        """Of the noise in every cell."""
         return self.release.law
 
     @property
@@ -181,7 +175,6 @@ class ReplaceStep:
 
     @property
     def cells(self) -> int:
-        """How many integers are summed."""
         return self.group.cells
 
     @property
@@ -226,7 +219,6 @@ class ReplaceStep:
 
     @cached_property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         return frame(
             (
                 "replacement",
@@ -263,10 +255,7 @@ class ChoiceStep:
     """One party's own differentially private choice.
 
     Attributes:
-        name: unique in the script.
-        phase: what the step belongs to, for people.
         party: who chooses.
-        choice: the mechanism.
         epsilon: what it costs that party's rows.
         mechanism: its name, for the statement.
     """
@@ -301,7 +290,6 @@ class ChoiceStep:
         return {self.party: self.epsilon}
 
     def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
-        """Return the costs: they do not depend on results."""
         return self.costs
 
     def owners_with(self, party: str) -> int:
@@ -310,7 +298,6 @@ class ChoiceStep:
 
     @cached_property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         ratio = frame(self.epsilon.as_integer_ratio())
         return frame(("choice", self.name, self.party, self.choice.canonical, ratio))
 
@@ -334,7 +321,6 @@ class JointChoiceStep(ChoiceStep):
     """A choice of two parties on their rows together; `party` computes its outcome and publishes.
 
     Attributes:
-        choice: the mechanism.
         partner: the other party.
     """
 
@@ -356,7 +342,6 @@ class JointChoiceStep(ChoiceStep):
 
     @property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         return frame(("joint", self.partner, super().canonical))
 
 
@@ -384,10 +369,7 @@ def check_size(step: Step) -> None:
 def step_digest(history: bytes, number: int, step: Step) -> bytes:
     """Return what curator and party compare before anything is computed.
 
-    Args:
-        history: the digest of all that was published; it stands for the study and all results.
-        number: of the step.
-        step: as the script gives it.
+    The digest of the history stands for the study and all results.
     """
     return hashlib.sha256(frame(("parley step 3", history, number, step.canonical))).digest()
 

@@ -22,12 +22,8 @@ def sum_plan_of(
 ) -> SumPlan:
     """The secure sum of a step, derived from the study and what was published under it.
 
-    Args:
-        study: what every party approved.
-        number: of the step; it is the sum's round, so no sum is ever run twice.
-        step: as the plan gives it.
-        public_key: the curator's, if the study aggregates under Paillier.
-        history: the digest of the transcript so far, as this side knows it.
+    The step's number is the sum's round, so no sum is ever run twice. The history is the digest of
+    all that was published, as this side knows it.
     """
     context = step_digest(history, number, step)
     masks = study.profile == "sound"

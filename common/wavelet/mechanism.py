@@ -43,12 +43,6 @@ def noisy_cells(
 ) -> NDArray[np.float64]:
     """The matrix of counts of `codes` under epsilon-differential privacy.
 
-    Args:
-        codes: the rows; column i belongs to axis i of the plan.
-        plan: the transforms, and the noise they call for.
-        sampler: `discrete_laplace`, or something that records what it is asked for.
-        source: the sampler's random bits.
-
     Returns:
         Unbiased cells (but for Privelet*, which shrinks), of shape `plan.stored_shape`.
     """

@@ -37,10 +37,7 @@ class RangeCount:
     """An answer. Without exact noise moments (Privelet*) there is a value only.
 
     Attributes:
-        value: the noisy count.
         standard_deviation: of its noise, exactly.
-        low: lower end of the confidence interval.
-        high: upper end of the confidence interval.
         confidence: the probability with which the interval holds the true count.
     """
 
@@ -67,7 +64,6 @@ class RangeRelease:
     """Noisy counts of every cell of a public domain.
 
     Attributes:
-        schema: the public domain.
         plan: the mechanism that made the counts: method, epsilon, transforms, noise scale.
         cells: the noisy counts, in the plan's stored order and shape.
         rows: the number of rows counted; public, since neighbouring tables have equally many.
@@ -88,10 +84,8 @@ class RangeRelease:
     def count(self, query: str, *, confidence: float = 0.95) -> RangeCount:
         """How many rows satisfy a query.
 
-        Args:
-            query: like "age in 20..39 and sex = Female and country in Europe"; see
-                `common.schema.query`. An empty one counts all rows.
-            confidence: of the interval.
+        A query is like "age in 20..39 and sex = Female and country in Europe"; an empty one counts
+        all rows (`common.schema.query`).
 
         Raises:
             InputError: naming the place in the query and what is allowed there.

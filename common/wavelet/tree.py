@@ -97,7 +97,6 @@ class Tree:
         return np.flatnonzero(self.fan_out)
 
     def children(self, node: int) -> slice:
-        """The children of an inner node."""
         first = int(self.first_child[node])
         return slice(first, first + int(self.fan_out[node]))
 

@@ -50,14 +50,7 @@ def fit_privbayes(
 ) -> PrivBayesModel:
     """Learn a model of the rows at a cost of exactly `epsilon`.
 
-    Args:
-        codes: the rows.
-        epsilon: the total budget.
-        source: where every random bit comes from.
-        accountant: charged before each draw; it may refuse.
-        hierarchies: one per attribute, used by the hierarchical encoding.
-        options: the user's wishes.
-        party: the name the accountant knows the owner of the rows by.
+    The accountant is charged before each draw, and may refuse.
     """
     wishes = options or PrivBayesOptions()
     domain = _domain(codes, hierarchies)
@@ -89,17 +82,7 @@ def fit_planned(
     printed_sensitivity: bool = False,
     party: str = "owner",
 ) -> PrivBayesModel:
-    """Learn a model as a plan says: of the owner's rows, or of rows that repeat an experiment.
-
-    Args:
-        codes: as many rows as the plan is for.
-        plan: the public decisions.
-        source: where every random bit comes from.
-        accountant: charged before each draw.
-        consistency: see `PrivBayesOptions`.
-        printed_sensitivity: see `PrivBayesOptions`.
-        party: the name the accountant knows the owner of the rows by.
-    """
+    """Learn a model as a plan says: of the owner's rows, or of rows that repeat an experiment."""
     in_bits, gray = plan.encoding.in_bits, plan.encoding is Encoding.GRAY
     rows = ExpandedRows(plan.domain, binarise(codes, gray) if in_bits else codes)
     network = plan.network

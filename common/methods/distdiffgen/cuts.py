@@ -23,12 +23,7 @@ Division = tuple[int, int]  # an attribute, and the place of a group in its cut
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """The groups of every attribute; of the target, its values.
-
-    Attributes:
-        groups: one cut per attribute.
-        target: the attribute that is predicted.
-    """
+    """The groups of every attribute; of the target, its values."""
 
     groups: tuple[Cut, ...]
     target: int
@@ -44,7 +39,6 @@ class Cuts:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many groups each attribute has."""
         return tuple(map(len, self.groups))
 
     def divisions(self, most_cells: int) -> list[Division]:
@@ -93,8 +87,6 @@ class LeafModel:
     """Noisy counts of combinations of groups; rows are uniform within a combination.
 
     Attributes:
-        cuts: the groups of every attribute.
-        sizes: how many values each attribute has.
         counts: an axis for every attribute of more than one group.
     """
 
@@ -122,7 +114,6 @@ class LeafModel:
         return Codes.from_columns(columns, self.sizes)
 
     def as_json(self) -> dict[str, object]:
-        """The groups and their counts."""
         return {
             "format": "parley leaves 1",
             "target": self.cuts.target,

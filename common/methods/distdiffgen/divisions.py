@@ -70,14 +70,7 @@ SENSITIVITY = {"max": 1, "gini": (2 << _FRACTION_BITS) + 1}
 
 @dataclass(frozen=True, kw_only=True)
 class DivisionChoice:
-    """One division, chosen by one party on its own rows.
-
-    Attributes:
-        cuts: the groups so far.
-        score: "max" or "gini".
-        most_cells: which the division must not pass.
-        epsilon: of the choice.
-    """
+    """One division, chosen by one party on its own rows."""
 
     cuts: Cuts
     score: str
@@ -86,7 +79,6 @@ class DivisionChoice:
 
     @cached_property
     def candidates(self) -> list[Division]:
-        """The groups that can be divided."""
         return self.cuts.divisions(self.most_cells)
 
     @cached_property
@@ -110,7 +102,6 @@ class DivisionChoice:
         )
 
     def scores(self, by_class: Counts) -> NDArray[np.int64]:
-        """Return the score of every candidate."""
         own = by_class.max(axis=1) if self.score == "max" else -impurities(by_class)
         starts = [places[0] for places in self.children]
         return np.asarray(np.add.reduceat(own, starts), dtype=np.int64)
@@ -129,7 +120,6 @@ class DivisionChoice:
         return _encode(self.candidates[below(len(self.candidates), source)])
 
     def check(self, payload: bytes) -> None:
-        """Refuse what is no division that was offered."""
         self.division(payload)
 
     def division(self, payload: bytes) -> Division:
@@ -144,7 +134,6 @@ class DivisionChoice:
         raise RemoteProtocolError("the division was not among the candidates")
 
     def links(self, payload: bytes) -> Sequence[Attributes]:
-        """The divided attribute and the target."""
         return [(self.division(payload)[0], self.cuts.target)]
 
     @property
@@ -253,7 +242,6 @@ class JointDivision(DivisionChoice):
         return taken(gates, [*zeros, *rows], pure)[0]
 
     def _split(self, wires: Wire) -> tuple[Number, Number]:
-        """One party's counts and noise."""
         noise = len(self.candidates) * self._noise_bits
         counts = np.split(wires[:-noise], self._count_bits)
         return counts, np.split(wires[-noise:], self._noise_bits)

@@ -69,12 +69,8 @@ class PairChoice:
     nothing is placed yet the turn begins with a root, drawn uniformly: it depends on no row.
 
     Attributes:
-        variables: what is placed.
         placed: what has its parents already, in the order of placing.
         take: how many attributes to place.
-        limit: the largest family.
-        rows: of this party; public.
-        epsilon: for all draws together.
         parts: into how many parts epsilon is divided; a part for each draw if 0. The paper divides
             by the attributes of a turn, of which the first turn's root needs no draw.
     """
@@ -119,7 +115,6 @@ class PairChoice:
         return _encode(families)
 
     def check(self, payload: bytes) -> None:
-        """Refuse what is no outcome of this turn."""
         self.families(payload)
 
     def families(self, payload: bytes) -> list[Attributes]:
@@ -170,12 +165,8 @@ def initial_structure(
 ) -> Script[Structure]:
     """Every party in turn places its share of the attributes.
 
-    Args:
-        variables: what is placed.
-        parties: name and row count, in the order of their turns.
-        limit: the largest family.
-        epsilon: what each party's choices cost it together, at most.
-        as_printed: share out the attributes, and divide epsilon, as in the paper.
+    Parties are names and row counts. A party's choices together cost it at most epsilon.
+    `as_printed` shares out the attributes, and divides epsilon, as in the paper.
     """
     placed: list[int] = []
     parents: dict[int, Attributes] = {}
