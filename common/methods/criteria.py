@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache, cached_property, partial
@@ -90,18 +90,8 @@ class Verdict:
 
     def as_json(self) -> dict[str, object]:
         """Plain values, to the digits that mean something."""
-        return {
-            "criterion": self.criterion,
-            "outcome": self.outcome.value,
-            "measured": _digits(self.measured),
-            "error": _digits(self.error),
-            "model": _digits(self.model),
-            "by_chance": None if self.by_chance is None else _digits(self.by_chance),
-        }
-
-
-def _digits(value: float) -> float:
-    return float(f"{value:.6g}")
+        numbers = {key: value for key, value in asdict(self).items() if isinstance(value, float)}
+        return {**asdict(self), **{key: float(f"{own:.6g}") for key, own in numbers.items()}}
 
 
 @dataclass(frozen=True, slots=True)

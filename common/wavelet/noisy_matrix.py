@@ -24,7 +24,7 @@ from common.errors import LocalError
 from common.schema import Schema
 from common.schema.rules import Possible
 from common.schema.vocabulary import Vocabulary
-from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
 from common.wavelet.axis import Axis, Reach
 from common.wavelet.decisions import Plan
 from common.wavelet.intervals import half_widths
@@ -91,13 +91,9 @@ class RangeRelease:
             InputError: naming the place in the query and what is allowed there.
         """
         many = self.counts([query], confidence=confidence)
-        return RangeCount(
-            float(many.values[0]),
-            None if many.standard_deviations is None else float(many.standard_deviations[0]),
-            None if many.low is None else float(many.low[0]),
-            None if many.high is None else float(many.high[0]),
-            confidence,
-        )
+        exact = (many.standard_deviations, many.low, many.high)
+        deviation, low, high = (None if each is None else float(each[0]) for each in exact)
+        return RangeCount(float(many.values[0]), deviation, low, high, confidence)
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
         """How many rows satisfy each query: `count` for many at once."""
@@ -184,8 +180,8 @@ class RangeRelease:
         return PossibleBoxes.of(possible, self.plan.axes) if possible.rules else None
 
     @cached_property
-    def _noise(self) -> NoiseLaw:
-        return NoiseLaw(self.plan)
+    def _noise(self) -> NoiseMoments:
+        return NoiseMoments(self.plan)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:

@@ -49,16 +49,7 @@ def learn_binary_network(
 ) -> Network:
     """Grow a network from `root`, one draw of `select` per further attribute.
 
-    Args:
-        count: the tables of many sets of binary attributes, all sets of the same length.
-        attributes: their number, d.
-        rows: the public number of rows, n.
-        degree: the number of parents, k, in 1..d-1.
-        score: what to compare parent sets by.
-        root: the attribute to start from.
-        select: makes the d-1 draws.
-        constraints: the user's wishes; children may then have fewer parents than k.
-        printed_sensitivity: the paper's looser bound for score R.
+    The degree is the number of parents, in 1..d-1; with constraints children may have fewer.
     """
     if not 1 <= degree < attributes:
         raise LocalError(f"a network of {attributes} attributes cannot have degree {degree}")

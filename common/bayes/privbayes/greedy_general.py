@@ -52,12 +52,10 @@ def maximal_parent_sets(
     Without hierarchies (height 1) this is Algorithm 5, with them Algorithm 6. At least one cell is
     needed: with `cells` = 0 not even the empty set fits and there is no parent set at all.
 
-    Args:
-        domain: the public domains and level maps.
-        attributes: the possible parents; their order does not matter.
-        cells: the size limit, a whole number.
-        max_parents: a cap on the number of parents; sets of that many count as maximal.
-        max_sets: give up with `TooManyParentSetsError` beyond this many.
+    Sets of `max_parents` count as maximal.
+
+    Raises:
+        TooManyParentSetsError: there are more than `max_sets`.
     """
     order = sorted(attributes)
     memo: dict[tuple[int, int, int], list[ParentSet]] = {}
@@ -112,16 +110,8 @@ def learn_general_network(
 ) -> Network:
     """Grow a network from `root`, one draw of `select` per further attribute.
 
-    Args:
-        count: the tables of many families, child first.
-        domain: the public domains; without levels this is the vanilla encoding.
-        rows: the public number of rows, n.
-        cells: the most cells a useful table may have.
-        score: R or I; F is feasible for binary children only.
-        root: the attribute to start from.
-        select: makes the d-1 draws.
-        constraints: the user's wishes.
-        printed_sensitivity: the paper's looser bound for score R.
+    `cells` is the most that a useful table may have. Without levels of the domain this is the
+    vanilla encoding. The score is R or I: F is feasible for binary children only.
     """
     if score is Score.MAXIMUM_JOINT:
         raise LocalError("score F is for binary attributes; use R or I, or a binary encoding")
