@@ -31,11 +31,7 @@ _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far
 
 
 def save(release: RangeRelease, path: Path | str) -> None:
-    """Write a release to a file; an existing one is replaced in one step or not at all.
-
-    Raises:
-        InputError: the file cannot be written. What was there before is still there.
-    """
+    """Write a release to a file; an existing one is replaced in one step or not at all."""
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -59,11 +55,7 @@ def save(release: RangeRelease, path: Path | str) -> None:
 
 
 def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
-    """Read a release.
-
-    Raises:
-        InputError: not a release, damaged, cut short, or of a version this one does not know.
-    """
+    """Read a release; InputError if it is damaged, or of a version this one does not know."""
     try:
         with zipfile.ZipFile(path) as archive:
             about = _about(archive, path)
