@@ -10,23 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.schema.codes import CodeColumn, Codes, code_dtype
+from common.schema.hierarchy import Hierarchy
 
 LevelMap = NDArray[np.intp]  # group of every value
-
-
-class HasLevels(Protocol):
-    """Anything with level maps, finest first: a `Hierarchy` of the schema."""
-
-    @property
-    def levels(self) -> tuple[LevelMap, ...]:
-        """Level 0 is the identity; the root is left out."""
 
 
 class View(NamedTuple):
@@ -65,7 +58,7 @@ class Domain:
         return cls(tuple((np.arange(size),) for size in sizes))
 
     @classmethod
-    def of(cls, hierarchies: Sequence[HasLevels]) -> Domain:
+    def of(cls, hierarchies: Sequence[Hierarchy]) -> Domain:
         """Attributes with the hierarchies of a schema, in the same order."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies))
 

@@ -11,7 +11,6 @@ is met exactly once, when all but one of its members have been placed, so no tab
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 
@@ -21,14 +20,7 @@ from numpy.typing import NDArray
 from common.bayes.domain import View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.scores import (
-    Score,
-    Scores,
-    Select,
-    mutual_information_error,
-    score_sensitivity,
-    scores,
-)
+from common.bayes.privbayes.scores import Score, Scores, Scoring, Select, scores
 from common.errors import LocalError
 
 PositionSets = NDArray[np.intp]  # (sets, attributes per set)
@@ -37,15 +29,13 @@ CountSets = Callable[[PositionSets], NDArray[np.int64]]  # -> (sets, cells), fir
 
 def learn_binary_network(
     count: CountSets,
+    scoring: Scoring,
     *,
     attributes: int,
-    rows: int,
     degree: int,
-    score: Score,
     root: int,
     select: Select,
     constraints: Constraints | None = None,
-    printed_sensitivity: bool = False,
 ) -> Network:
     """Grow a network from `root`, one draw of `select` per further attribute.
 
@@ -53,11 +43,8 @@ def learn_binary_network(
     """
     if not 1 <= degree < attributes:
         raise LocalError(f"a network of {attributes} attributes cannot have degree {degree}")
-    error = Fraction(0)
-    if score is Score.MUTUAL_INFORMATION:
-        error = Fraction(mutual_information_error(rows=rows, cells=2 ** (degree + 1)))
-    bound = score_sensitivity(score, rows=rows, binary=True, printed=printed_sensitivity)
-    frontier = _Frontier(count, attributes, degree, score, constraints or Constraints())
+    error, bound = scoring.error(cells=2 ** (degree + 1)), scoring.sensitivity(binary=True)
+    frontier = _Frontier(count, attributes, degree, scoring.score, constraints or Constraints())
     frontier.place(root)
     pairs = [Pair(root)]
     while len(pairs) < attributes:

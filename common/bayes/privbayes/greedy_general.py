@@ -12,7 +12,6 @@ parents are added or refined, so nothing is lost by looking at maximal sets only
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import partial
 from math import prod
 
@@ -22,14 +21,7 @@ from numpy.typing import NDArray
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.scores import (
-    Score,
-    Select,
-    mutual_information_error,
-    score_sensitivity,
-    scored_by_shape,
-    scores,
-)
+from common.bayes.privbayes.scores import Score, Scoring, Select, scored_by_shape, scores
 from common.errors import LocalError
 
 ParentSet = tuple[View, ...]
@@ -98,22 +90,20 @@ CountFamilies = Callable[[Sequence[tuple[View, ...]]], list[NDArray[np.int64]]]
 
 def learn_general_network(
     count: CountFamilies,
+    scoring: Scoring,
     *,
     domain: Domain,
-    rows: int,
     cells: int,
-    score: Score,
     root: int,
     select: Select,
     constraints: Constraints | None = None,
-    printed_sensitivity: bool = False,
 ) -> Network:
     """Grow a network from `root`, one draw of `select` per further attribute.
 
     `cells` is the most that a useful table may have. Without levels of the domain this is the
     vanilla encoding. The score is R or I: F is feasible for binary children only.
     """
-    if score is Score.MAXIMUM_JOINT:
+    if scoring.score is Score.MAXIMUM_JOINT:
         raise LocalError("score F is for binary attributes; use R or I, or a binary encoding")
     wishes = constraints or Constraints()
     pairs = [Pair(root)]
@@ -122,14 +112,13 @@ def learn_general_network(
         omega = candidates(domain, [pair.child for pair in pairs], cells, wishes)
         fresh = [pair for pair in omega if pair not in known]
         tables = count([pair.family for pair in fresh])
-        known.update(zip(fresh, scored_by_shape(tables, partial(scores, score)), strict=True))
-        binary = all(_is_binary(pair, domain) for pair in omega)
+        known.update(
+            zip(fresh, scored_by_shape(tables, partial(scores, scoring.score)), strict=True)
+        )
         chosen = select(
             np.array([known[pair] for pair in omega]),
-            sensitivity=score_sensitivity(
-                score, rows=rows, binary=binary, printed=printed_sensitivity
-            ),
-            score_error=_score_error(omega, domain, score, rows),
+            sensitivity=scoring.sensitivity(binary=all(_is_binary(pair, domain) for pair in omega)),
+            score_error=scoring.error(max(prod(domain.shape(pair.family)) for pair in omega)),
         )
         pairs.append(omega[chosen])
     return Network(tuple(pairs))
@@ -206,10 +195,3 @@ def _fitting(sets: list[ParentSet], least: ParentSet) -> list[ParentSet]:
 def _is_binary(pair: Pair, domain: Domain) -> bool:
     """Whether the child or the joint domain of the parents has two values (or one)."""
     return domain.sizes[pair.child] <= 2 or prod(domain.shape(pair.parents)) <= 2
-
-
-def _score_error(omega: list[Pair], domain: Domain, score: Score, rows: int) -> Fraction:
-    if score is not Score.MUTUAL_INFORMATION:
-        return Fraction(0)
-    largest = max(prod(domain.shape(pair.family)) for pair in omega)
-    return Fraction(mutual_information_error(rows=rows, cells=largest))

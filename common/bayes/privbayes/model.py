@@ -42,6 +42,7 @@ _PLAN: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
     "encoding": (str, Encoding),
     "sizes": (list, tuple),
     **dict.fromkeys(("rows", "degree", "cells", "useful"), (_as_it_is, _as_it_is)),
+    "printed_sensitivity": (bool, bool),
     "score": (str, Score),
     **dict.fromkeys(("network_epsilon", "table_epsilon"), (str, Fraction)),
     "constraints": (Constraints.to_json, Constraints.from_json),

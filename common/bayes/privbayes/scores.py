@@ -16,6 +16,7 @@ True scores are secrets: they may reach the exponential mechanism and nothing el
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Protocol
@@ -125,29 +126,44 @@ class Select(Protocol):
     def __call__(self, scores: Scores, *, sensitivity: Fraction, score_error: Fraction) -> int:
         """The index of the candidate chosen.
 
-        Args:
-            scores: one per candidate, in the units of `common.bayes.privbayes.scores`; secret.
-            sensitivity: how far one replaced row moves any of them.
-            score_error: how far a computed score can be from the true one.
+        The scores are secret, and one replaced row moves each by at most the sensitivity.
         """
 
 
-def score_sensitivity(score: Score, *, rows: int, binary: bool, printed: bool) -> Fraction:
-    """Sensitivity of a score in the units of `common.bayes.privbayes.scores` (n I, 2 n F, n^2 R).
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """A score, and how far it can move and be off, in the units of this module.
 
-    Args:
+    Attributes:
         score: which one.
-        rows: the public number of rows.
-        binary: for every candidate the child, or the joint domain of its parents, has two values.
+        rows: the public number of rows, n.
         printed: use the looser bound on R that the paper prints.
     """
-    match score:
-        case Score.MUTUAL_INFORMATION:
-            return sensitivity.mutual_information(rows, binary=binary)
-        case Score.MAXIMUM_JOINT:
-            return 2 * sensitivity.score_f(rows)
-        case Score.INDEPENDENCE:
-            return rows * sensitivity.score_r(rows, binary=binary, printed=printed)
+
+    score: Score
+    rows: int
+    printed: bool = False
+
+    def sensitivity(self, *, binary: bool) -> Fraction:
+        """How far a replaced row moves the score.
+
+        It is less if for every candidate the child, or the joint domain of its parents, has two
+        values.
+        """
+        match self.score:
+            case Score.MUTUAL_INFORMATION:
+                return sensitivity.mutual_information(self.rows, binary=binary)
+            case Score.MAXIMUM_JOINT:
+                return 2 * sensitivity.score_f(self.rows)
+            case Score.INDEPENDENCE:
+                bound = sensitivity.score_r(self.rows, binary=binary, printed=self.printed)
+                return self.rows * bound
+
+    def error(self, cells: int) -> Fraction:
+        """How far a computed score of at most so many cells can be from the true one."""
+        if self.score is not Score.MUTUAL_INFORMATION:
+            return Fraction(0)
+        return Fraction(mutual_information_error(rows=self.rows, cells=cells))
 
 
 def draw_root(constraints: Constraints, attributes: Iterable[int], source: RandomSource) -> int:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.privbayes.scores import (
+    Score,
+    Scoring,
     mutual_information,
-    mutual_information_error,
     scored_by_shape,
 )
 from common.crypto.framing import frame
@@ -26,7 +27,6 @@ from common.marginals import BinarySubsets
 from common.methods.dp_subn.families import FamilyLimit, candidate_families
 from common.methods.network_model import Structure
 from common.methods.variables import Variables
-from common.privacy import sensitivity
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.study.requests import Attributes, PartyRows
@@ -206,7 +206,8 @@ class _Scorer:
     """Scores of families on one party's rows. Secret."""
 
     def __init__(self, data: PartyRows, sizes: tuple[int, ...], rows: int) -> None:
-        self._data, self._sizes, self._rows = data, sizes, rows
+        self._data, self._sizes = data, sizes
+        self._scoring = Scoring(Score.MUTUAL_INFORMATION, rows)
         self._subsets: dict[int, BinarySubsets] = {}  # by the length of the families
         self._known: dict[Attributes, float] = {}
 
@@ -225,10 +226,10 @@ class _Scorer:
             binary = all(min(shape) <= 2 for shape in shapes)
         index = exponential_mechanism(
             scores,
-            sensitivity=sensitivity.mutual_information(self._rows, binary=binary),
+            sensitivity=self._scoring.sensitivity(binary=binary),
             epsilon=epsilon,
             source=source,
-            score_error=Fraction(mutual_information_error(rows=self._rows, cells=largest)),
+            score_error=self._scoring.error(largest),
         )
         return candidates[index]
 
