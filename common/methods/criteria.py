@@ -150,14 +150,21 @@ def _sampling_error(mean: float, rows: int) -> float:
     return 2 * math.sqrt(max(mean * (1 - mean), 0.0) / rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Proportion:
+    """One number from 0 to 1."""
+
+    cells: ClassVar[int] = 1
+
+    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
+        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
+
+
+@dataclass(frozen=True)
+class _Share(_Proportion):
     """The share of rows that satisfy a condition."""
 
     attributes: Attributes
     holds: NDArray[np.bool_]
-
-    cells: ClassVar[int] = 1
 
     @classmethod
     def of(cls, schema: Schema, condition: str) -> _Share:
@@ -171,21 +178,16 @@ class _Share:
     def numbers(self, tables: Sequence[Counts], expected: Sequence[Counts]) -> list[int]:
         return [UNIT * int(tables[0][self.holds].sum())]
 
-    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
-        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
-
     def sampling_error(self, exact: Sequence[int], rows: int) -> float:
         return _sampling_error(exact[0] / (UNIT * rows), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Distance:
+@dataclass(frozen=True)
+class _Distance(_Proportion):
     """How far an owner's tables of two attributes are from the model's."""
 
     pairs: tuple[Attributes, ...]
     which: str
-
-    cells: ClassVar[int] = 1
 
     @classmethod
     def of(cls, schema: Schema, which: str) -> _Distance:
@@ -215,9 +217,6 @@ class _Distance:
             case _:
                 one = apart[math.ceil(_MOST * len(apart)) - 1]
         return [UNIT // 2 * one]
-
-    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
-        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
 
 
 Measure: TypeAlias = _Mean | _Share | _Distance

@@ -48,8 +48,30 @@ from common.study.requests import (
 _MOST_CIRCUIT_BYTES = 1 << 27
 
 
+class _Sum:
+    """What the two kinds of sums say of themselves as their requests do."""
+
+    request: Request
+    choices: ClassVar[int] = 0
+
+    @property
+    def tables(self) -> Sequence[TableShape]:
+        """The tables that are summed."""
+        return self.request.tables
+
+    @property
+    def links(self) -> Sequence[Attributes]:
+        """The sets of variables that are counted together."""
+        return self.request.links
+
+    @property
+    def cells(self) -> int:
+        """How many integers are summed."""
+        return self.request.cells
+
+
 @dataclass(frozen=True, kw_only=True)
-class SumStep:
+class SumStep(_Sum):
     """A noisy sum over some parties.
 
     Attributes:
@@ -68,28 +90,12 @@ class SumStep:
     sensitivity: Sensitivity
     law: NoiseLaw
 
-    choices = 0
     claimed = None
 
     @property
     def mechanism(self) -> str:
         """What the statement calls it."""
         return f"{self.law.name} on a secure sum"
-
-    @property
-    def tables(self) -> Sequence[TableShape]:
-        """The tables that are summed."""
-        return self.request.tables
-
-    @property
-    def links(self) -> Sequence[Attributes]:
-        """The sets of variables that are counted together."""
-        return self.request.links
-
-    @property
-    def cells(self) -> int:
-        """How many integers are summed."""
-        return self.request.cells
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
@@ -126,7 +132,7 @@ class SumStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplaceStep:
+class ReplaceStep(_Sum):
     """One group of a release of noise replacement [Su16, section VI-A].
 
     The holder of the older shares takes them out, the party whose turn it is puts its counts and
@@ -136,16 +142,14 @@ class ReplaceStep:
     Attributes:
         release: the whole release, one party's turn.
         group: the marginals that are summed in this step.
+        request: for their tables.
     """
 
     name: str
     phase: str
     release: Release
     group: Group
-    sizes: tuple[int, ...]
-    in_bits: bool = False
-
-    choices = 0
+    request: TableRequest
 
     @property
     def mechanism(self) -> str:
@@ -160,22 +164,6 @@ class ReplaceStep:
         """Who contributes: the holder of the older shares, then the party whose turn it is."""
         mine = self.release.party
         return (mine,) if self.group.holder is None else (self.group.holder, mine)
-
-    @property
-    def request(self) -> TableRequest:
-        return TableRequest(tuple(self.group.marginals), self.sizes, self.in_bits)
-
-    @property
-    def tables(self) -> Sequence[TableShape]:
-        return self.request.tables
-
-    @property
-    def links(self) -> Sequence[Attributes]:
-        return self.group.marginals
-
-    @property
-    def cells(self) -> int:
-        return self.group.cells
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -214,7 +202,7 @@ class ReplaceStep:
     def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
         """Count the tables of the whole release, exactly, for the party whose turn it is."""
         marginals = [marginal for group in self.release.groups for marginal in group.marginals]
-        rows = rows_in_bits(data) if self.in_bits else data
+        rows = rows_in_bits(data) if self.request.in_bits else data
         return dict(zip(marginals, rows.count(marginals), strict=True))
 
     @cached_property

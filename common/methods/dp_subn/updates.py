@@ -175,8 +175,7 @@ def update_by_replacement(
                     phase=PHASE,
                     release=release,
                     group=group,
-                    sizes=sizes,
-                    in_bits=search.variables.in_bits,
+                    request=search.variables.request(group.marginals),
                 )
                 totals.append((yield from replaced(step)))
             statistics.apply(release, totals)
