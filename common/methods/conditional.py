@@ -113,11 +113,7 @@ class NetworkForm:
 
 
 def network_form(model: object) -> NetworkForm:
-    """Return a model as a network of variables.
-
-    Raises:
-        LocalError: there is no such form of this model.
-    """
+    """Return a model as a network of variables; LocalError if it has no such form."""
     match model:
         case NetworkModel():
             net = WeightedNetwork(model.network, model.domain, model.conditionals)

@@ -59,11 +59,7 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study.
-
-        Raises:
-            InputError: a setting is unknown, or is not one that can be had.
-        """
+        """Read the settings of a study; InputError if one cannot be had."""
         read = SettingsReader(study)
         found = cls(
             budget=read.parts("budget", "1:1", 2),

@@ -14,9 +14,5 @@ def statement(*, study: StudyId, party: str) -> bytes:
 
 
 def require(*, study: StudyId, party: str, signature: bytes, identity: PublicIdentity) -> None:
-    """Raise unless the party's pinned identity approved the study.
-
-    Raises:
-        InvalidSignature: it did not.
-    """
+    """Raise InvalidSignature unless the party's pinned identity approved the study."""
     identity.verify(signature, message=statement(study=study, party=party))

@@ -88,11 +88,7 @@ class Criterion:
 
 
 def read_criteria(tables: object) -> tuple[Criterion, ...]:
-    """The criteria of a study.
-
-    Raises:
-        InputError: naming the criterion and what is wrong with it.
-    """
+    """The criteria of a study; InputError names the criterion and what is wrong with it."""
     if not isinstance(tables, Sequence) or not all(isinstance(own, Mapping) for own in tables):
         raise InputError("criterion: write [[criterion]] tables, with double brackets")
     check_most("criteria of a study", len(tables), MOST_CRITERIA)
@@ -111,9 +107,6 @@ def check_criteria(
     """Refuse criteria that are not about a schema, or whose part of epsilon is none or all of it.
 
     Profile `paper` has an epsilon of 0 for them: it spends its epsilon as printed.
-
-    Raises:
-        InputError: naming the key and what would do.
     """
     if bool(criteria) != (part > 0):
         raise InputError(

@@ -337,11 +337,7 @@ Step: TypeAlias = SumStep | ReplaceStep | ChoiceStep
 
 
 def check_size(step: Step) -> None:
-    """Refuse a step that asks for more than a party can send in one message.
-
-    Raises:
-        InputError: naming the step, and what asks for less.
-    """
+    """Refuse, with InputError, a step that asks for more than one message can hold."""
     if isinstance(step, JointChoiceStep) and max(message_bytes(step.choice)) > _MOST_CIRCUIT_BYTES:
         raise InputError(
             f"step {step.name!r}: its two-party computation needs a message of more than "

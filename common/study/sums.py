@@ -74,11 +74,7 @@ def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
 
 
 def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
-    """Return the cells of a published sum.
-
-    Raises:
-        RemoteProtocolError: it is not what `encode_result` makes of so many cells.
-    """
+    """The cells of a published sum; RemoteProtocolError if `encode_result` does not write so."""
     width, rest = divmod(len(data), cells)
     if rest or not 1 <= width <= 8:
         raise RemoteProtocolError(f"a sum of {cells} cells has {len(data)} bytes")

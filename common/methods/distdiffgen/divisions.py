@@ -123,11 +123,7 @@ class DivisionChoice:
         self.division(payload)
 
     def division(self, payload: bytes) -> Division:
-        """The division in a payload.
-
-        Raises:
-            RemoteProtocolError: it was not offered.
-        """
+        """The division in a payload; RemoteProtocolError if it was not offered."""
         for candidate in self.candidates:
             if _encode(candidate) == payload:
                 return candidate
@@ -185,11 +181,7 @@ class JointDivision(DivisionChoice):
         return np.concatenate([counts, to_bits(noise, self._noise_bits)])
 
     def outcome(self, bits: Bits) -> bytes:
-        """Return what is published of the circuit's result.
-
-        Raises:
-            RemoteProtocolError: it is no candidate's number.
-        """
+        """What is published of the circuit's result; it must be the number of a candidate."""
         index = sum(int(bit) << place for place, bit in enumerate(bits))
         if index >= len(self.candidates):
             raise RemoteProtocolError("a two-party computation chose a division that there is not")

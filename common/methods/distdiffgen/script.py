@@ -36,11 +36,7 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study.
-
-        Raises:
-            InputError: a setting is missing, unknown, or is not one that can be had.
-        """
+        """Read the settings of a study; InputError if one is missing or cannot be had."""
         read = SettingsReader(study)
         name = read.text("target")
         if name not in study.schema.names:

@@ -118,11 +118,7 @@ class PairChoice:
         self.families(payload)
 
     def families(self, payload: bytes) -> list[Attributes]:
-        """The chosen families, child first.
-
-        Raises:
-            RemoteProtocolError: this party cannot have chosen them here.
-        """
+        """The chosen families, child first; RemoteProtocolError if they cannot be chosen here."""
         families = _decode(payload, self.take if self.placed else self.take + 1)
         placed = list(self.placed)
         for family in families:
