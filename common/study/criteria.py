@@ -19,7 +19,6 @@ How they are measured and decided is in `common.methods.criteria`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -33,6 +32,7 @@ from common.schema.attribute import numbers_of
 from common.schema.cell_weights import cells_of
 from common.schema.conditions import parse
 from common.schema.limits import MOST_NAME, check_most
+from common.schema.toml import toml_lines
 
 Kind = Literal["mean", "share", "distance"]
 MOST_CRITERIA = 32
@@ -71,10 +71,10 @@ class Criterion:
 
     def to_toml(self) -> list[str]:
         limit = f"{100 * self.limit} %" if self.relative else str(self.limit)
+        entries = {self.kind: self.about, "within": limit}
         if self.kind == "distance":
-            return ["", "[[criterion]]", f'distance = "{limit}"', f'pairs = "{self.about}"']
-        about = json.dumps(self.about, ensure_ascii=False)
-        return ["", "[[criterion]]", f"{self.kind} = {about}", f'within = "{limit}"']
+            entries = {"distance": limit, "pairs": self.about}
+        return ["", *toml_lines(entries, header="[[criterion]]")]
 
     def check(self, schema: Schema) -> None:
         """Refuse a criterion that is not about this schema."""

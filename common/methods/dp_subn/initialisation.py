@@ -166,7 +166,8 @@ def initial_structure(
     """
     placed: list[int] = []
     parents: dict[int, Attributes] = {}
-    turns = _turns(len(variables.sizes), len(parties), as_printed=as_printed)
+    share_out = printed_shares if as_printed else shares_of_attributes
+    turns = share_out(len(variables.sizes), len(parties))
     for (name, rows), take in zip(parties, turns, strict=True):
         if not take:
             continue
@@ -192,10 +193,6 @@ def initial_structure(
             placed.append(child)
             parents[child] = tuple(chosen_parents)
     return tuple(parents[child] for child in range(len(variables.sizes)))
-
-
-def _turns(attributes: int, parties: int, *, as_printed: bool) -> list[int]:
-    return (printed_shares if as_printed else shares_of_attributes)(attributes, parties)
 
 
 class _Scorer:
