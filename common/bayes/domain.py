@@ -83,7 +83,6 @@ class Domain:
         return self.level_sizes[view.attribute][view.level]
 
     def shape(self, views: Sequence[View]) -> tuple[int, ...]:
-        """The shape of a table over these views."""
         return tuple(self.size(view) for view in views)
 
     @property

@@ -248,7 +248,6 @@ class CriteriaRequest:
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """What each criterion asks of the rows."""
         return tuple(_measure(each, self.schema) for each in self.criteria)
 
     @property
@@ -329,13 +328,14 @@ def verdicts(
     reference = _drawn(study, lambda: model, b"reference", REFERENCE_ROWS)
     judged, start = [], 0
     for criterion, own in zip(study.criteria, step.request.measures, strict=True):
-        ends = own.interval(found[start : start + own.cells].tolist(), error)
+        low, high = own.interval(found[start : start + own.cells].tolist(), error)
         start += own.cells
         if isinstance(own, _Distance):
             chance = _by_chance(study, model, own, reference, rows)
-            judged.append(_judged_distance(criterion, ends, chance))
+            judged.append(_judged(criterion, low, high, 0.0, chance))
         else:
-            judged.append(_judged_value(criterion, ends, own, reference))
+            drawn, off = _of_model(own, reference)
+            judged.append(_judged(criterion, low - off, high + off, drawn))
     return [each.as_json() for each in judged]
 
 
@@ -361,22 +361,17 @@ def _by_chance(
     return total / sum(rows)
 
 
-def _judged_distance(criterion: Criterion, ends: tuple[float, float], chance: float) -> Verdict:
-    low, high = ends
-    limit = float(criterion.limit)
-    outcome = Outcome.MET if high <= limit else Outcome.UNDECIDED
-    outcome = Outcome.NOT_MET if low > limit else outcome
-    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, 0.0, chance)
-
-
-def _judged_value(
-    criterion: Criterion, ends: tuple[float, float], own: _Mean | _Share, reference: Codes
-) -> Verdict:
-    """Judge a mean or a share; the model's own is known by the reference rows."""
+def _of_model(own: _Mean | _Share, reference: Codes) -> tuple[float, float]:
+    """The model's own mean or share, by the reference rows, and how far that may be off."""
     exact = own.numbers(count(reference, own.sets), ())
     model, _ = own.interval([number / (UNIT * reference.rows) for number in exact], 0.0)
-    off = own.sampling_error(exact, reference.rows)
-    low, high = ends[0] - off, ends[1] + off
+    return model, own.sampling_error(exact, reference.rows)
+
+
+def _judged(
+    criterion: Criterion, low: float, high: float, model: float, chance: float | None = None
+) -> Verdict:
+    """Judge what was measured to be between two numbers, against the model's."""
 
     def over(value: float) -> float:
         allowed = float(criterion.limit) * (abs(value) if criterion.relative else 1.0)
@@ -386,4 +381,4 @@ def _judged_value(
     values = [over(at) for at in (low, high, 0.0, model) if low <= at <= high]
     outcome = Outcome.NOT_MET if min(values) > 0 else Outcome.UNDECIDED
     outcome = Outcome.MET if max(values) <= 0 else outcome
-    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model)
+    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model, chance)

@@ -81,7 +81,6 @@ def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLi
 
 
 def decisions(study: Study) -> list[Decision]:
-    """The settings and what follows from them."""
     sizes = Variables.of(study).sizes
     useful, limit = _limits(study, sizes)
     cap = lowered("k", useful.parents, limit.parents, "parents", "dp-ccbn", "most_cells")

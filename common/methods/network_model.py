@@ -71,7 +71,6 @@ class NetworkModel:
 
 
 def network_of(structure: Structure) -> Network:
-    """The network with these parents per variable."""
     return Network.from_parents({child: tuple(own) for child, own in enumerate(structure)})
 
 

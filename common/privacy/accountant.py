@@ -128,7 +128,6 @@ class Accountant:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """Everything charged so far, in order."""
         return tuple(self._charges)
 
     def charge(self, charge: Charge) -> None:

@@ -51,7 +51,6 @@ class DiscreteLaplace:
     parameter = "scale"
 
     def __post_init__(self) -> None:
-        """Refuse a scale that cannot be drawn."""
         check_scale(self.scale)
 
     @classmethod

@@ -54,7 +54,6 @@ class Skellam:
     parameter = "variance"
 
     def __post_init__(self) -> None:
-        """Refuse a variance that cannot be drawn."""
         check_variance(self.scale)
 
     @classmethod

@@ -20,7 +20,6 @@ class Member:
     identity: PublicIdentity
 
     def __post_init__(self) -> None:
-        """Refuse what cannot take part."""
         try:
             check_name(self.name, most=MOST_NAME)
         except InputError as error:

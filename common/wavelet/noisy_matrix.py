@@ -77,7 +77,6 @@ class RangeRelease:
     private: bool
 
     def __post_init__(self) -> None:
-        """Refuse cells that do not fit the plan."""
         if self.cells.shape != self.plan.stored_shape or self.cells.dtype != np.float64:
             raise LocalError(f"cells of shape {self.cells.shape} do not fit the plan")
 

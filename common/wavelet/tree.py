@@ -79,7 +79,6 @@ class Tree:
 
     @property
     def nodes(self) -> int:
-        """The number of nodes, leaves included."""
         return len(self.parent)
 
     @property

@@ -75,7 +75,6 @@ class _Frontier:
         self._scores: dict[int, Scores] = {}
 
     def scores(self) -> Scores:
-        """The scores of all candidates, child by child."""
         return np.concatenate([self._scores[child] for child in self._offered()])
 
     def pair(self, chosen: int) -> Pair:

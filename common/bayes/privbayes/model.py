@@ -104,7 +104,6 @@ class PrivBayesModel:
 
     @cached_property
     def sampler(self) -> Sampler:
-        """Of the variables: attributes, or bits of them."""
         return Sampler(self.network, self.plan.domain, self.conditionals)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:

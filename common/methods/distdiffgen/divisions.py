@@ -189,13 +189,11 @@ class JointDivision(DivisionChoice):
 
     @property
     def input_bits(self) -> tuple[int, int]:
-        """The same number for both parties."""
         counts = len(self._classes) * self.cuts.shape[self.cuts.target] * self._count_bits
         return (counts + len(self.candidates) * self._noise_bits,) * 2
 
     @property
     def output_bits(self) -> int:
-        """Of the number of a candidate."""
         return max(1, (len(self.candidates) - 1).bit_length())
 
     def outputs(self, gates: Gates, first: Wire, second: Wire) -> Wire:

@@ -59,7 +59,6 @@ class Plan:
 
 
 def decisions(study: Study) -> list[Decision]:
-    """The settings and what follows from them, for reviews and reports."""
     plan = Plan.of(study)
     settings = plan.settings
     budget = ", ".join(
