@@ -23,8 +23,7 @@ from common.release.diagnostics import Diagnostics
 from common.release.model_count import ModelCount, model_count
 from common.release.report.released import NetworkDrawing
 from common.schema import Codes, Schema
-from common.schema.cell_weights import CellWeights, weights_of
-from common.schema.conditions import parse
+from common.schema.conditions import CellWeights, parse, weights_of
 from common.study.steps import Model
 from common.wording import many
 

@@ -24,7 +24,7 @@ from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, FittedModel
 from common.release.measured import range_diagnostics
 from common.schema import Codes
-from common.schema.cell_weights import CellWeights
+from common.schema.conditions import CellWeights
 from common.wavelet import RangeCount, RangeCounts, RangeRelease
 from common.wavelet.mechanism import noisy_cells
 from common.wording import many

@@ -36,9 +36,8 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.schema.attribute import Attribute, Listed
-from common.schema.cell_weights import CellWeights, cells_of
 from common.schema.codes import Codes
-from common.schema.conditions import parse
+from common.schema.conditions import CellWeights, cells_of, parse
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
 

@@ -65,11 +65,11 @@ common/methods/variables common/privacy/sampling/inversion common/release/asking
  common/release/fitted_privbayes common/release/fitted_privelet
 common/release/fitted_study common/release/late_model common/release/measured
 common/release/progress common/release/released_rows common/release/released_table
-common/release/report/distributions common/release/report/evaluation_page
+ common/release/report/evaluation_page
 common/release/report/page common/release/report/usable_pairs
 common/release/single_owner common/release/spreadsheet
-common/schema/attribute common/schema/cell_weights common/schema/columns common/schema/compilation
-common/schema/kernels common/schema/limits common/schema/refusals common/service/clock
+common/schema/attribute  common/schema/columns common/schema/compilation
+ common/schema/limits  common/service/clock
 common/service/passphrase common/service/traffic common/service/version
 common/service/web/exchange common/service/web/places common/study/accounting
 common/study/approval common/study/criteria common/study/member common/study/method

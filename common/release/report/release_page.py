@@ -15,8 +15,7 @@ import numpy as np
 
 from common.marginals import count
 from common.privacy.statement import suspicion
-from common.release.report.charts import Series, heatmap
-from common.release.report.distributions import distribution
+from common.release.report.charts import Series, distribution, heatmap
 from common.release.report.expected_error import ExpectedError, caution
 from common.release.report.means import Mean, means_section
 from common.release.report.page import (
