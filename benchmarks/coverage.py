@@ -1,6 +1,6 @@
 """Do the intervals of `parley estimate` hold the truth as often as they say?
 
-Repeated studies of three owners on rows of the made-up population. The truth is that of a very
+Repeated studies of three owners on rows of the simulated population. The truth is that of a very
 large draw of the population, coded by the schema: where numbers lie inside a bin is not asked. For
 every statistic the table says how often the 95 % interval held the truth, how often the ordinary
 interval of the synthetic rows did, and of the statistics whose interval failed in more than one

@@ -14,12 +14,11 @@ from common.bayes.privbayes.model import PrivBayesModel
 from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.grouping import GroupedTables, even_groups
 from common.release.diagnostics import GROUPS, Diagnostics, Measured
-from common.release.refit import RowsInMemory
 from common.release.report.relations import stands_out
 from common.schema import Codes, Schema
 from common.schema.encodings import binarise, bit_positions
 from common.study.document import Study
-from common.study.requests import Request, split_tables
+from common.study.requests import Request, RowsInMemory, split_tables
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from common.study.sums import read_cells
 from common.wavelet.noisy_matrix import RangeRelease

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.release.folder import new_file
 from common.schema import Schema
-from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, make_plan
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, axes_of, make_plan
 from common.wavelet.noisy_matrix import RangeRelease
 
 FORMAT = "parley range release"

@@ -19,41 +19,19 @@ from numpy.typing import NDArray
 from common.crypto.sums.plan import Aggregation, Noise, draw_noise
 from common.crypto.sums.replacement import ShareKeeper
 from common.errors import InputError, LocalError
-from common.marginals import count
 from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
 from common.release.prior import PriorRelease
 from common.schema import Codes
-from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.codes import concatenate
 from common.study.document import Study
 from common.study.prior import Prior
+from common.study.requests import RowsInMemory
 from common.study.script import Result, ScriptRun
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from common.study.sums import decode_total, sum_plan_of
 from common.wording import many
-
-
-@dataclass(frozen=True, slots=True)
-class RowsInMemory:
-    """Rows as a step may see them."""
-
-    table: Codes
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.table.rows
-
-    def count(
-        self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS
-    ) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set; see `PartyRows`."""
-        return count(self.table, sets, groups=groups)
-
-    def codes(self) -> Codes:
-        """All rows at once."""
-        return self.table
 
 
 def replay(
