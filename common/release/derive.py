@@ -231,8 +231,7 @@ def _derived(
     fitted = FittedStudy(
         study=study,
         schema=schema,
-        model=learnt,
-        steps=tuple(steps),
+        made=(tuple(steps), learnt),
         results=found.results,
         privacy=privacy,
         columns=Columns.by_schema(schema),
