@@ -24,7 +24,7 @@ from common.release.estimates import CONFIDENCE, Estimate, estimate, related
 from common.release.model_count import ModelCount, model_count
 from common.release.progress import Reporter, silent
 from common.release.replicates import TABLES, Replicates, Replicator
-from common.release.report.released import NetworkDrawing
+from common.release.report.network_picture import NetworkDrawing
 from common.release.statistics import CodedTable, Statistic, of_table
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of

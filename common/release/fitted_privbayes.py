@@ -19,7 +19,8 @@ from common.release.diagnostics import Diagnostics
 from common.release.fitted import DrawnModel
 from common.release.measured import model_tables, privbayes_diagnostics
 from common.release.report.expected_error import noise_by_name
-from common.release.report.released import NetworkDrawing, network_drawing
+from common.release.report.network_picture import NetworkDrawing
+from common.release.report.released import network_drawing
 from common.release.single_owner import OWNER
 from common.schema import Codes, Schema
 

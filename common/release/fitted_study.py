@@ -21,9 +21,8 @@ from common.release.measured import study_diagnostics
 from common.release.model_count import ModelCount, model_count
 from common.release.prior import PriorRelease
 from common.release.refit import refit_study, replay
-from common.release.report.network_picture import Edge
+from common.release.report.network_picture import Edge, NetworkDrawing
 from common.release.report.relations import stands_out
-from common.release.report.released import NetworkDrawing
 from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
 from common.study.document import Study
@@ -159,7 +158,7 @@ def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDraw
         chance = "" if stands_out(table, among=len(pairs)) else _BY_CHANCE
         notes[edge] = f"{strengths[edge]:.3f} bits{chance}"
     order = [names[pair.child] for pair in model.network.pairs]
-    return NetworkDrawing(order, list(strengths), strengths, notes, _DRAWN)
+    return NetworkDrawing(order, strengths, notes, _DRAWN)
 
 
 def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
@@ -182,4 +181,4 @@ def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
         if bits > 0:
             found[names[parent], names[child]] = bits
     notes = {edge: f"{bits:.3f} bits" for edge, bits in found.items()}
-    return NetworkDrawing([names[a] for a in order], list(found), found, notes, _TREE, _NO_TREE)
+    return NetworkDrawing([names[a] for a in order], found, notes, _TREE, _NO_TREE)

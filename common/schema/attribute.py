@@ -284,8 +284,8 @@ def _real_labels(domain: Binning) -> list[str]:
         closing = "]" if domain.equal or k == last else ")"
         labels.append(f"{opening}{low}, {high}{closing}")
     if domain.decimals is not None:
-        for place in np.flatnonzero(domain.steps == 1):
-            number = domain.first_step[place] / domain.per_unit
+        single = np.flatnonzero(domain.steps == 1)
+        for place, number in zip(single, domain.centre(single), strict=True):
             labels[place] = np.format_float_positional(number, trim="-")
     return labels
 

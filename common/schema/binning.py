@@ -237,11 +237,6 @@ class Binning:
         return steps if exact and steps <= _MOST_STEPS else 0.0
 
     @cached_property
-    def first_step(self) -> NDArray[np.int64]:
-        """The smallest number of each bin that is drawn, in steps."""
-        return self._steps[0]
-
-    @cached_property
     def steps(self) -> NDArray[np.int64]:
         """How many different numbers are drawn from each bin."""
         first, last = self._steps

@@ -18,6 +18,7 @@ from common.privacy.statement import suspicion
 from common.release.report.charts import Series, distribution, heatmap
 from common.release.report.expected_error import ExpectedError, caution
 from common.release.report.means import Mean, means_section
+from common.release.report.network_picture import NetworkDrawing
 from common.release.report.page import (
     Section,
     bullets,
@@ -33,7 +34,7 @@ from common.release.report.page import (
     warning,
 )
 from common.release.report.relations import Relations, relations
-from common.release.report.released import NetworkDrawing, Shares
+from common.release.report.released import Shares
 from common.schema import Codes, Schema
 from common.schema.formulas import formula_warning
 from common.wording import many
@@ -254,7 +255,7 @@ def _ledger(privacy: Mapping[str, Any]) -> str:
 
 
 def _network(drawing: NetworkDrawing) -> str:
-    strongest = sorted(drawing.edges, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
+    strongest = sorted(drawing.strengths, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
     lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
     if not lines:
         return figure(drawing.svg(), drawing.without_edges)
