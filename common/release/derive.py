@@ -316,7 +316,7 @@ def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> l
         raise InputError(f"{release.STATEMENT}: no report can be made of it: {error!r}") from None
     return [
         name
-        for name, text in pages.files.items()
+        for name, text in pages.items()
         if hashlib.sha256(text.encode()).hexdigest() != checked.manifest.files[name].sha256
     ]
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -193,16 +194,13 @@ def _distances(real: Codes, synthetic: Codes, names: Sequence[str], order: int) 
     sets = marginal_sets(real.width, order)
     values = total_variation(real, synthetic, sets)
     worst = int(np.argmax(values))
-    existing = 1
-    for i in range(order):
-        existing = existing * (real.width - i) // (i + 1)
     return Distances(
         order=order,
         average=float(np.mean(values)),
         worst=values[worst],
         worst_attributes=tuple(names[p] for p in sets[worst]),
         compared=len(sets),
-        existing=existing,
+        existing=comb(real.width, order),
     )
 
 

@@ -54,7 +54,6 @@ class Written:
     files: tuple[str, ...]  # their names
     rows: int  # how many synthetic rows
     synthetic: Codes  # those rows, or the first of them where they are very many
-    cautions: tuple[str, ...]  # what its users must know first; none if all is well
 
 
 def write_release(
@@ -91,33 +90,27 @@ def write_release(
         if fitted.prior is not None:
             (folder / release.PRIOR).write_bytes(fitted.prior.data)
     date = datetime.now(UTC).date().isoformat()
-    pages = pages_of(fitted, wanted, synthetic, date=date)
-    for name, text in pages.files.items():
+    for name, text in pages_of(fitted, wanted, synthetic, date=date).items():
         (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
     digest = fitted.study.digest if isinstance(fitted, FittedStudy) else None
     finish(folder, study=digest, date=date, signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
-    return Written(names, wanted, synthetic, pages.cautions)
+    return Written(names, wanted, synthetic)
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
-    """What people read of a release: a function of its other files, so it can be made again."""
+def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> dict[str, str]:
+    """Make what people read of a release, from its rows or the first `KEPT_ROWS` of them.
 
-    # report.html, usage.json, and network.svg where there is a network, by name
-    files: Mapping[str, str]
-    cautions: tuple[str, ...]  # what users of the release must know first
-
-
-def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages:
-    """Make the pages of a release from its rows, or the first `KEPT_ROWS` of them."""
+    It is a function of the other files, so it can be made again: report.html, usage.json, and
+    network.svg where there is a network.
+    """
     facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
     files = {release.REPORT: release_page(facts), release.USAGE: release.json_text(_usage(facts))}
     if facts.network is not None:
         files[release.NETWORK] = f"{facts.network.svg()}\n"
-    return Pages(files, facts.cautions)
+    return files
 
 
 def _usage(facts: ReleaseFacts) -> dict[str, object]:

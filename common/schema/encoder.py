@@ -7,8 +7,7 @@ row only, which is what the sensitivities of docs/privacy.md rest on. What a cel
 of attribute is written down in `common.schema.words`.
 
 Every column goes through Arrow, which reads pandas and numpy memory in place and hashes strings
-fast; whole numbers go through a lookup table; a dictionary-encoded (categorical) column is encoded
-once per distinct value.
+fast; a dictionary-encoded (categorical) column is encoded once per distinct value.
 
 A column becomes three vectors: codes, which cells are empty, which cells are outside the domain.
 `_settle` then applies what the schema says about the last two, or raises. Its messages show cells:
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +51,6 @@ from common.schema.words import boolean, number, word_of
 RowNumbers = Callable[[Sequence[int]], Sequence[int]]
 SHOWN = 5  # offending cells named in an error
 _ZONE = re.compile(r":[0-9.]+(?:Z|[+-][0-9]{2}:?[0-9]{2})'?$")
-_TABLE_LIMIT = 1 << 16  # listed integers spread over less than this are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +179,18 @@ def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Enco
     else:
         numbers, empty, _ = real_numbers(array, empty)
         keys = {float(n): code for n, code in domain.by_number.items() if float(n) == n}
-    found = np.full(len(numbers), domain.count, dtype=np.int32)
-    if keys:
-        values = np.array(sorted(keys), dtype=numbers.dtype)
-        codes = np.array([keys[n] for n in sorted(keys)], dtype=np.int32)
-        nearest = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
-        found = np.where(values.take(nearest) == numbers, codes.take(nearest), domain.count)
-    unknown = found == domain.count
-    codes = np.where(unknown, 0, found).astype(code_dtype(domain.count))
+    codes, unknown = _among(keys, numbers, domain.count)
     return Encoded(codes, empty, excluding(unknown, empty))
+
+
+def _among(listed: Mapping[Any, int], numbers: NDArray[Any], count: int) -> tuple[CodeColumn, Mask]:
+    """The codes of numbers by those that are listed, and which numbers are not."""
+    if not listed:
+        return np.zeros(len(numbers), code_dtype(count)), np.ones(len(numbers), np.bool_)
+    values = np.array(sorted(listed), dtype=numbers.dtype)
+    codes: CodeColumn = np.array([listed[number] for number in sorted(listed)], code_dtype(count))
+    nearest = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
+    return codes.take(nearest), values.take(nearest) != numbers
 
 
 def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
@@ -208,18 +209,8 @@ def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
 
 def _encode_integers(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
     numbers, empty, outside = whole_numbers("integer", array, empty)
-    values = np.array(domain.values, dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
-    if high - low < _TABLE_LIMIT:
-        table = np.full(high - low + 3, domain.count, dtype=np.int32)
-        table[values - low + 1] = np.arange(domain.count)
-        found = table.take(np.clip(numbers, low - 1, high + 1) - (low - 1))
-    else:
-        order = np.argsort(values)
-        nearest = np.minimum(np.searchsorted(values[order], numbers), domain.count - 1)
-        found = np.where(values[order][nearest] == numbers, order[nearest], domain.count)
-    unknown = found == domain.count
-    codes = np.where(unknown, 0, found).astype(code_dtype(domain.count))
+    listed = {value: code for code, value in enumerate(domain.values)}
+    codes, unknown = _among(listed, numbers, domain.count)
     return Encoded(codes, empty, excluding(either(unknown, outside), empty))
 
 

@@ -1,22 +1,8 @@
 """Rules: what cannot occur together in a row, agreed with the schema before any row is read.
 
-    [[rule]]                        # a skip pattern
-    when = "age < 15"
-    then = "occupation = none"
-
-    [[rule]]                        # values that cannot occur together
-    impossible = "age < 15 and married = true"
-
-    [[rule]]                        # an order, on bins: both attributes have the same bins
-    order = "admitted <= discharged"
-
-    [[rule]]                        # a column that another one determines
-    determined = "region"
-    by = "town"                     # by the groups of its hierarchy, or as listed:
-    values = { North = ["Ayton", "Beeford"], South = ["Corfe"] }
-
-Conditions are in the language of `common.schema.query`. A rule is public and part of the schema's
-digest; it comes from knowledge of the subject, never from rows.
+`common.schema.declaration` has the four forms of a rule; its conditions are in the language of
+`common.schema.query`. A rule is public and part of the schema's digest; it comes from knowledge of
+the subject, never from rows.
 
 A row that breaks a rule is counted as the nearest possible one: the attribute that has to give way
 (that of `then`, the last one of `impossible` and of `order`, the determined one) takes the nearest
