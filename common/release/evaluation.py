@@ -82,7 +82,6 @@ class Evaluation:
     numbers: tuple[NumberComparison, ...]
 
     def __repr__(self) -> str:
-        """Return a few lines for a notebook."""
         lines = [f"{self.rows_synthetic:,} synthetic rows against {self.rows_real:,} real ones"]
         lines += [
             f"{d.order}-way distance {d.average:.4f}, worst {d.worst:.4f} "
@@ -93,7 +92,6 @@ class Evaluation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes."""
         return self.schema.names
 
     def as_json(self) -> dict[str, object]:

@@ -147,17 +147,14 @@ def write_file(target: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Indented JSON with a final newline."""
     path.write_text(json_text(value), encoding="utf-8")
 
 
 def json_text(value: object) -> str:
-    """What `write_json` writes."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def table_name(file_format: str) -> str:
-    """What the file of synthetic rows is called."""
     return f"synthetic.{file_format}"
 
 

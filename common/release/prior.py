@@ -48,7 +48,6 @@ class PriorRelease:
 
     @cached_property
     def rows(self) -> Prior:
-        """The rows, for the script of a study."""
         return Prior(self.table)
 
     def require(self, study: Study) -> PriorRelease:

@@ -292,7 +292,6 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
 
 
 def _traffic(fitted: FittedStudy) -> str:
-    """By phase."""
     phases = fitted.transcript["phases"]
     if not isinstance(phases, dict):
         return ""

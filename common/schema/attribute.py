@@ -66,7 +66,6 @@ class Listed:
 
     @property
     def textual(self) -> bool:
-        """Whether the values are strings."""
         return bool(self.values) and isinstance(self.values[0], str)
 
     @cached_property
@@ -201,7 +200,6 @@ class Attribute:
 
     @property
     def code_type(self) -> type[np.uint8] | type[np.uint16]:
-        """The type of this attribute's codes."""
         return code_dtype(self.size)
 
     @cached_property

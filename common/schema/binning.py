@@ -113,17 +113,14 @@ class Binning:
 
     @property
     def whole(self) -> bool:
-        """Whether the bins hold whole numbers."""
         return isinstance(self.edges[0], int)
 
     @property
     def low(self) -> float:
-        """The smallest number of the range."""
         return self.edges[0]
 
     @property
     def high(self) -> float:
-        """The largest number of the range."""
         return self.edges[-1]
 
     @cached_property

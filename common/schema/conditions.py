@@ -40,7 +40,6 @@ class CodeTest:
     allowed: Mask
 
     def mask(self, codes: Codes) -> Mask:
-        """The rows whose code is allowed."""
         return self.allowed[codes.columns[self.attribute]]
 
 
@@ -53,7 +52,6 @@ class Join:
     negated: bool = False
 
     def mask(self, codes: Codes) -> Mask:
-        """The rows for which it holds."""
         start = np.full(codes.rows, self.every)
         join = np.logical_and if self.every else np.logical_or
         found: Mask = reduce(join, (part.mask(codes) for part in self.parts), start)
@@ -73,7 +71,6 @@ class Condition:
         return self.root.mask(codes)
 
     def matching(self, codes: Codes) -> int:
-        """How many rows satisfy the condition."""
         return int(self.mask(codes).sum())
 
     def allowed(self, schema: Schema) -> Mask:

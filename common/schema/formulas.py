@@ -20,7 +20,6 @@ _MOST_LETTERS = 40
 
 
 def is_formula(cell: str) -> bool:
-    """Whether a spreadsheet might run this cell."""
     return cell.startswith(_BEGINNINGS) and _NUMBER.fullmatch(cell) is None
 
 

@@ -103,7 +103,6 @@ class _Column:
     codes: tuple[str, ...] = ()
 
     def attribute(self, kind: Kind, domain: Listed | Binning) -> Attribute:
-        """An attribute of this column's name."""
         missing = self.missing or bool(self.codes)
         return Attribute(self.name, kind, domain, missing=missing, missing_codes=self.codes)
 

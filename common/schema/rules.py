@@ -48,7 +48,6 @@ class Rule:
 
 
 def read_rules(tables: object) -> tuple[Rule, ...]:
-    """The rules of a parsed schema."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("rules are written as [[rule]] tables, with double brackets")
     check_most("rules of a schema", len(tables), MOST_RULES)
@@ -138,7 +137,6 @@ class Possible:
         return [CellWeights(each.attributes, each.table.astype(np.float64)) for each in self.rules]
 
     def holds(self, codes: Codes) -> Cells:
-        """Whether each row is possible."""
         inside = np.ones(codes.rows, dtype=np.bool_)
         for each in self.rules:
             inside &= each.holds(codes.columns)

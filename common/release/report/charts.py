@@ -48,7 +48,6 @@ def svg(width: float, height: float, label: str, body: str) -> str:
 
 
 def text(x: float, y: float, words: str, *, anchor: str = "start", extra: str = "") -> str:
-    """Text at a point."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {extra}>{escape(words)}</text>'
 
 

@@ -52,7 +52,6 @@ class NetworkDrawing:
     without_edges: str = "No attribute was drawn given another one."
 
     def svg(self) -> str:
-        """The picture."""
         depths = _depths(self.names, self.strengths)
         routes = {edge: _route(edge, depths) for edge in self.strengths}
         layers = _layers(depths, routes)

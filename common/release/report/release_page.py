@@ -75,7 +75,6 @@ class ReleaseFacts:
 
     @property
     def made_up(self) -> int:
-        """How many synthetic rows there are."""
         return self.synthetic.rows if self.synthetic_rows is None else self.synthetic_rows
 
     @property
@@ -92,7 +91,6 @@ class ReleaseFacts:
 
 
 def release_page(facts: ReleaseFacts) -> str:
-    """The whole page."""
     sections = [
         Section("What this is", _introduction()),
         Section("Privacy", _privacy(facts.privacy)),
