@@ -77,7 +77,7 @@ def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Rep
     _check_study(found, contents, checked, schema)
     _check_epsilon(found)
     tell(0.3, "reading the table")
-    (name,) = checked.manifest.files.keys() & set(release.table_names())
+    (name,) = checked.manifest.files.keys() & set(release.TABLES)
     table = read_released_table(contents, name, schema)
     if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
         found.blame(name, f"has {many(table.rows, 'row')}, which is not what {release.STUDY} says")

@@ -26,13 +26,12 @@ from common.release.fitted_privbayes import METHOD, FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
 from common.release.folder import (
-    FORMATS,
     MODEL,
     RANGES,
     STATEMENT,
     STUDY,
+    TABLES,
     TRANSCRIPT,
-    table_name,
 )
 from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
@@ -84,7 +83,9 @@ def is_release_zip(path: Path) -> bool:
 def synthetic_table(release: Path) -> Iterator[Path]:
     """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards."""
     with open_release(release) as contents:
-        name = _table_name(contents)
+        name = next((name for name in TABLES if name in contents.sizes()), None)
+        if name is None:
+            raise InputError(f"{release} is not a release: it has no synthetic table")
         if release.is_dir():
             yield release / name
             return
@@ -126,13 +127,6 @@ def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:
     """Where a release is, and its synthetic rows; errors name the file and the row."""
     with synthetic_table(path) as file:
         return Origin(path, _digest(contents), read_table(file, schema).encode(schema))
-
-
-def _table_name(contents: Contents) -> str:
-    for kind in FORMATS:
-        if table_name(kind) in contents.sizes():
-            return table_name(kind)
-    raise InputError(f"{contents.where} is not a release: it has no synthetic table")
 
 
 def _digest(contents: Contents) -> str:

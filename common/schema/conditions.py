@@ -73,14 +73,6 @@ class Condition:
     def matching(self, codes: Codes) -> int:
         return int(self.mask(codes).sum())
 
-    def allowed(self, schema: Schema) -> Mask:
-        """Which codes satisfy a condition that is about a single attribute."""
-        place = schema.position(self.attributes[0])
-        size = schema.sizes[place]
-        columns = [np.zeros(size, dtype=np.int64)] * len(schema.sizes)
-        columns[place] = np.arange(size)
-        return self.mask(Codes.from_columns(columns, schema.sizes))
-
 
 def parse(text: str, schema: Schema) -> Condition:
     """Compile a condition; an empty one holds for every row. Errors point at the place."""
