@@ -17,13 +17,12 @@ from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.diagnostics import Diagnostics
 from common.release.fitted import DrawnModel
-from common.release.measured import study_diagnostics
+from common.release.measured import study_diagnostics, study_noise
 from common.release.model_count import ModelCount, model_count
 from common.release.prior import PriorRelease
 from common.release.refit import refit_study, replay
 from common.release.report.network_picture import Edge, NetworkDrawing
 from common.release.report.relations import stands_out
-from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
 from common.study.document import Study
 from common.study.script import ScriptRun

@@ -19,7 +19,7 @@ from common.release.archive import finish
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
-from common.release.measured import model_tables, study_tables
+from common.release.measured import model_tables, study_shares, study_tables
 from common.release.progress import Reporter, silent
 from common.release.released_table import KEPT_ROWS
 from common.release.report.expected_error import expected_errors
@@ -33,7 +33,6 @@ from common.release.report.released import (
     range_errors,
     range_shares,
 )
-from common.release.report.study_figures import study_shares
 from common.release.report.usable_pairs import usable_pairs
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer

@@ -65,16 +65,10 @@ class Encoded:
 def encode_column(
     attribute: Attribute, column: object, *, where: str, row_numbers: RowNumbers
 ) -> CodeColumn:
-    """The codes of a column.
+    """The codes of a column, a pandas Series or an Arrow array, chunked or not.
 
-    Args:
-        attribute: what the column may contain.
-        column: a pandas Series, or an Arrow array, chunked or not.
-        where: the name of the table, for errors.
-        row_numbers: from positions in the column to the row numbers the user knows.
-
-    Raises:
-        InputError: naming the first cells that the schema refuses.
+    Errors name the table (`where`) and the first cells that the schema refuses, by the row numbers
+    that its owner knows.
     """
     try:
         array = arrow_column(column)

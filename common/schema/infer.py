@@ -126,9 +126,6 @@ def infer(
         table: whose columns become attributes.
         missing: codes that stand for empty cells, in whichever column they are.
         labels: of values, by column, where the table's file has such.
-
-    Raises:
-        InputError: if not one column can be an attribute, or the table has no rows.
     """
     if len(table) == 0:
         raise InputError("the table has no rows: there is nothing to propose a schema from")

@@ -59,16 +59,9 @@ def text_of(path: Path) -> str:
 def read_table(
     table: object, parsers: Mapping[str, Parser], *, inside: str = "", required: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the parsed values of a table.
+    """Return the values of a table, parsed by key; InputError, naming the key, for other keys.
 
-    Args:
-        table: as TOML gives it.
-        parsers: by key.
-        inside: where the table is in its document, as errors name it: `budget`.
-        required: keys that must be there.
-
-    Raises:
-        InputError: naming the key, and what would do.
+    `inside` is where the table is in its document, as errors name it: `budget`.
     """
     dotted = f"{inside}." if inside else ""
     if not isinstance(table, dict):

@@ -35,8 +35,8 @@ from common.release.report.page import (
 )
 from common.release.report.relations import Relations, relations
 from common.release.report.released import Shares
+from common.release.spreadsheet import formula_warning
 from common.schema import Codes, Schema
-from common.schema.formulas import formula_warning
 from common.wording import many
 
 _MOST_LINES = 30  # of a table; more are folded away
