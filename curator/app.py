@@ -106,7 +106,6 @@ class CuratorSettings:
 
     @property
     def waiting_limits(self) -> WaitingLimits:
-        """How long a step may wait for parties, and what comes then."""
         return WaitingLimits(
             warning=dt.timedelta(seconds=self.step_warning_s),
             deadline=self.step_deadline,
@@ -115,7 +114,6 @@ class CuratorSettings:
 
     @property
     def step_deadline(self) -> dt.timedelta:
-        """How long a step may wait for parties."""
         return dt.timedelta(seconds=self.step_deadline_s)
 
     @property

@@ -16,7 +16,6 @@ from curator.app import CuratorSettings
 def curator_settings(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
 ) -> Settings[CuratorSettings]:
-    """How a curator is to run."""
     return read_settings(
         CuratorSettings,
         prefix=curator_app.PREFIX,

@@ -27,7 +27,6 @@ class CallCounter:
             self._calls[method, outcome] += 1
 
     def counted(self) -> list[tuple[tuple[str, str], int]]:
-        """How many calls there were, by method and outcome."""
         with self._lock:
             return sorted(self._calls.items())
 
@@ -53,7 +52,6 @@ def curator_samples(
     deadline: dt.timedelta,
     now: dt.datetime,
 ) -> Iterator[Sample]:
-    """Everything, as it is now."""
     states = store.count_by_state()
     for state in StudyState:
         yield gauge(

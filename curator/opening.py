@@ -73,7 +73,6 @@ class Encoder:
     body: bytes = field(default=b"", repr=False)
 
     def __call__(self, message: ToParty) -> bytes:
-        """Return the bytes of a message."""
         if message is not self.message:
             self.message, self.body = message, codec.TO_PARTY.encode(message)
         return self.body

@@ -97,7 +97,7 @@ class CuratorRole:
         self._private_key, self._source_of = private_key, source_of
         self._names = tuple(member.name for member in study.members)
         self._history = History(study.digest)
-        self._state = State.AWAITING_START
+        self.state = State.AWAITING_START
         self._number = 0
         self._results: list[bytes] = []
         self._sum: SumCurator | None = None
@@ -112,11 +112,6 @@ class CuratorRole:
         self._seen: set[tuple[str, bytes]] = set()
 
     @property
-    def state(self) -> State:
-        """What the curator is waiting for."""
-        return self._state
-
-    @property
     def step_number(self) -> int:
         """How many steps have their result."""
         return self._number
@@ -129,7 +124,7 @@ class CuratorRole:
     @property
     def current_step(self) -> Step | None:
         """The step that is open now, for progress reports."""
-        return self._run.step() if self._state in _IN_A_STEP else None
+        return self._run.step() if self.state in _IN_A_STEP else None
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -144,14 +139,14 @@ class CuratorRole:
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """Whose message would bring the study on."""
-        if self._state is State.AWAITING_SEEDS:
+        if self.state is State.AWAITING_SEEDS:
             return self._names[:1]
         step = self.current_step
         if isinstance(step, ChoiceStep):
             return step.parties
         if step is None:
             return ()
-        if self._state in _ROUNDS:
+        if self.state in _ROUNDS:
             return tuple(sorted(self._pending))
         for name, missing in self._missing_relays.items():
             if missing:
@@ -160,13 +155,13 @@ class CuratorRole:
 
     def model(self) -> Model:
         """What was learnt; only after `Finish`."""
-        if self._state is not State.FINISHED:
-            raise LocalError(f"there is no model yet: the curator waits for {self._state.value}")
+        if self.state is not State.FINISHED:
+            raise LocalError(f"there is no model yet: the curator waits for {self.state.value}")
         return self._run.model()
 
     def start(self) -> list[Effect]:
         """Every party has approved: open the study."""
-        if self._state is not State.AWAITING_START:
+        if self.state is not State.AWAITING_START:
             raise LocalError("the study was started before")
         key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
         self._history.add_key(key)
@@ -174,7 +169,7 @@ class CuratorRole:
         others = self._names[1:]
         if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
             self._missing_seeds = set(others)
-            self._state = State.AWAITING_SEEDS
+            self.state = State.AWAITING_SEEDS
             return effects
         return effects + self._open_next()
 
@@ -192,10 +187,10 @@ class CuratorRole:
         fingerprint = (sender, message_digest(message))
         if fingerprint in self._seen:
             return []
-        if not isinstance(message, ALLOWED[self._state]):
+        if not isinstance(message, ALLOWED[self.state]):
             raise RemoteProtocolError(
                 f"{type(message).__name__} of {sender!r} is not expected: the curator is waiting "
-                f"for {self._state.value}"
+                f"for {self.state.value}"
             )
         # A refusal counts whenever it comes: it may be of what was published with the last step.
         if message.step != self._number and not isinstance(message, PartyRefused):
@@ -226,7 +221,7 @@ class CuratorRole:
     def abort(self, reason: str) -> list[Effect]:
         """End the study without a release."""
         reason = reason[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
-        self._state = State.FAILED
+        self.state = State.FAILED
         self._sum = self._recoverable = None
         told = self._to_all(StudyAborted(study=self._study.digest, reason=reason))
         return [*told, Fail(reason=reason)]
@@ -238,7 +233,7 @@ class CuratorRole:
 
         `why` is what is known about it besides: that it withdrew.
         """
-        if party not in self._names or self._state not in _IN_A_STEP:
+        if party not in self._names or self.state not in _IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._gone:
             return []
@@ -282,7 +277,7 @@ class CuratorRole:
         """The next round of a recoverable sum, if no party that is left is awaited."""
         if self._recoverable is None or self._pending or self._missing_chunks:
             return []
-        match self._state:
+        match self.state:
             case State.AWAITING_KEYS:
                 return self._relay_keys(self._recoverable)
             case State.COLLECTING:
@@ -299,7 +294,7 @@ class CuratorRole:
         absent = tuple(name for name in plan.parties if name in self._gone)
         relayed = recoverable.relay(absent)
         self._missing_chunks = {(name, chunk) for name in relayed for chunk in range(plan.chunks)}
-        self._state = State.COLLECTING
+        self.state = State.COLLECTING
         return [
             Send(
                 to=name,
@@ -344,7 +339,7 @@ class CuratorRole:
         return self._publish(encode_result(total))
 
     def _await(self, state: State) -> None:
-        self._state, self._pending = state, set(self._left)
+        self.state, self._pending = state, set(self._left)
 
     @property
     def _left(self) -> tuple[str, ...]:
@@ -353,7 +348,7 @@ class CuratorRole:
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
         if message.recipient not in self._names or message.recipient == sender:
             raise RemoteProtocolError(f"{sender}: message to unknown party {message.recipient!r}")
-        if self._state is State.AWAITING_SEEDS and sender != self._names[0]:
+        if self.state is State.AWAITING_SEEDS and sender != self._names[0]:
             raise RemoteProtocolError(f"only {self._names[0]!r} proposes a permutation seed")
         relayed = EnvelopeRelayed(
             study=message.study, step=message.step, sender=sender, envelope=message.envelope
@@ -361,7 +356,7 @@ class CuratorRole:
         effects: list[Effect] = [Send(to=message.recipient, message=relayed)]
         if self._missing_relays.get(sender):
             self._missing_relays[sender] -= 1
-        if self._state is State.AWAITING_SEEDS:
+        if self.state is State.AWAITING_SEEDS:
             self._missing_seeds.discard(message.recipient)
             if not self._missing_seeds:
                 effects += self._open_next()
@@ -409,9 +404,9 @@ class CuratorRole:
         self._run.leave_out(self._gone)
         step = self._run.step()
         if step is None:
-            self._state = State.FINISHED
+            self.state = State.FINISHED
             return [*self._to_all(StudyFinished(study=self._study.digest)), Finish()]
-        self._state = State.COLLECTING
+        self.state = State.COLLECTING
         opening = b""
         if not isinstance(step, ChoiceStep):
             opening = self._begin_sum(step)

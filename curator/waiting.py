@@ -24,7 +24,6 @@ class Waiting:
 
     @classmethod
     def on_disk(cls, store: Store, study: StudyId, *, step: int) -> Waiting:
-        """As the store has it."""
         held = store.held(study) is not None
         names = tuple(each.party for each in store.awaited(study))
         return cls(step=step, word=Word.CALL if held else Word.ANSWER, names=names)
@@ -74,7 +73,6 @@ def overdue(
 
 
 def waited(since: str, now: dt.datetime) -> dt.timedelta:
-    """How long something was waited for."""
     return now - dt.datetime.fromisoformat(since)
 
 

@@ -38,7 +38,6 @@ class Collector:
     dial: Callable[[], AbstractContextManager[Connection]]  # opens a connection to the curator
 
     def due(self) -> list[StudyId]:
-        """The studies whose releases are to be fetched."""
         return self.context.collection.due(self.context.journal, now=self.context.clock())
 
     def collect(self, study: StudyId) -> None:

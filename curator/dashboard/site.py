@@ -202,7 +202,6 @@ class Dashboard:
         return download(f"{place.name}.zip", zip_pieces(release))
 
     def _place(self, match: Mapping[str, str]) -> Path | None:
-        """Where the release of a study is."""
         try:
             record = self._reader.record(StudyId(bytes.fromhex(match["digest"])))
         except InputError:

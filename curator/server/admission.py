@@ -48,7 +48,6 @@ class Limit:
 
 
 def limits(most_streams: int) -> Mapping[Kind, Limit]:
-    """The limits of a curator."""
     return {
         Kind.SHORT: Limit(max(200, most_streams), 16),
         Kind.WORK: Limit(most_streams, max(16, most_streams // 4)),

@@ -86,7 +86,6 @@ class CuratorServicer:
     def FetchStudy(
         self, request: pb.FetchStudyRequest, call: AdmittedCall
     ) -> pb.FetchStudyResponse:
-        """The text of a study."""
         node, _ = self._node(request, call)
         return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
 
@@ -182,7 +181,6 @@ class CuratorServicer:
         return node, Assembler(stored=stored)
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
-        """How a study is getting on."""
         node, _ = self._node(request, call)
         record = node.record
         return pb.StatusResponse(

@@ -135,7 +135,6 @@ class StoreReader:
         )
 
     def steps(self, study: StudyId) -> list[StepRecord]:
-        """The steps that were opened, in order."""
         rows = self._file.rows(
             "SELECT number, name, phase, opened_at, costs, links FROM step WHERE study = ? "
             "ORDER BY number",
@@ -157,14 +156,12 @@ class StoreReader:
         return [StepBytes(party=p, step=s, sent=o, received=i) for p, s, o, i in rows]
 
     def awaited(self, study: StudyId) -> list[Awaited]:
-        """Whom a running study waits for."""
         rows = self._file.rows(
             "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
         )
         return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
 
     def all_awaited(self) -> list[tuple[StudyId, Awaited]]:
-        """Whom the running studies wait for."""
         rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")
         return [
             (StudyId(study), Awaited(party=party, word=Word(word), since=since))

@@ -167,7 +167,6 @@ class Connection:
         self._call("Approve", request, timeout=_SUBMIT_S)
 
     def decline(self, study: StudyId, reason: str) -> None:
-        """Say that the owner does not approve."""
         self._call("Decline", pb.DeclineRequest(study=study, reason=reason))
 
     def work(self, study: StudyId, *, received: int) -> Iterator[Whole]:
@@ -228,7 +227,6 @@ class Connection:
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
 
     def status(self, study: StudyId) -> Status:
-        """How a study is getting on."""
         response = self._call("Status", pb.StatusRequest(study=study))
         return Status(
             state=STATES[response.state],

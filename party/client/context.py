@@ -85,7 +85,6 @@ class PartyContext:
             )  # fmt: skip
 
     def review(self, study: Study, source: PinnedRows) -> Review:
-        """A study through this owner's eyes."""
         steps = self.forecast(study, self.name)
         digest = study.digest.hex()
         circumstances = Circumstances(

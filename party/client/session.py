@@ -132,7 +132,6 @@ class StudySession:
 
     @property
     def holds_rows(self) -> bool:
-        """Whether rows are in memory for this study."""
         return self._source is not None
 
     def release(self) -> None:
@@ -327,7 +326,6 @@ class StudySession:
             self._refuse(connection, reason, told=_OUTSIDE_POLICY, cause=error)
 
     def _refuse_for(self, connection: Connection, study: Study, reasons: Sequence[str]) -> None:
-        """Refuse if the policy has reasons to."""
         if reasons:
             listed = "\n".join(f"- {reason}" for reason in reasons)
             self._refuse(

@@ -95,7 +95,6 @@ def rows_in_words(changed_at: str) -> str:
 
 
 def in_words(decision: Decision | None) -> str:
-    """What was decided, for people."""
     if decision is None:
         return "not decided"
     withdrawn = decision.withdrawn_at

@@ -34,7 +34,6 @@ MOST_REASON = 500
 
 
 def decision_badge(decision: Decision | None) -> Markup:
-    """What was decided, at a glance."""
     if decision is None:
         return badge("to decide", "busy")
     if decision.approved:
@@ -168,7 +167,6 @@ def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
 def ledger_section(
     entries: Sequence[Entry], *, spent: Spending, cap: Fraction, head: str, complaint: str
 ) -> Markup:
-    """What was spent, and whether the chain holds."""
     state = (
         Markup(f'<div class="trouble" role="alert"><p>{escape(complaint)}</p></div>')
         if complaint
@@ -270,7 +268,6 @@ def node_section(process: str | None) -> Markup:
 
 
 def ask_form(csrf: str, *, answer: str) -> Markup:
-    """The button that asks the curator."""
     return Markup(
         f'<form class="row" method="post" action="/ask">{_hidden(csrf=csrf)}'
         '<button type="submit" class="plain">Ask the curator for invitations</button>'

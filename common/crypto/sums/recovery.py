@@ -322,11 +322,6 @@ class RecoverableCurator:
                 self._sum[self._plan.cells_of(chunk)] += own
             self._complete.add(message.sender)
 
-    @property
-    def complete(self) -> frozenset[str]:
-        """The parties that sent all of their words."""
-        return frozenset(self._complete)
-
     def close(self) -> tuple[str, ...]:
         """Close the second round: the list of who is missing."""
         self._chunks.clear()

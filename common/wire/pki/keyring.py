@@ -125,7 +125,6 @@ class Keyring:
         return sorted(found, key=lambda one: certificates.subject_of(one).name)
 
     def read_request(self) -> x509.CertificateSigningRequest:
-        """The request that waits for approval."""
         return parse_request(read(self.request), where=self.request)
 
     def approve(

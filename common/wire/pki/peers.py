@@ -39,7 +39,6 @@ class Peer:
 
     name: str
     fingerprint: str
-    expires: datetime
 
     def require_name(self, claimed: str) -> None:
         """Raise NAME_MISMATCH unless the caller goes by the name in its certificate."""
@@ -106,7 +105,7 @@ def identify(call: Call, revocations: Revocations, *, at: datetime) -> Peer:
         raise WireError(ErrorCode.CERTIFICATE_UNTRUSTED, "unreadable") from error
     subject = certificates.verify_holder(certificate, role=Role.PARTY, at=at)
     revocations.refuse(fingerprint)
-    return Peer(name=subject.name, fingerprint=fingerprint, expires=certificate.not_valid_after_utc)
+    return Peer(name=subject.name, fingerprint=fingerprint)
 
 
 @functools.lru_cache(maxsize=1024)
