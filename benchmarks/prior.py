@@ -45,7 +45,7 @@ _ROWS = 30_000
 
 
 def population() -> Setting:
-    """The made-up people of the demo."""
+    """The simulated people of the demo."""
     schema = Schema.from_toml(demo_schema_toml())
     codes = schema.encode(make_population(_ROWS, seed=1))
     hierarchies = tuple(attribute.hierarchy for attribute in schema.attributes)

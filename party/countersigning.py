@@ -10,7 +10,7 @@ from common.crypto.identities.identity import Identity
 from common.errors import InputError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
-from common.release.bundling import add_signature
+from common.release.archive import add_signature
 from common.release.contents import open_release
 from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
