@@ -8,7 +8,7 @@ the noise are those of the study; only the cryptography, which changes no sum, i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count as count_from
 from types import MappingProxyType
@@ -18,12 +18,7 @@ from numpy.typing import NDArray
 
 from common.crypto.sums.plan import Aggregation, Noise, draw_noise
 from common.crypto.sums.replacement import ShareKeeper
-<<<<<<< HEAD
-from common.errors import LocalError
-=======
 from common.errors import InputError, LocalError
-from common.marginals import count
->>>>>>> refs/heads/release
 from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
@@ -32,39 +27,11 @@ from common.schema import Codes
 from common.schema.codes import concatenate
 from common.study.document import Study
 from common.study.prior import Prior
-<<<<<<< HEAD
 from common.study.requests import RowsInMemory
-from common.study.script import Result
-=======
 from common.study.script import Result, ScriptRun
->>>>>>> refs/heads/release
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
 from common.study.sums import decode_total, sum_plan_of
 from common.wording import many
-
-
-<<<<<<< HEAD
-=======
-@dataclass(frozen=True, slots=True)
-class RowsInMemory:
-    """Rows as a step may see them."""
-
-    table: Codes
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.table.rows
-
-    def count(
-        self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS
-    ) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set; see `PartyRows`."""
-        return count(self.table, sets, groups=groups)
-
-    def codes(self) -> Codes:
-        """All rows at once."""
-        return self.table
 
 
 def replay(
@@ -102,7 +69,6 @@ def replay(
     return run
 
 
->>>>>>> refs/heads/release
 def refit_study(
     study: Study,
     rows: Codes,

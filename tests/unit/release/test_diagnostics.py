@@ -8,12 +8,7 @@ import pandas as pd
 import parley
 from common.methods.subn_plus.contrasts import Contrasts
 from common.release.diagnostics import Diagnostics, Measured, Verdict
-<<<<<<< HEAD
-from common.release.measured import _residuals
-=======
 from common.release.measured import _residuals, study_tables
-from common.release.refit import RowsInMemory
->>>>>>> refs/heads/release
 from common.release.report.expected_error import expected_errors
 from common.schema import Codes
 from common.study.requests import RowsInMemory
