@@ -8,7 +8,6 @@ the only thing it ever decrypts is the full product of a sum.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
@@ -16,7 +15,7 @@ from common.crypto.sums.plan import ContributionSubmitted, Noise, SumPlan
 from common.crypto.sums.recovery import RecoverableCurator
 from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import SourceOfStep
 from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
@@ -45,8 +44,6 @@ from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Model, Step, step_digest
 from common.study.sums import encode_result, needs_key, sum_plan_of
 from curator.effects import Effect, Fail, Finish, Send
-
-SourceOfStep = Callable[[int], RandomSource]
 
 
 class State(enum.Enum):

@@ -30,7 +30,7 @@ from common.crypto.sums.replacement import ShareKeeper
 from common.crypto.sums.secure_sum import SumParty
 from common.crypto.two_party.computation import ComputationContext, TwoPartyComputation
 from common.errors import LocalError, PolicyError, RemoteProtocolError
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import RandomSource, SourceOfStep
 from common.privacy.secret import Secret
 from common.study.document import Study
 from common.study.history import History
@@ -66,7 +66,6 @@ from common.study.steps import (
 from common.study.sums import decode_total, sum_plan_of
 from party.effects import ChargeBudget, Effect, Send
 
-SourceOfStep = Callable[[int], RandomSource]
 BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
 
 SEED_STEP = -1

@@ -35,7 +35,6 @@ from curator.dashboard.snapshot import (
     unreadable_document,
 )
 from curator.metrics import CallCounter
-from curator.releases import release_folder
 from curator.store.reader import StoreReader
 from curator.store.records import Record
 from curator.studies import Studies
@@ -155,7 +154,7 @@ class Dashboard:
     def _study(
         self, view: StudyView | UnreadableStudy, online: frozenset[str], now: dt.datetime
     ) -> dict[str, object]:
-        place = release_folder(view.record.state, view.record.place)
+        place = view.record.folder
         if isinstance(view, UnreadableStudy):
             return unreadable_document(view, has_release=place is not None)
         waits = (waited(each.since, now) for each in view.awaited)
@@ -203,10 +202,9 @@ class Dashboard:
 
     def _place(self, match: Mapping[str, str]) -> Path | None:
         try:
-            record = self._reader.record(StudyId(bytes.fromhex(match["digest"])))
+            return self._reader.record(StudyId(bytes.fromhex(match["digest"]))).folder
         except InputError:
             return None
-        return release_folder(record.state, record.place)
 
     def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         place = self._place(match)

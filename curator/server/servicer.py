@@ -9,23 +9,25 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, cast
 
 import grpc
 
-from common.files import pieces_of
-from common.release.archive import zip_pieces
+from common.errors import InputError
+from common.files import pieces_of, read
+from common.release.archive import add_signature, zip_pieces
 from common.release.contents import FolderContents
+from common.release.manifest import MANIFEST
+from common.release.signatures import Signature, SignerRole
 from common.study.ids import StudyId
 from common.study.messages import MOST_TEXT
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
-from common.wire.pki.peers import Call, Peer, Revocations, identify
+from common.wire.pki.peers import Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
 from curator.node import StudyNode
-from curator.releases import countersign, release_folder
 from curator.server.admission import Admission, AdmittedCall
 from curator.store.records import StudyState, Summary
 from curator.studies import Studies
@@ -203,7 +205,7 @@ class CuratorServicer:
         record = node.record
         if record.state is not StudyState.DONE:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release yet: {record.state.value}")
-        folder = release_folder(record.state, record.place)
+        folder = record.folder
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
         yield from self._pieces(zip_pieces(FolderContents(folder)), call)
@@ -225,19 +227,27 @@ class CuratorServicer:
         """A party's signature under the release of a study that is done."""
         node, peer = self._node(request, call)
         record = node.record
-        folder = release_folder(record.state, record.place)
-        if folder is None:
+        if record.folder is None:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {record.state.value}")
-        identity = next(m.identity for m in node.study.members if m.name == peer.name)
-        countersign(folder, peer.name, identity, request.signature)
+        made = Signature(
+            role=SignerRole.PARTY,
+            name=peer.name,
+            identity=next(m.identity for m in node.study.members if m.name == peer.name),
+            signature=request.signature,
+        )
+        try:
+            made.require(read(record.folder / MANIFEST))
+        except InputError as error:
+            raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
+        add_signature(record.folder, made)
         logger.info("party %s countersigned %s", peer.name, request.study.hex()[:16])
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
         """Who makes a call; WireError for a caller that may not."""
         # gRPC's stubs say that a property has one value; it has a list of them.
-        now = self._clock()
-        peer = identify(cast(Call, context), self._revocations, at=now)
+        properties = cast(Mapping[str, Iterable[bytes]], context.auth_context())
+        peer = identify(properties, self._revocations, at=self._clock())
         self._studies.called(peer.name)
         return peer
 

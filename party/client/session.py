@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
+from common.privacy.randomness import SourceOfStep
 from common.service.durable.messages import Outgoing
-from common.service.durable.role import SourceForStep
 from common.study import approval
 from common.study.document import Study
 from common.study.ids import StudyId
@@ -383,7 +383,7 @@ class StudySession:
             consents=lambda: not self._context.withdrew(study.digest),
         )
 
-    def _make_role(self, study: Study, data: PinnedRows, source_of: SourceForStep) -> PartyRole:
+    def _make_role(self, study: Study, data: PinnedRows, source_of: SourceOfStep) -> PartyRole:
         return PartyRole(
             study=study,
             run=self._context.begin(study),

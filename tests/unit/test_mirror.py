@@ -13,8 +13,8 @@ PACKAGES = ("common", "curator", "party", "parley")
 TESTED_IN = """
 integration/test_collected_releases: party/collecting party/collection
 integration/test_demo: parley/cli/commands/demo parley/simulation/consortium
-integration/test_doctor: common/service/checks curator/checks curator/server/health party/checks
-integration/test_fetched_releases: curator/publisher curator/releases party/fetching
+integration/test_doctor: common/service/checks curator/checks party/checks
+integration/test_fetched_releases: curator/publisher party/fetching
 integration/test_hostile_calls: curator/server/admission curator/server/front
 integration/test_missing_parties_over_grpc: curator/live_role
 integration/test_pages_from_the_command_line: parley/cli/commands/party_ui

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from cryptography import x509
 
@@ -24,13 +23,6 @@ from common.wire.pki.certificates import Role
 
 _FINGERPRINT = re.compile(r"(?:[0-9A-F]{2}:){31}[0-9A-F]{2}")
 HEADER = "# Revoked certificates: SHA-256 fingerprints, one per line; read again when it changes.\n"
-
-
-class Call(Protocol):
-    """What is needed of a gRPC servicer's context, blocking or asyncio."""
-
-    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        """The properties of the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +78,14 @@ def parse_revocations(text: str, where: Path) -> frozenset[str]:
     return frozenset(revoked)
 
 
-def identify(call: Call, revocations: Revocations, *, at: datetime) -> Peer:
-    """The party that makes a call.
+def identify(
+    properties: Mapping[str, Iterable[bytes]], revocations: Revocations, *, at: datetime
+) -> Peer:
+    """The party that makes a call, by the properties that gRPC knows of its connection.
 
     Raises:
         WireError: CERTIFICATE_MISSING, _UNTRUSTED, _EXPIRED or _REVOKED, or VERSION_MISMATCH.
     """
-    properties = call.auth_context()
     version = _only(properties, "ssl_tls_version")
     if version != b"TLSv1.3":
         raise WireError(ErrorCode.VERSION_MISMATCH, f"TLS 1.3 is needed, not {version!r}")
