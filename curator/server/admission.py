@@ -93,9 +93,7 @@ class Admission:
     def __init__(
         self, limits: Mapping[Kind, Limit], revocations: Revocations, *, timeout_s: float
     ) -> None:
-        self._limits = limits
-        self._revocations = revocations
-        self._timeout_s = timeout_s
+        self._limits, self._revocations, self._timeout_s = limits, revocations, timeout_s
         self._lock = threading.Lock()
         self._calls: set[AdmittedCall] = set()
 

@@ -64,11 +64,8 @@ class CuratorServicer:
         software: str,
         admission: Admission,
     ) -> None:
-        self._studies = studies
-        self._revocations = revocations
-        self._clock = clock
-        self._software = software
-        self._admission = admission
+        self._studies, self._revocations, self._admission = studies, revocations, admission
+        self._clock, self._software = clock, software
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
         """Introductions, and the studies of this party."""

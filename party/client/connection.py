@@ -97,12 +97,8 @@ class Connection:
         clock: Callable[[], dt.datetime],
         target: str,
     ) -> None:
-        self._target = target
-        self._software = software
-        self._credentials = credentials
-        self._replaced = replaced
-        self._hung_up = hung_up
-        self._clock = clock
+        self._target, self._software, self._clock = target, software, clock
+        self._credentials, self._replaced, self._hung_up = credentials, replaced, hung_up
         self._stub = CuratorServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
         self._stream: grpc.Call | None = None
         self._stopped_listening = False

@@ -35,9 +35,7 @@ from party.role import PartyRole
 logger = logging.getLogger(__name__)
 
 _ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves the curator's disk
-_OPENINGS = (
-    3  # of a table that does not fit a study, before that is refused: it may be in the works
-)
+_OPENINGS = 3  # of a table that does not fit a study, before it is refused: it may be in the works
 # All that the curator is told: why is the owner's own business, and may say something about rows.
 _DECLINED = "the owner does not take part in this study"
 _EXPIRED = "the study has expired"

@@ -77,13 +77,9 @@ class SessionManager:
         limits: Limits = DEFAULT_LIMITS,
         collector: Collector | None = None,
     ) -> None:
-        self._context = context
-        self._dialer = dialer
-        self._backoff = backoff
-        self._stopping = stopping
-        self._look_again_s = look_again_s
-        self._seats = seats
-        self._limits = limits
+        self._context, self._dialer, self._backoff = context, dialer, backoff
+        self._stopping, self._look_again_s = stopping, look_again_s
+        self._seats, self._limits = seats, limits
         self._source = SourceWatch(context.check_source, changed=self._wake_up)
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[StudyId, _Place] = {}
