@@ -11,7 +11,7 @@ from common.service.metrics import Sample, certificate_gauge, gauge
 from common.wire.pki.credentials import CredentialFiles
 from curator.store.records import StudyState
 from curator.store.store import Store
-from curator.waiting import overdue, waited
+from curator.waiting import waited
 
 
 class CallCounter:
@@ -60,7 +60,7 @@ def curator_samples(
         )  # fmt: skip
     yield gauge(
         "parley_curator_overdue_studies",
-        len(overdue(store.waiting_since(), deadline=deadline, now=now)),
+        sum(waited(since, now) > deadline for since in store.waiting_since().values()),
         "Studies that wait for parties for longer than step_deadline_s.",
     )
     # Of running studies only, so that the labels do not grow with those there ever were.

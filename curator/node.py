@@ -31,7 +31,6 @@ from typing import assert_never
 from cryptography.exceptions import InvalidSignature
 
 from common.errors import InputError, ParleyError
-from common.service.durable.messages import Arrival
 from common.study import approval
 from common.study.document import Study
 from common.study.ids import StudyId
@@ -279,15 +278,8 @@ class StudyNode:
         digest = self.digest
         with self._lock:
             self.called(party)
-            inbox = self._store.inbox
-            match inbox.arrival(digest, party, sequence=sequence, body=body):
-                case Arrival.GAP:
-                    newest = inbox.newest(digest, party)
-                    raise WireError(ErrorCode.OUT_OF_ORDER, f"message {sequence} after {newest}")
-                case Arrival.CONFLICT:
-                    raise WireError(ErrorCode.SEQUENCE_REUSED, f"message {sequence} of {party!r}")
-                case Arrival.DUPLICATE:
-                    return
+            if self._store.inbox.is_duplicate(digest, party, sequence=sequence, body=body):
+                return
             self.require_running()
             if party in self._current().gone:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")

@@ -126,7 +126,7 @@ class Studies:
 
     def node(self, study: StudyId, party: str) -> StudyNode:
         """A study that lists the party; STUDY_UNKNOWN whether it lists others or does not exist."""
-        node = self._find(study)
+        node = self.known(study)
         if node is None or party not in node.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
@@ -138,7 +138,7 @@ class Studies:
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
         return path
 
-    def _find(self, study: StudyId) -> StudyNode | None:
+    def known(self, study: StudyId) -> StudyNode | None:
         """A study under way, or one that is over, which is not kept in memory."""
         with self._news:
             node = self._nodes.get(study)
@@ -147,10 +147,6 @@ class Studies:
                 if not node.record.state.over:
                     self._nodes[study] = node
         return node
-
-    def known(self, study: StudyId) -> StudyNode | None:
-        """A study, for the operator, who may see all of them."""
-        return self._find(study)
 
     def wake(self, study: StudyId, parties: Iterable[str]) -> None:
         """Have these parties look again, if they wait; no other thread is disturbed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from common.study.ids import StudyId
@@ -63,13 +63,6 @@ class Pause:
 
     def end(self) -> None:
         self.failures = 0
-
-
-def overdue(
-    waiting: Mapping[StudyId, str], *, deadline: dt.timedelta, now: dt.datetime
-) -> dict[StudyId, str]:
-    """The studies that wait for parties for longer than the deadline, and since when."""
-    return {study: since for study, since in waiting.items() if waited(since, now) > deadline}
 
 
 def waited(since: str, now: dt.datetime) -> dt.timedelta:

@@ -16,7 +16,7 @@ After a crash the role is rebuilt by a replay of the journal: see `common.servic
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from common.errors import PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
@@ -208,15 +208,8 @@ class PartyNode:
         return done
 
     def _charge(self, effect: ChargeBudget) -> None:
-        charge = Charge(
-            study=self._ticket.digest.hex(),
-            study_name=self._ticket.name,
-            step=effect.step,
-            mechanism=effect.mechanism,
-            epsilon=effect.epsilon,
-            rho=effect.rho,
-            delta=effect.delta,
-        )
+        ticket = self._ticket
+        charge = Charge(study=ticket.digest.hex(), study_name=ticket.name, **asdict(effect))
         self._ledger.charge(charge, self._caps, self._now())
 
     def _refuse(
