@@ -21,6 +21,7 @@ from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
 from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
+from common.privacy.secret import Secret
 from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
 from common.service.clock import Clock
@@ -208,12 +209,14 @@ def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Sou
     rows = next((member.rows for member in study.members if member.name == name), None)
     if rows is None:
         raise InputError(f"study {study.name!r}: it does not list {name!r}")
-    key = hashlib.blake2b(study.digest, key=_people_secret(folder), digest_size=32).digest()
+    key = hashlib.blake2b(
+        study.digest, key=_people_secret(folder).reveal(), digest_size=32
+    ).digest()
     limit = PeopleLimit(rows=rows, per_person=study.rows_per_person, key=key, filler=study.digest)
     return source.open(study.schema, people=limit)
 
 
-def _people_secret(folder: Path) -> bytes:
+def _people_secret(folder: Path) -> Secret[bytes]:
     """Drawn once, before the first study reads a row; a restart chooses the same rows."""
     file = folder / _PEOPLE_KEY
     try:
@@ -226,7 +229,7 @@ def _people_secret(folder: Path) -> bytes:
     secret = file.read_bytes()
     if len(secret) != _SECRET_BYTES:
         raise InputError(f"{file}: the secret by which rows are chosen is damaged. Restore it")
-    return secret
+    return Secret(secret)
 
 
 def session_manager(

@@ -85,11 +85,7 @@ class Garbler:
 
 
 class Evaluator:
-    """Computes on one label of every wire.
-
-    Args:
-        rows: of all gates, from the garbler.
-    """
+    """Computes on one label of every wire."""
 
     def __init__(self, rows: bytes) -> None:
         if len(rows) % (2 * LABEL_BYTES):
