@@ -95,8 +95,8 @@ class SumParty:
     ) -> None:
         """One party's half.
 
-        `values` have shape (cells,), int64, within the party's limit. The selection is for one-
-        share noise in a ring.
+        `values` have shape (cells,), int64, within the party's limit; a selection is for one-share
+        noise in a ring.
 
         Raises:
             RemoteProtocolError: the curator's selector does not prove that there will be noise.
