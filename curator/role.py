@@ -327,9 +327,9 @@ class CuratorRole:
             for name in self._left
         ]
 
-    def _finish_sum(self, recoverable: RecoverableCurator) -> list[Effect]:
+    def _finish_sum(self, taker: SumCurator | RecoverableCurator) -> list[Effect]:
         try:
-            total = recoverable.total()
+            total = taker.total()
         except RemoteProtocolError as error:
             return self.abort(f"step {self._number} cannot be decoded: {error}")
         self._run.advance(total)
@@ -373,12 +373,7 @@ class CuratorRole:
             return []
         if self._sum is None:
             return self._next_round()
-        try:
-            total = self._sum.total()
-        except RemoteProtocolError as error:
-            return self.abort(f"step {message.step} cannot be decoded: {error}")
-        self._run.advance(total)
-        return self._publish(encode_result(total))
+        return self._finish_sum(self._sum)
 
     def _take_choice(self, sender: str, message: ChoiceSubmitted) -> list[Effect]:
         step = self._run.step()
