@@ -9,7 +9,7 @@ from common.privacy.randomness import KeyedRandomSource, SourceOfStep
 from common.service.durable.messages import Received
 from common.service.durable.role import DurableRole
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.study.sums import needs_key
 from common.wire import codec
 from curator.context import StudyContext
@@ -45,7 +45,7 @@ def live_role(
         return effect_names(effects)
 
     return DurableRole(
-        digest.hex()[:16],
+        short_id(digest),
         begin=begin,
         start=CuratorRole.start,
         feed=feed,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from common.service.metrics import Sample, certificate_gauge, gauge
+from common.study.ids import short_id
 from common.wire.pki.credentials import CredentialFiles
 from curator.store.records import StudyState
 from curator.store.store import Store
@@ -69,7 +70,7 @@ def curator_samples(
             "parley_curator_waiting_seconds",
             max(0.0, waited(each.since, now).total_seconds()),
             "How long a running study waits for a call or an answer of a party.",
-            {"study": study.hex()[:16], "party": each.party},
+            {"study": short_id(study), "party": each.party},
         )
     yield from calls.samples()
     yield certificate_gauge(files)

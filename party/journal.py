@@ -26,7 +26,7 @@ from common.service.database import Database
 from common.service.durable.messages import Inbox, Outbox, Outgoing, Received
 from common.service.durable.role import StepKeys
 from common.service.traffic import TrafficLog
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 
 _CURATOR = "curator"  # the one peer of a party
 _TABLES = """
@@ -168,7 +168,7 @@ class Journal:
     def state(self, study: StudyId) -> StudyState:
         found = self._file.rows("SELECT state FROM study WHERE study = ?", (study,))
         if not found:
-            raise LocalError(f"study {study.hex()[:16]} was never begun here")
+            raise LocalError(f"study {short_id(study)} was never begun here")
         return StudyState(found[0][0])
 
     def step_key(self, study: StudyId, step: int) -> Secret[bytes]:

@@ -24,7 +24,7 @@ from common.service.web.pages import Asset, Markup, asset, page
 from common.service.web.sessions import Session
 from common.service.web.site import Route
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, study_id
 from common.wire.pki.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
 from curator.dashboard.snapshot import (
@@ -202,7 +202,7 @@ class Dashboard:
 
     def _place(self, match: Mapping[str, str]) -> Path | None:
         try:
-            return self._reader.record(StudyId(bytes.fromhex(match["digest"]))).folder
+            return self._reader.record(study_id(match["digest"])).folder
         except InputError:
             return None
 
@@ -214,7 +214,7 @@ class Dashboard:
 
     def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         """As `parley curator study abort` does: asked for durably, then done."""
-        study, studies = StudyId(bytes.fromhex(match["digest"])), self._service.studies
+        study, studies = study_id(match["digest"]), self._service.studies
         if not self._reader.members(study):
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
         logger.warning("study %s is given up at the dashboard", match["digest"][:16])

@@ -20,7 +20,7 @@ from common.release.archive import add_signature, zip_pieces
 from common.release.contents import FolderContents
 from common.release.manifest import MANIFEST
 from common.release.signatures import Signature, SignerRole
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.study.messages import MOST_TEXT
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
@@ -92,7 +92,7 @@ class CuratorServicer:
         """The owner's signature under a study."""
         node, peer = self._node(request, call)
         state = node.approve(peer.name, request.signature)
-        logger.info("party %s approved study %s", peer.name, request.study.hex()[:16])
+        logger.info("party %s approved study %s", peer.name, short_id(node.digest))
         return pb.ApproveResponse(state=_STATES[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
@@ -144,7 +144,7 @@ class CuratorServicer:
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
                 f"{party!r} has message {newest}, never sent from here: if this folder is an older "
-                f"copy, `parley curator study abort {digest.hex()[:16]}`",
+                f"copy, `parley curator study abort {short_id(digest)}`",
             )
         store.acknowledge(digest, party, newest)
 
@@ -206,7 +206,7 @@ class CuratorServicer:
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
         yield from self._pieces(zip_pieces(FolderContents(folder)), call)
-        logger.info("party %s has the release of %s", peer.name, request.study.hex()[:16])
+        logger.info("party %s has the release of %s", peer.name, short_id(node.digest))
 
     def _pieces(
         self, pieces: Iterator[bytes], call: AdmittedCall
@@ -237,7 +237,7 @@ class CuratorServicer:
         except InputError as error:
             raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
         add_signature(record.folder, made)
-        logger.info("party %s countersigned %s", peer.name, request.study.hex()[:16])
+        logger.info("party %s countersigned %s", peer.name, short_id(node.digest))
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:

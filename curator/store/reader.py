@@ -15,7 +15,7 @@ from typing import Any
 from common.errors import InputError
 from common.service.database import Database
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from curator.progress import StepRecord
 from curator.store.records import (
     UNREADABLE,
@@ -111,7 +111,7 @@ class StoreReader:
     def record(self, study: StudyId) -> Record:
         rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
         if not rows:
-            raise InputError(f"there is no study {study.hex()[:16]} here")
+            raise InputError(f"there is no study {short_id(study)} here")
         return _record(rows[0])
 
     def records(self) -> list[Record]:
@@ -183,7 +183,7 @@ def _record(row: tuple[Any, ...]) -> Record:
 
 
 def _read_study(digest: StudyId, name: str, *, text: str) -> Study:
-    where = f"study {digest.hex()[:16]} ({name!r})"
+    where = f"study {short_id(digest)} ({name!r})"
     try:
         study = Study.from_toml(text, where="its text")
     except InputError as error:

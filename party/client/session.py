@@ -20,7 +20,7 @@ from common.privacy.randomness import SourceOfStep
 from common.service.durable.messages import Outgoing
 from common.study import approval
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
 from party.client.connection import ENDED, OPEN, Connection, Summary
@@ -72,7 +72,7 @@ def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) ->
     except WireError as error:
         if error.code is not ErrorCode.STUDY_CLOSED:
             raise
-        logger.info("study %s is closed already", study.hex()[:16])
+        logger.info("study %s is closed already", short_id(study))
 
 
 class StudySession:
@@ -172,7 +172,7 @@ class StudySession:
         if decision is not None and not decision.approved:
             # Whatever the curator says it has: an owner's no is never worked around.
             word = "declined" if decision.withdrawn_at is None else "withdrawn"
-            self._refuse(connection, f"study {self._digest.hex()[:16]} was {word} by its owner")
+            self._refuse(connection, f"study {short_id(self._digest)} was {word} by its owner")
         study = self._fetched(connection)
         if decision is None or (not summary.approved and summary.state in OPEN):
             self._node = self._approve(connection, study)
@@ -205,7 +205,7 @@ class StudySession:
             )
         spent = self._context.ledger.spent(self._digest.hex())
         logger.info(
-            "study %s: %s, epsilon %s spent", self._digest.hex()[:16], node.state.value, spent
+            "study %s: %s, epsilon %s spent", short_id(self._digest), node.state.value, spent
         )
         return node.state
 
@@ -236,7 +236,7 @@ class StudySession:
         except (RemoteProtocolError, PolicyError) as error:
             if whole.sequence > node.newest_received + 1:
                 raise  # a gap, which another connection closes, and nothing that was asked of us
-            logger.error("study %s is refused: %s", self._digest.hex()[:16], error)
+            logger.error("study %s is refused: %s", short_id(self._digest), error)
             node.refuse(error)
             self._hand_in(connection, node)
             raise
@@ -247,8 +247,8 @@ class StudySession:
             study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
             if study.digest != self._digest:
                 raise RemoteProtocolError(
-                    f"the curator sent study {study.digest.hex()[:16]}, asked for was "
-                    f"{self._digest.hex()[:16]}"
+                    f"the curator sent study {short_id(study.digest)}, asked for was "
+                    f"{short_id(self._digest)}"
                 )
             self._study = study
         return self._study
@@ -292,7 +292,7 @@ class StudySession:
             context.alert(self._digest, "to decide", words=study.name)
             logger.info(
                 "study %s waits for its owner: `parley party approve`, or `decline`",
-                self._digest.hex()[:16],
+                short_id(self._digest),
             )
             return None
         if not decision.approved:
@@ -308,7 +308,7 @@ class StudySession:
             if error.code is ErrorCode.STUDY_CLOSED:
                 context.journal.forget_unanswered(self._digest)
             raise
-        logger.info("study %s is approved, and the curator knows", self._digest.hex()[:16])
+        logger.info("study %s is approved, and the curator knows", short_id(self._digest))
         return node
 
     def _opened_or_refused(self, connection: Connection, study: Study) -> PinnedRows:
@@ -408,7 +408,7 @@ class StudySession:
             if error.code is not ErrorCode.STUDY_CLOSED:
                 raise
             # The study ended while we were answering; the stream of work says how.
-            logger.info("study %s is closed", self._digest.hex()[:16])
+            logger.info("study %s is closed", short_id(self._digest))
         else:
             node.acknowledge(newest)
         self._outbox.clear()

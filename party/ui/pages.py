@@ -20,7 +20,7 @@ from common.service.web.pages import (
     table,
 )
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wording import many
 from party.collection import Collected
 from party.journal import Departure, StudyRecord
@@ -53,7 +53,7 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
             decision_badge(decision),
             str(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
             len(study.members),
-            code(study.digest.hex()[:16]),
+            code(short_id(study.digest)),
         )
         for study, decision in sorted(studies, key=lambda pair: pair[1] is not None)
     ]

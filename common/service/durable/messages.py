@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from common.errors import LocalError
 from common.service.database import Database
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
 
 _RECEIVED = """
@@ -141,7 +141,7 @@ class Inbox:
                 (study, number),
             )
             if body is None:
-                raise LocalError(f"message {number} of study {study.hex()[:16]} was wiped")
+                raise LocalError(f"message {number} of study {short_id(study)} was wiped")
             yield Received(
                 sender=sender, sequence=sequence, body=bytes(body),
                 effects=tuple(json.loads(effects)),
