@@ -36,6 +36,15 @@ def result_json(value: object) -> None:
     sys.stdout.write(harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
+def show(value: object, *lines: str, as_json: bool) -> None:
+    """The result: a value for a script, or lines for people."""
+    if as_json:
+        result_json(value)
+        return
+    for line in lines:
+        result(line)
+
+
 def note(words: str) -> None:
     """Something the user may want to know."""
     _messages.print(harmless(words), markup=False, emoji=False)

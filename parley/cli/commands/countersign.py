@@ -32,7 +32,5 @@ def countersign(
         signature = countersigning.countersign(
             release, settings, passphrase=passphrase_in(settings.passphrase_file), tell=tell
         )
-    if json:
-        console.result_json({"release": str(release)} | signer_json(signature))
-        return
-    console.result(f"{release} is {signer_text(signature)}")
+    told = {"release": str(release)} | signer_json(signature)
+    console.show(told, f"{release} is {signer_text(signature)}", as_json=json)

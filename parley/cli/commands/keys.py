@@ -210,10 +210,8 @@ def identity(
     console.note(
         f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
     )
-    if json:
-        console.result_json({"identity": made.fingerprint})
-    else:
-        console.result(f"identity     {made.fingerprint}")
+    told = {"identity": made.fingerprint}
+    console.show(told, f"identity     {made.fingerprint}", as_json=json)
 
 
 @app.command()
@@ -254,13 +252,9 @@ def passphrase(
         raise InputError("give --remove or --new-passphrase-file, not both")
     new = None if remove else chosen_passphrase(new_passphrase_file)
     changed = ring.protect(old=passphrase_in(passphrase_file), new=new)
-    if json:
-        console.result_json(
-            {"files": [str(path) for path in changed], "encrypted": new is not None}
-        )
-        return
-    for path in changed:
-        console.result(f"{path}: {'mode 0600 only' if new is None else 'under the new passphrase'}")
+    told = {"files": [str(path) for path in changed], "encrypted": new is not None}
+    protected = "mode 0600 only" if new is None else "under the new passphrase"
+    console.show(told, *(f"{path}: {protected}" for path in changed), as_json=json)
 
 
 @app.command()
@@ -281,10 +275,9 @@ def revoke(
     if not reason.isprintable():
         raise InputError("--reason: one line, please")
     added = ring.revoke(fingerprint, reason=reason)
-    if json:
-        console.result_json({"revoked": fingerprint, "already": not added})
-        return
-    console.result(f"{'revoked' if added else 'was revoked already'}  {fingerprint}")
+    told = {"revoked": fingerprint, "already": not added}
+    word = "revoked" if added else "was revoked already"
+    console.show(told, f"{word}  {fingerprint}", as_json=json)
 
 
 def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None:

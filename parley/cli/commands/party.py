@@ -106,10 +106,7 @@ def review(
     """
     with _house(config) as house:
         seen, _ = _seen(house, study, prior)
-    if json:
-        console.result_json(seen.as_json())
-    else:
-        console.result(seen.text().rstrip("\n"))
+    console.show(seen.as_json(), seen.text().rstrip("\n"), as_json=json)
 
 
 @app.command()
@@ -130,16 +127,9 @@ def approve(
             if not typer.confirm(f"Spend {price} of every row of ours on it?", err=True):
                 raise InputError("not confirmed; nothing was decided")
         decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
-    if json:
-        told = {
-            "study": seen.digest,
-            "decision": "approved",
-            "epsilon": str(seen.cost),
-            "delta": str(seen.delta),
-        }
-        console.result_json(told)
-    else:
-        console.result(f"approved {seen.digest}")
+    cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}
+    told = {"study": seen.digest, "decision": "approved"} | cost
+    console.show(told, f"approved {seen.digest}", as_json=json)
 
 
 @app.command()
@@ -186,14 +176,10 @@ def status(
             f"here {line['here']}; at the curator {line['at_the_curator']}; "
             f"epsilon {line['epsilon_spent']} spent"
         )
-        if line["reason"]:
-            console.result(f"{'':>18}{one_line(line['reason'])}")
-        if line["rows"]:
-            console.result(f"{'':>18}{line['rows']}")
-        if line["release"]:
-            console.result(f"{'':>18}release: {one_line(line['release'])}")
-        if line["node"]:
-            console.result(f"{'':>18}our node: {one_line(line['node'])}")
+        for key, before in (("reason", ""), ("rows", ""), ("release", "release: "),
+                            ("node", "our node: ")):  # fmt: skip
+            if line[key]:
+                console.result(f"{'':>18}{before}{one_line(line[key])}")
     if not lines:
         console.result("no studies")
 
@@ -245,11 +231,9 @@ def fetch(
             raise InputError("the curator sent another study than the one asked for")
         house.take_prior(fetched, connection)
     write_new(out, document.encode())
-    if json:
-        told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
-        console.result_json(told | {"file": str(out)})
-    else:
-        console.result(f"digest {fetched.digest.hex()}")
+    told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
+    digest = f"digest {fetched.digest.hex()}"
+    console.show(told | {"file": str(out)}, digest, as_json=json)
 
 
 def _fetch_release(

@@ -44,10 +44,9 @@ def replicate(
     loaded = load(release)
     with whole_folder(out), console.progress("replicating") as tell:
         names = _write(loaded, out, tables, seed, format, tell)
-    if json:
-        console.result_json({"out": str(out), "files": names, "seed": seed})
-    else:
-        console.result(f"{many(len(names), 'table')}: {out / names[0]} to {names[-1]}")
+    told = {"out": str(out), "files": names, "seed": seed}
+    line = f"{many(len(names), 'table')}: {out / names[0]} to {names[-1]}"
+    console.show(told, line, as_json=json)
 
 
 def _write(

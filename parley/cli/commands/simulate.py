@@ -24,29 +24,8 @@ from common.release.writing import write_release
 from common.schema import Schema
 from common.schema.tables import TableFile, read_table
 from common.wording import many
-from parley.cli import console
+from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.cli.options import (
-    AsJson,
-    Delimiter,
-    Drops,
-    Format,
-    OutputFormat,
-    Overwrite,
-    PriorFile,
-    ReleaseFolder,
-    SchemaFile,
-    Seed,
-    Sheet,
-    SignAs,
-    SignWith,
-    Terms,
-    delimiter_of,
-    load_schema,
-    signer_of,
-    taking_terms,
-    tell_decisions,
-)
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random, by_column
 from parley.simulation.people import PeopleRows, tables_of_people
@@ -67,14 +46,14 @@ class Transport(StrEnum):
 
 
 @app.command(name="simulate")
-@taking_terms
+@options.taking_terms
 def simulate_study(
     data: Annotated[
         list[Path], typer.Argument(help="One table to be dealt out, or one table per owner.")
     ],
     *,
-    schema: SchemaFile,
-    out: ReleaseFolder,
+    schema: options.SchemaFile,
+    out: options.ReleaseFolder,
     parties: Annotated[
         int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
     ] = None,
@@ -84,24 +63,24 @@ def simulate_study(
             help="Deal out by this column: one owner per value. Its counts are published."
         ),
     ] = None,
-    terms: Terms,
-    prior: PriorFile = None,
-    drop: Drops = None,
+    terms: options.Terms,
+    prior: options.PriorFile = None,
+    drop: options.Drops = None,
     person: Annotated[
         str | None,
         typer.Option(help="The column that says whose row a row is. It is no attribute."),
     ] = None,
-    format: OutputFormat = Format.CSV,  # noqa: A002
-    seed: Seed = None,
+    format: options.OutputFormat = options.Format.CSV,  # noqa: A002
+    seed: options.Seed = None,
     transport: Annotated[
         Transport, typer.Option(help="in-process, or grpc: a process per owner, certificates.")
     ] = Transport.IN_PROCESS,
-    sign_with: SignWith = None,
-    sign_as: SignAs = "curator",
-    delimiter: Delimiter = None,
-    sheet: Sheet = "",
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    sign_with: options.SignWith = None,
+    sign_as: options.SignAs = "curator",
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = "",
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
 ) -> None:
     """Run a study of several owners on this machine, with the roles and keys of a deployment.
 
@@ -125,11 +104,11 @@ def simulate_study(
         raise InputError("--person: leave out --transport grpc and --partition-by")
     gone = _drops(drop or [])
     earlier = None if prior is None else read_prior(prior)
-    signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
-    domains = load_schema(schema)
+    signer = options.signer_of(sign_with, sign_as, SignerRole.CURATOR)
+    domains = options.load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
-        mark = delimiter_of(delimiter)
+        mark = options.delimiter_of(delimiter)
         read = [read_table(path, domains, delimiter=mark, sheet=sheet) for path in data]
         for table in read:
             table.encode(domains)  # here an error can still name the file and the line
@@ -158,7 +137,7 @@ def _in_process(
     schema: Schema,
     terms: Mapping[str, object],
     folder: Path,
-    file_format: Format,
+    file_format: options.Format,
     seed: int | None,
     signer: Signer | None,
     gone: Mapping[str, int],
@@ -167,7 +146,7 @@ def _in_process(
     with console.progress("study") as tell:
         fitted = run_in_process(
             tables, schema, terms,
-            seed=seed, prior=prior, drop=gone, tell=tell, announce=tell_decisions,
+            seed=seed, prior=prior, drop=gone, tell=tell, announce=options.tell_decisions,
         )  # fmt: skip
     for name in gone.keys() - fitted.missing.keys():
         console.warn(
@@ -197,7 +176,7 @@ def _over_grpc(
     schema: Schema,
     terms: Mapping[str, object],
     folder: Path,
-    file_format: Format,
+    file_format: options.Format,
     prior: Path | None,
 ) -> Mapping[str, object]:
     with (
@@ -207,7 +186,7 @@ def _over_grpc(
             Path(scratch), tables, schema, terms, file_format=file_format.value, prior=prior
         ) as consortium,
     ):
-        tell_decisions(consortium.study)
+        options.tell_decisions(consortium.study)
         place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
         return consortium.transcript()

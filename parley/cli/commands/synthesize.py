@@ -17,28 +17,8 @@ from common.release.signatures import SignerRole
 from common.release.writing import Fitted, Written, write_release
 from common.schema.tables import read_table
 from common.wording import many
-from parley.cli import console
+from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.cli.options import (
-    AsJson,
-    Delimiter,
-    Format,
-    OutputFormat,
-    OutputRows,
-    Overwrite,
-    OwnersDelta,
-    ReleaseFolder,
-    SchemaFile,
-    Seed,
-    Sheet,
-    SignAs,
-    SignWith,
-    delimiter_of,
-    load_schema,
-    one_of,
-    signer_of,
-    warned_of_large_epsilon,
-)
 from parley.models.privbayes import PrivBayes
 from parley.models.privelet import Privelet
 from parley.models.subn import Subn
@@ -82,22 +62,22 @@ def synthesize(
         Path, typer.Argument(help="The real table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
     ],
     *,
-    schema: SchemaFile,
+    schema: options.SchemaFile,
     epsilon: Annotated[
         str,
         typer.Option(
             help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.",
-            callback=warned_of_large_epsilon,
+            callback=options.warned_of_large_epsilon,
         ),
     ],
-    out: ReleaseFolder,
-    delta: OwnersDelta = "0",
+    out: options.ReleaseFolder,
+    delta: options.OwnersDelta = "0",
     method: Annotated[
         Method | None,
-        one_of(_METHODS, default=Method.SUBN),
+        options.one_of(_METHODS, default=Method.SUBN),
     ] = None,
-    rows: OutputRows = None,
-    format: OutputFormat = Format.CSV,  # noqa: A002
+    rows: options.OutputRows = None,
+    format: options.OutputFormat = options.Format.CSV,  # noqa: A002
     encoding: Annotated[
         str | None,
         typer.Option(help="privbayes: binary, gray, vanilla or hierarchical. [default: by schema]"),
@@ -139,13 +119,13 @@ def synthesize(
             "or bound, the rule that chooses them; or none. [default: exact]"
         ),
     ] = None,
-    seed: Seed = None,
-    sign_with: SignWith = None,
-    sign_as: SignAs = "owner",
-    delimiter: Delimiter = None,
-    sheet: Sheet = "",
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    seed: options.Seed = None,
+    sign_with: options.SignWith = None,
+    sign_as: options.SignAs = "owner",
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = "",
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
 ) -> None:
     """Publish a synthetic table of one owner's rows under differential privacy.
 
@@ -156,7 +136,7 @@ def synthesize(
     release.check_target(out, overwrite=overwrite)
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
-    signer = signer_of(sign_with, sign_as, SignerRole.OWNER)
+    signer = options.signer_of(sign_with, sign_as, SignerRole.OWNER)
     maker: Subn | PrivBayes | Privelet
     if method is None:  # its own options choose PrivBayes
         given = any(each is not None for each in (score, encoding, max_parents, require, forbid))
@@ -189,10 +169,10 @@ def synthesize(
             most_parent_sets=most_parent_sets,
             seed=seed,
         )
-    domains = load_schema(schema)
+    domains = options.load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data.name)
-        table = read_table(data, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
+        table = read_table(data, domains, delimiter=options.delimiter_of(delimiter), sheet=sheet)
     # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell:
@@ -229,19 +209,11 @@ def _edge(words: str) -> tuple[str, str]:
 def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> None:
     privacy = fitted.privacy
     console.tell_of_release(out, privacy)
-    if as_json:
-        console.result_json(
-            {
-                "out": str(out),
-                "files": list(written.files),
-                "rows": written.rows,
-                "epsilon_requested": privacy["epsilon_requested"],
-                "epsilon_delivered": privacy["epsilon_delivered"],
-                "private": privacy["private"],
-            }
-        )
-        return
-    console.result(
+    told = {"out": str(out), "files": list(written.files), "rows": written.rows}
+    promised = ("epsilon_requested", "epsilon_delivered", "private")
+    console.show(
+        told | {key: privacy[key] for key in promised},
         f"{many(written.rows, 'synthetic row')}, epsilon {privacy['epsilon_delivered']:g}: "
-        f"{out / release.REPORT}"
+        f"{out / release.REPORT}",
+        as_json=as_json,
     )
