@@ -92,12 +92,7 @@ def init(
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
-    if json:
-        console.result_json(_as_json(ring))
-    elif ring.is_authority:
-        _show_certificate("authority", ring.authority())
-    else:
-        _show_request(ring)
+    _tell(ring, "authority", ring.authority(), as_json=json)
 
 
 @app.command()
@@ -111,10 +106,7 @@ def request(
     waiting = read(ring.request)
     if out is not None:
         write_new(out, waiting)
-    if json:
-        console.result_json(_as_json(ring))
-    else:
-        _show_request(ring)
+    _tell(ring, "certificate", None, as_json=json)
 
 
 @app.command()
@@ -172,10 +164,7 @@ def accept(
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet; name its file with --authority")
     taken = ring.accept(read(certificate), where=certificate, now=system_clock())
-    if json:
-        console.result_json(_as_json(ring))
-    else:
-        _show_certificate("certificate", taken)
+    _tell(ring, "certificate", taken, as_json=json)
 
 
 @app.command()
@@ -223,12 +212,7 @@ def rotate(
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
     renewed = ring.rotate(now=system_clock(), passphrase=passphrase_in(passphrase_file))
-    if json:
-        console.result_json(_as_json(ring))
-    elif renewed is None:
-        _show_request(ring)
-    else:
-        _show_certificate("certificate", renewed)
+    _tell(ring, "certificate", renewed, as_json=json)
     if renewed is not None:
         console.note("a running curator takes it up by itself; open connections go on")
 
@@ -326,6 +310,16 @@ def _name(certificate: x509.Certificate) -> str:
         return certificates.subject_of(certificate).name
     except InputError:  # the authority itself
         return certificate.subject.rfc4514_string()
+
+
+def _tell(ring: Keyring, what: str, certificate: x509.Certificate | None, *, as_json: bool) -> None:
+    """Say what is new: a certificate, or else the request that waits for one."""
+    if as_json:
+        console.result_json(_as_json(ring))
+    elif certificate is None:
+        _show_request(ring)
+    else:
+        _show_certificate(what, certificate)
 
 
 def _show_request(ring: Keyring) -> None:

@@ -22,8 +22,7 @@ from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.commands.countersign import countersign
-from parley.cli.commands.party_records import ledger, transcript
+from parley.cli.commands.party_records import countersign, ledger, transcript
 from parley.cli.commands.party_refusals import decline, withdraw
 from parley.cli.commands.party_ui import ui
 from parley.cli.options import AllowOtherVersion, AsJson, Config, PriorFile, StopWithStdin
@@ -149,6 +148,7 @@ def status(
         lines: list[dict[str, Any]] = []
         for study in dict.fromkeys([*own, *invited, *notes]):
             decision = house.approvals.decision(study)
+            phases = house.journal.traffic.phases(study)
             lines.append(
                 {
                     "study": study.hex(),
@@ -161,10 +161,7 @@ def status(
                     "rows": decisions.rows_in_words(house.approvals.rows_changed_at(study)),
                     "release": collected[study].text() if study in collected else "",
                     "epsilon_spent": str(house.ledger.spent(study.hex())),
-                    "phases": {
-                        phase: traffic.as_json()
-                        for phase, traffic in house.journal.traffic.phases(study).items()
-                    },
+                    "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
                 }
             )
     if json:

@@ -147,12 +147,8 @@ def synthesize(
     if method is Method.SUBN:
         maker = Subn(epsilon=epsilon, delta=delta, seed=seed)
     elif method is Method.PRIVELET:
-        maker = Privelet(
-            epsilon=epsilon,
-            method=variant,
-            untransformed=_left_alone(untransformed, variant),
-            seed=seed,
-        )
+        left_alone = _left_alone(untransformed, variant)
+        maker = Privelet(epsilon=epsilon, method=variant, untransformed=left_alone, seed=seed)
     else:
         maker = PrivBayes(
             epsilon=epsilon,
