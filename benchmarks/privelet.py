@@ -30,8 +30,7 @@ from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
 from common.wavelet.axis import Reach
-from common.wavelet.decisions import Method, Plan
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import Method, Plan, axes_of
 from common.wavelet.mechanism import count_cells
 
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")

@@ -5,19 +5,25 @@ one histogram and gives the margins of all of them: with V blocks the noise scal
 2V, while summing out the rest of the block multiplies a margin's variance by the rest's cells.
 Three binary attributes in a block: a third of the scale, four cells summed, 0.44 of the variance.
 Large domains stay alone. The choice depends on the public domain sizes only.
+
+A table of a large domain has more cells for noise to spoil. Where domains differ much, small and
+large tables are counted in a sum each, and the large ones get more of the budget for a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import combinations
-from math import isqrt, prod
+from math import inf, isqrt, prod, sqrt
 
 Block = tuple[int, ...]
 
 _UNIT = 1 << 20  # errors are integers in steps of this fraction: peers compare what follows
+_SHARES = 40  # a sum's share of the cost is a multiple of one part in so many
+_WORTH_A_SUM = 0.95  # of the error that one sum of all blocks has
 
 
 def margin_error(sizes: Sequence[int], blocks: Sequence[Block]) -> float:
@@ -32,6 +38,37 @@ def margin_error(sizes: Sequence[int], blocks: Sequence[Block]) -> float:
 def _block_error(sizes: Sequence[int], block: Block) -> int:
     cells = prod(sizes[a] for a in block)
     return sum(isqrt(sizes[a] * cells * _UNIT * _UNIT) for a in block)
+
+
+def margin_sums(
+    sizes: Sequence[int], blocks: Sequence[Block], norm: int
+) -> tuple[tuple[tuple[Block, ...], Fraction], ...]:
+    """The blocks of one sum or of two, with their fractions of the margins' cost.
+
+    V blocks at a fraction x of the cost have noise of a deviation proportional to V / x if it is
+    calibrated to the L1 norm, and to sqrt(V / x) if to the L2 norm. Of all cuts into small and
+    large tables, and of all fractions, those of the least error over all margins.
+
+    Args:
+        sizes: the domain size of every attribute.
+        blocks: a partition of the attributes.
+        norm: 1 or 2.
+    """
+    ranked = sorted(blocks, key=lambda block: (_block_error(sizes, block), block))
+    errors = [_block_error(sizes, block) / _UNIT for block in ranked]
+
+    def error(cut: int, share: Fraction) -> float:
+        spread = (len(ranked[:cut]) / share, len(ranked[cut:]) / (1 - share))
+        small, large = map(float, spread) if norm == 1 else map(sqrt, spread)
+        return small * sum(errors[:cut]) + large * sum(errors[cut:])
+
+    shares = [Fraction(part, _SHARES) for part in range(1, _SHARES)]
+    alone = len(ranked) if norm == 1 else sqrt(len(ranked))
+    choices = ((error(cut, share), cut, share) for cut in range(1, len(ranked)) for share in shares)
+    least, cut, share = min(choices, default=(inf, 0, Fraction(0)))
+    if least > _WORTH_A_SUM * alone * sum(errors):
+        return ((tuple(blocks), Fraction(1)),)
+    return (tuple(sorted(ranked[:cut])), share), (tuple(sorted(ranked[cut:])), 1 - share)
 
 
 def disjoint_blocks(sizes: Sequence[int], cell_limit: int) -> tuple[Block, ...]:

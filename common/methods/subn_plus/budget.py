@@ -14,7 +14,7 @@ from itertools import combinations
 from math import comb, inf, isqrt, sqrt
 
 from common.errors import LocalError
-from common.methods.designs.blocks import disjoint_blocks, margin_error
+from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
 from common.methods.designs.nocd import Design
 from common.methods.designs.projective import best_design
 from common.methods.subn_plus.latent import COMPONENTS
@@ -42,7 +42,8 @@ THREE_GROUPS_BELOW = 0.17  # read off views of three groups
 GROUPS_BELOW = 0.1  # of more
 MOST_VIEW_GROUPS = 64
 _SHARES = 40  # the margins' share is a multiple of one part in so many
-_MARGINS_RATIO = 13  # see `margins_share`
+_MARGINS_RATIO = {1: 13, 2: 15}  # by the norm: see `margins_share`
+_MOST_MARGINS = {1: 24, 2: 32}  # of the shares
 _PAIRS_SHARE = Fraction(3, 50)
 # Of the margins and of the pairs:
 _SHARES_WITH_HALVES = Fraction(7, 10), Fraction(2, 25)
@@ -53,6 +54,7 @@ LOOK_NOISE = 0.055  # forecast noise of a pair in halves, at which a first look 
 CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
 CLEAR_LOOK = Fraction(6, 100)  # of the budget, at most, for a look as clear as that
 _LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
+HALF_OF_DEVIATION = {1: 1 / sqrt(8), 2: 0.4}  # the mean of half the absolute noise, by its norm
 _FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
@@ -95,6 +97,11 @@ class PublicFacts:
     def budget(self) -> Fraction:
         """What there is to spend."""
         return self.promise.budget
+
+    @property
+    def norm(self) -> int:
+        """Which norm of a sensitivity noise is calibrated to."""
+        return 2 if self.promise.delta else 1
 
     def widths(self, groups: int) -> tuple[int, ...]:
         """How many groups each attribute has, if it has at most so many."""
@@ -202,7 +209,7 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
         return early if halves_noise(facts, early.correlations) <= EARLY_BELOW else None
     look = look_share(facts)
     left = facts.budget * (1 - look * (1 + _FIRST_MARGINS))
-    share = margins_share(margin_noise(facts, blocks))
+    share = margins_share(facts, blocks)
     views = left * (1 - share - _PAIRS_SHARE)
     finest = finest_design(facts, views, facts.widths)
     if finest is None:
@@ -239,18 +246,22 @@ def look_share(facts: PublicFacts) -> Fraction:
     return max(least(LOOK_NOISE), min(least(CLEAR_LOOK_NOISE), CLEAR_LOOK))
 
 
-def margins_share(noise: float) -> Fraction:
-    """The margins' share of the budget, in parts of 1 / 40.
+def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fraction:
+    """The margins' share x of the budget, in parts of 1 / 40.
 
-    With errors a / x of the margins and b / y of the pairs, the sum is least for
-    x / y = sqrt(a / b). Here a is the forecast noise of a margin that has all of the budget, and b
-    is the same for every budget: groups are made finer until the noise is as before.
+    Let a be the forecast noise of a margin that has all of the budget, b that of the pairs, which
+    is the same for every budget: groups are made finer until it is as before. Under pure epsilon
+    the errors a / x and b / (1 - x) have the least sum for x / (1 - x) = (a / b)^(1/2); with a
+    delta, errors fall with the root of a share: (a / b)^(2/3).
     """
-    best = 1
-    for part in range(2, _SHARES):
-        if part**2 <= _MARGINS_RATIO**2 * noise * (_SHARES - part) ** 2:
-            best = part
-    return Fraction(min(best, _SHARES * 3 // 5), _SHARES)
+    noise, norm = margin_noise(facts, blocks), facts.norm
+    limit = (_MARGINS_RATIO[norm] ** (norm + 1)) * noise**norm
+    parts = (
+        part
+        for part in range(2, _SHARES)
+        if part ** (norm + 1) <= limit * (_SHARES - part) ** (norm + 1)
+    )
+    return Fraction(min(max(parts, default=1), _MOST_MARGINS[norm]), _SHARES)
 
 
 def finest_design(
@@ -276,9 +287,11 @@ def finest_design(
 
 def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
     """The mean total variation distance of a margin that noise makes, all the budget on them."""
-    deviation = facts.deviation(facts.budget, sensitivity.histograms(len(blocks))) / sqrt(8)
-    noise = deviation * margin_error(facts.sizes, blocks) / len(blocks)
-    return noise / (len(facts.sizes) * facts.rows)
+    total = 0.0
+    for own, share in margin_sums(facts.sizes, blocks, facts.norm):
+        deviation = facts.deviation(facts.budget * share, sensitivity.histograms(len(own)))
+        total += deviation * margin_error(facts.sizes, own) / len(own)
+    return HALF_OF_DEVIATION[facts.norm] * total / (len(facts.sizes) * facts.rows)
 
 
 def halves_noise(facts: PublicFacts, cost: Fraction) -> float:

@@ -3,10 +3,6 @@
 Under Gaussian-like noise the error of m tables grows with sqrt(m), so that every pair and every
 triple can be looked at, in groups as fine as the noise allows. What is asked follows from forecasts
 of the noise as a total variation distance; docs/research/subn-notes.md has the figures.
-
-The margins' share. With errors a / sqrt(x) of the margins and b / sqrt(y) of the pairs, the sum is
-least for x / y = (a / b)^(2/3). Here a is the forecast noise of a margin that has all of the
-budget, and b is the same for every budget: groups are made finer until the noise is as before.
 """
 
 from __future__ import annotations
@@ -15,7 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, inf, sqrt
 
-from common.methods.subn_plus.budget import PublicFacts, look_share
+from common.methods.subn_plus.budget import (
+    HALF_OF_DEVIATION,
+    PublicFacts,
+    look_share,
+    margins_share,
+)
 from common.privacy import sensitivity
 from common.privacy.sensitivity import CONTRAST_UNIT
 
@@ -27,11 +28,8 @@ MOST_GROUPS = 64
 PAIRS_BELOW = 0.25
 TRIPLES_BELOW = 0.2
 DETAIL = Fraction(1, 12)  # of the budget, for pairs in detail
-_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
-_SHARES = 40  # the margins' share is a multiple of one part in so many
-_MARGINS_RATIO = 15
+_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2))
 _MOST_VARIANCE = 1 << 39  # that noise can be drawn of, and some room
-_MEAN_OF_HALF_ABSOLUTE = 0.4  # of half the absolute value of a normal variable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,7 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
     sizes = [size for size in facts.sizes if size > 1]
     if not 2 <= len(sizes) <= MOST_COLUMNS:
         return None
-    margins = margins_share(facts)
+    margins = margins_share(facts, tuple((a,) for a in range(len(facts.sizes))))
     look = look_share(facts)
     left = 1 - margins - look - DETAIL
     if left <= 0:
@@ -87,19 +85,6 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
     )
 
 
-def margins_share(facts: PublicFacts) -> Fraction:
-    """The largest x, in parts of 1 / 40, of x / (1 - x) <= 15 a^(2/3); see above."""
-    moved = sensitivity.histograms(len(facts.sizes))
-    variance = facts.promise.law(facts.budget, moved).nominal_variance * facts.noise_shares
-    noise = Fraction(2 * sum(facts.sizes), 5 * len(facts.sizes) * facts.rows)
-    squared = variance * noise**2
-    best = 1
-    for part in range(2, _SHARES):
-        if Fraction(part, _SHARES - part) ** 3 <= _MARGINS_RATIO**3 * squared:
-            best = part
-    return Fraction(min(best, _SHARES * 4 // 5), _SHARES)
-
-
 def _groups(facts: PublicFacts, sizes: list[int], share: Fraction, order: int) -> int:
     """As many groups, at most, as leave the forecast noise below the limit; 0 if not even two."""
     if len(sizes) < order:
@@ -114,7 +99,7 @@ def _groups(facts: PublicFacts, sizes: list[int], share: Fraction, order: int) -
             break
         mean = total / comb(len(sizes), order)
         noise = _deviation(facts, facts.budget * share, widths, order) * mean
-        if _MEAN_OF_HALF_ABSOLUTE * noise > limit * facts.rows:
+        if HALF_OF_DEVIATION[2] * noise > limit * facts.rows:
             break
         best = groups
     return best

@@ -162,7 +162,7 @@ def departures(
     views: Sequence[Attributes],
     tables: Sequence[Counts],
     weights: Sequence[Sequence[int]],
-    variance: Fraction,
+    variances: Sequence[Fraction],
     rows: int,
 ) -> dict[Pair, Departure]:
     """Every pair that some view holds; the first one counts.
@@ -171,11 +171,11 @@ def departures(
         views: the attributes of each table.
         tables: noisy counts, in groups.
         weights: of every attribute's groups, from its margin.
-        variance: of the noise in one cell of a view.
+        variances: of the noise in one cell of each table.
         rows: how many rows are counted.
     """
     found: dict[Pair, Departure] = {}
-    for view, table in zip(views, tables, strict=True):
+    for view, table, variance in zip(views, tables, variances, strict=True):
         for (i, first), (j, second) in combinations(enumerate(view), 2):
             a, b = sorted((first, second))
             if (a, b) not in found:

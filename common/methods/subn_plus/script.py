@@ -39,6 +39,7 @@ from itertools import combinations
 
 import numpy as np
 
+from common.methods.designs.blocks import margin_sums
 from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
     Budget,
@@ -77,7 +78,7 @@ from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
-from common.study.requests import Counts, Request
+from common.study.requests import Attributes, Counts, Request
 from common.study.script import Fit, Script, added_up, measured
 from common.study.steps import SumStep
 
@@ -104,7 +105,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     blocks = GroupedTables(budget.blocks, every_value)
     if budget.design:
         return (yield from _views(facts, budget, blocks))
-    margins = yield from _tables(facts, "margins", budget.margins, blocks)
+    margins = yield from _margins(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
         return partial(blocks_model, facts, margins.measurements(facts))
     histograms = _one_way(margins)
@@ -128,11 +129,11 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
         agreed = yield from _agreements(facts, budget.look, _one_way(first), alone=True)
         if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
             left = facts.budget - budget.first - budget.look
-            margins = yield from _tables(facts, "margins", left, blocks)
+            margins = yield from _margins(facts, "margins", left, blocks)
             twice = zip(first.measurements(facts), margins.measurements(facts), strict=True)
             return partial(blocks_model, facts, [both(*own) for own in twice])
         seen = agreed.moments(facts)
-    margins = yield from _tables(facts, "margins", budget.margins, blocks)
+    margins = yield from _margins(facts, "margins", budget.margins, blocks)
     histograms = _one_way(margins)
     budget, groups = _in_even_groups(facts, budget, histograms)
     views = yield from _correlations(facts, budget, groups)
@@ -153,7 +154,7 @@ def _detail(
     bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
     if not pairs:
-        again = yield from _tables(facts, "margins again", budget.pairs, margins.request)
+        again = yield from _margins(facts, "margins again", budget.pairs, margins.request)
         return partial(mixture, [*measured, *again.measurements(facts)])
     request = GroupedTables(pairs, _every_value(facts))
     detail = yield from _tables(facts, "pairs", budget.pairs, request)
@@ -168,14 +169,14 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     """Margins, contrasts of all pairs and of all triples, and the few pairs that say most."""
     sizes = facts.sizes
     alone = GroupedTables(tuple((a,) for a in range(len(sizes))), _every_value(facts))
-    margins = yield from _tables(facts, "margins", plan.margins, alone)
+    margins = yield from _margins(facts, "margins", plan.margins, alone)
     histograms = _one_way(margins)
     moments = []
     if plan.look:
         agreed = yield from _agreements(facts, plan.look, histograms, alone=True)
         if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
             left = facts.budget - plan.margins - plan.look
-            again = yield from _tables(facts, "margins again", left, alone)
+            again = yield from _margins(facts, "margins again", left, alone)
             twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
             return partial(blocks_model, facts, [both(*own) for own in twice])
         moments.append(agreed.moments(facts))
@@ -191,7 +192,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     every = len(sizes) * PAIR_CELLS  # groups become coarser where noise asks for it
     strong = strong_pairs(found, sizes, rows=unit, cells=every, most=PAIR_CELLS)
     if not strong:
-        again = yield from _tables(facts, "margins again", plan.detail, alone)
+        again = yield from _margins(facts, "margins again", plan.detail, alone)
         tables = [*margins.measurements(facts), *again.measurements(facts)]
         return partial(moments_model, facts, tables, (), moments)
     most = pair_groups(facts, plan.detail, len(strong), DETAIL_NOISE)
@@ -221,7 +222,7 @@ def _forest(
     measured = margins.measurements(facts)
     if not pairs:
         blocks = GroupedTables(budget.blocks, margins.request.groups)
-        again = yield from _tables(facts, "margins again", budget.pairs, blocks)
+        again = yield from _margins(facts, "margins again", budget.pairs, blocks)
         return partial(forest_model, facts, [*measured, *again.measurements(facts)], known)
     most = pair_groups(facts, budget.pairs, len(pairs))
     request = GroupedTables(pairs, _evenly(histograms, facts.rows, most))
@@ -236,15 +237,16 @@ class _Tables:
 
     request: GroupedTables
     tables: list[Counts]
-    law: NoiseLaw
+    laws: list[NoiseLaw]
 
     def measurements(self, facts: PublicFacts) -> list[Measurement]:
         """The tables as the fit sees them."""
-        variance = _fit_variance(self.law, facts)
         maps = self.request.map_of
         return [
-            Measurement(own, tuple(map(maps, own)), table.astype(np.float64), variance)
-            for own, table in zip(self.request.sets, self.tables, strict=True)
+            Measurement(
+                own, tuple(map(maps, own)), table.astype(np.float64), _fit_variance(law, facts)
+            )
+            for own, table, law in zip(self.request.sets, self.tables, self.laws, strict=True)
         ]
 
     def departures(
@@ -258,8 +260,8 @@ class _Tables:
             noisy: how many times a table's variance its deviations have, because of the histograms.
         """
         weights = _weights(histograms, self.request.groups, facts.rows)
-        variance = noisy * self.law.nominal_variance * facts.noise_shares
-        return departures(self.request.sets, self.tables, weights, variance, facts.rows)
+        variances = [noisy * law.nominal_variance * facts.noise_shares for law in self.laws]
+        return departures(self.request.sets, self.tables, weights, variances, facts.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +314,9 @@ class _Contrasts:
         departure leaves out.
         """
         weights = _weights(histograms, self.request.groups, facts.rows)
-        variance = self.law.nominal_variance * facts.noise_shares
+        variances = [self.law.nominal_variance * facts.noise_shares] * len(self.sums)
         rows = CONTRAST_UNIT**2 * facts.rows
-        return departures(self.request.sets, self.sums, weights, variance, rows)
+        return departures(self.request.sets, self.sums, weights, variances, rows)
 
 
 def _cut(facts: PublicFacts) -> tuple[int, ...]:
@@ -355,7 +357,22 @@ def _tables(
     """A replaced row moves two cells of every table."""
     moved = sensitivity.histograms(len(request.sets))
     step = _sum(facts, name, cost, request, moved)
-    return _Tables(request, *(yield from measured(step)))
+    tables, law = yield from measured(step)
+    return _Tables(request, tables, [law] * len(tables))
+
+
+def _margins(
+    facts: PublicFacts, name: str, cost: Fraction, blocks: GroupedTables
+) -> Script[_Tables]:
+    """The margins, in one sum or in two: of small tables, and of large ones at more for each."""
+    names = (name, f"{name} of large domains")
+    found = dict[Attributes, tuple[Counts, NoiseLaw]]()
+    sums = margin_sums(facts.sizes, blocks.sets, facts.norm)
+    for each, (own, share) in zip(names, sums, strict=False):
+        part = yield from _tables(facts, each, cost * share, replace(blocks, sets=own))
+        found |= zip(own, zip(part.tables, part.laws, strict=True), strict=True)
+    tables, laws = zip(*(found[own] for own in blocks.sets), strict=True)
+    return _Tables(blocks, list(tables), list(laws))
 
 
 def _sum(

@@ -89,13 +89,16 @@ def test_every_pair_is_read_off_the_view_that_holds_it():
         )
         for view in views
     ]
-    found = departures(views, seen, weights, Fraction(5), rows)
+    variances = [Fraction(own) for own in (5, 7, 11, 13)]
+    found = departures(views, seen, weights, variances, rows)
     assert set(found) == set(combinations(range(4), 2))
     for (a, b), own in found.items():
-        view = next(view for view in views if {a, b} <= set(view))
+        view, variance = next(
+            (view, own) for view, own in zip(views, variances, strict=True) if {a, b} <= set(view)
+        )
         summed = int(np.prod([sizes[x] for x in view])) // (sizes[a] * sizes[b])
         pair = whole.sum(axis=tuple(x for x in range(4) if x not in (a, b)))
-        assert own == departure(pair, weights[a], weights[b], Fraction(5 * summed), rows)
+        assert own == departure(pair, weights[a], weights[b], variance * summed, rows)
 
 
 def of_strength(squares: int) -> Departure:
