@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -82,13 +81,6 @@ def one_of(choices: Mapping[str, str], *, default: str) -> Any:  # noqa: ANN401 
     return typer.Option(help="\n".join([as_it_is, *lines]), show_default=False)
 
 
-class Format(StrEnum):
-    """Of the synthetic rows."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema (schema.toml): the public domains.")
 ]
@@ -98,6 +90,7 @@ ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the r
 OutputRows = Annotated[
     int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
 ]
+Format = Literal["csv", "parquet"]
 OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 

@@ -74,21 +74,16 @@ def init(
     """
     hosts = tuple(host or ())
     passphrase = new_passphrase(passphrase_file, ask=ask_passphrase)
-    if role is Role.PARTY:
-        if hosts or external_authority:
-            raise InputError("--host and --external-authority are for the curator")
-        with whole_folder(folder):
+    if role is Role.PARTY and (hosts or external_authority):
+        raise InputError("--host and --external-authority are for the curator")
+    with whole_folder(folder):
+        if role is Role.PARTY:
             ring = init_party(folder, name, passphrase=passphrase)
-    else:
-        with whole_folder(folder):
+        else:
             ring = init_curator(
-                folder,
-                name,
-                hosts,
-                now=system_clock(),
-                external=external_authority,
-                passphrase=passphrase,
-            )
+                folder, name, hosts,
+                now=system_clock(), external=external_authority, passphrase=passphrase,
+            )  # fmt: skip
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")

@@ -28,7 +28,7 @@ def replicate(
     out: Annotated[Path, typer.Option(help="The folder to write table-01.csv and so on into.")],
     tables: Annotated[int, typer.Option(help="How many tables.")] = TABLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = SEED,
-    format: OutputFormat = Format.CSV,  # noqa: A002
+    format: OutputFormat = "csv",  # noqa: A002
     json: AsJson = False,
 ) -> None:
     """Write tables like the released one, each from a model that was fitted anew with fresh noise.
@@ -57,8 +57,8 @@ def _write(
     digits = max(2, len(str(tables)))
     names = []
     for number, table in enumerate(made, start=1):
-        names.append(f"table-{number:0{digits}}.{kind.value}")
-        if kind is Format.CSV:
+        names.append(f"table-{number:0{digits}}.{kind}")
+        if kind == "csv":
             table.to_csv(out / names[-1], index=False)
         else:
             table.to_parquet(out / names[-1], index=False)

@@ -6,10 +6,9 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pandas as pd
 import typer
@@ -38,13 +37,6 @@ _SEVERAL = "several tables are several owners: leave out --parties and the like"
 _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
-class Transport(StrEnum):
-    """How the roles of a simulation reach each other."""
-
-    IN_PROCESS = "in-process"
-    GRPC = "grpc"
-
-
 @app.command(name="simulate")
 @options.taking_terms
 def simulate_study(
@@ -70,11 +62,12 @@ def simulate_study(
         str | None,
         typer.Option(help="The column that says whose row a row is. It is no attribute."),
     ] = None,
-    format: options.OutputFormat = options.Format.CSV,  # noqa: A002
+    format: options.OutputFormat = "csv",  # noqa: A002
     seed: options.Seed = None,
     transport: Annotated[
-        Transport, typer.Option(help="in-process, or grpc: a process per owner, certificates.")
-    ] = Transport.IN_PROCESS,
+        Literal["in-process", "grpc"],
+        typer.Option(help="in-process, or grpc: a process per owner, certificates."),
+    ] = "in-process",
     sign_with: options.SignWith = None,
     sign_as: options.SignAs = "curator",
     delimiter: options.Delimiter = None,
@@ -92,15 +85,16 @@ def simulate_study(
     rows, per_person = terms.rows, terms.rows_per_person
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
-    if transport is Transport.GRPC and seed is not None:
+    over_grpc = transport == "grpc"
+    if over_grpc and seed is not None:
         raise InputError("--seed is for simulations in one process: services never take a seed")
-    if transport is Transport.GRPC and sign_with is not None:
+    if over_grpc and sign_with is not None:
         raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
-    if transport is Transport.GRPC and drop:
+    if over_grpc and drop:
         raise InputError("--drop: owners vanish in simulations in one process only")
     if (person is None) != (per_person == 0):
         raise InputError("--person and --rows-per-person: give both, or none of them")
-    if person is not None and (transport is Transport.GRPC or partition_by is not None):
+    if person is not None and (over_grpc or partition_by is not None):
         raise InputError("--person: leave out --transport grpc and --partition-by")
     gone = _drops(drop or [])
     earlier = None if prior is None else read_prior(prior)
@@ -119,7 +113,7 @@ def simulate_study(
         tables = _people(data, owned, domains, parties, per_person, terms.owners_per_person, seed)
     chosen = terms.chosen()
     with release.new_folder(out, overwrite=overwrite) as folder:
-        if transport is Transport.GRPC:
+        if over_grpc:
             traffic = _over_grpc(tables, domains, chosen, folder, format, prior)
         else:
             traffic = _in_process(
@@ -156,7 +150,7 @@ def _in_process(
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
-        write_release(folder, fitted, file_format=file_format.value, signer=signer, tell=tell)
+        write_release(folder, fitted, file_format=file_format, signer=signer, tell=tell)
     return fitted.transcript
 
 
@@ -183,7 +177,7 @@ def _over_grpc(
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
         Consortium(
-            Path(scratch), tables, schema, terms, file_format=file_format.value, prior=prior
+            Path(scratch), tables, schema, terms, file_format=file_format, prior=prior
         ) as consortium,
     ):
         options.tell_decisions(consortium.study)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,32 +26,10 @@ app = new_app()
 _BETA, _THETA = "0.3", "4"
 
 
-class Method(StrEnum):
-    """What makes the release."""
-
-    SUBN = "subn+"
-    PRIVBAYES = "privbayes"
-    PRIVELET = "privelet"
-
-
-class OnOff(StrEnum):
-    """Of a switch."""
-
-    ON = "on"
-    OFF = "off"
-
-
-class Bound(StrEnum):
-    """Which bound on the sensitivity of score R."""
-
-    TIGHT = "tight"
-    PRINTED = "printed"
-
-
 _METHODS = {
-    Method.SUBN: "a network, the most accurate for most tables",
-    Method.PRIVBAYES: "a network, with a choice of edges and scores",
-    Method.PRIVELET: "range counts, for few columns",
+    "subn+": "a network, the most accurate for most tables",
+    "privbayes": "a network, with a choice of edges and scores",
+    "privelet": "range counts, for few columns",
 }
 
 
@@ -73,11 +50,11 @@ def synthesize(
     out: options.ReleaseFolder,
     delta: options.OwnersDelta = "0",
     method: Annotated[
-        Method | None,
-        options.one_of(_METHODS, default=Method.SUBN),
+        Literal["subn+", "privbayes", "privelet"] | None,
+        options.one_of(_METHODS, default="subn+"),
     ] = None,
     rows: options.OutputRows = None,
-    format: options.OutputFormat = options.Format.CSV,  # noqa: A002
+    format: options.OutputFormat = "csv",  # noqa: A002
     encoding: Annotated[
         str | None,
         typer.Option(help="privbayes: binary, gray, vanilla or hierarchical. [default: by schema]"),
@@ -98,11 +75,13 @@ def synthesize(
         list[str] | None, typer.Option(help="privbayes: an edge that must not be. Repeatable.")
     ] = None,
     consistency: Annotated[
-        OnOff, typer.Option(help="privbayes: make overlapping tables agree. off: as printed.")
-    ] = OnOff.ON,
+        Literal["on", "off"],
+        typer.Option(help="privbayes: make overlapping tables agree. off: as printed."),
+    ] = "on",
     sensitivity: Annotated[
-        Bound, typer.Option(help="privbayes: of score R. printed: the paper's looser bound.")
-    ] = Bound.TIGHT,
+        Literal["tight", "printed"],
+        typer.Option(help="privbayes: of score R. printed: the paper's looser bound."),
+    ] = "tight",
     most_candidate_cells: Annotated[
         int, typer.Option(min=4, help="privbayes on bits: cap on all candidates' cells together.")
     ] = MOST_CANDIDATE_CELLS,
@@ -140,13 +119,13 @@ def synthesize(
     maker: Subn | PrivBayes | Privelet
     if method is None:  # its own options choose PrivBayes
         given = any(each is not None for each in (score, encoding, max_parents, require, forbid))
-        tuned = (beta, theta, consistency, sensitivity) != (_BETA, _THETA, OnOff.ON, Bound.TIGHT)
-        method = Method.PRIVBAYES if given or tuned else Method.SUBN
-    if delta != "0" and method is not Method.SUBN:
-        raise InputError(f"--delta: {method.value} promises pure epsilon only. Use --method subn+")
-    if method is Method.SUBN:
+        tuned = (beta, theta, consistency, sensitivity) != (_BETA, _THETA, "on", "tight")
+        method = "privbayes" if given or tuned else "subn+"
+    if delta != "0" and method != "subn+":
+        raise InputError(f"--delta: {method} promises pure epsilon only. Use --method subn+")
+    if method == "subn+":
         maker = Subn(epsilon=epsilon, delta=delta, seed=seed)
-    elif method is Method.PRIVELET:
+    elif method == "privelet":
         left_alone = _left_alone(untransformed, variant)
         maker = Privelet(epsilon=epsilon, method=variant, untransformed=left_alone, seed=seed)
     else:
@@ -159,8 +138,8 @@ def synthesize(
             max_parents=max_parents,
             required=[_edge(words) for words in require or ()],
             forbidden=[_edge(words) for words in forbid or ()],
-            consistency=consistency is OnOff.ON,
-            printed_sensitivity=sensitivity is Bound.PRINTED,
+            consistency=consistency == "on",
+            printed_sensitivity=sensitivity == "printed",
             most_candidate_cells=most_candidate_cells,
             most_parent_sets=most_parent_sets,
             seed=seed,
@@ -177,7 +156,7 @@ def synthesize(
             fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
         with console.progress("writing") as tell:
             written = write_release(
-                folder, fitted, rows=rows, file_format=format.value, signer=signer, tell=tell
+                folder, fitted, rows=rows, file_format=format, signer=signer, tell=tell
             )
     _report(out, fitted, written, as_json=json)
 
