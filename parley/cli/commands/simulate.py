@@ -26,8 +26,7 @@ from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.simulation.consortium import Consortium
-from parley.simulation.partition import at_random, by_column
-from parley.simulation.people import PeopleRows, tables_of_people
+from parley.simulation.partition import PeopleRows, at_random, by_column, tables_of_people
 from parley.simulation.study import run_in_process
 
 app = new_app()
