@@ -10,13 +10,11 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from common.release.folder import cautions_of, verdict_lines
 from common.release.progress import Reporter
 from common.wording import harmless
 
@@ -61,16 +59,6 @@ def note(words: str) -> None:
 def warn(words: str) -> None:
     """Something the user must not overlook."""
     _messages().print(harmless(words), markup=False, emoji=False, style="bold yellow")
-
-
-def tell_of_release(folder: Path, privacy: Mapping[str, Any]) -> None:
-    """Say what the maker of a release must know before it is published or used."""
-    if not privacy["private"]:
-        warn(f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this.")
-    for caution in cautions_of(folder):
-        warn(caution)
-    for line in verdict_lines(privacy):
-        note(f"criterion: {line}")
 
 
 def fail(words: str) -> None:

@@ -17,6 +17,7 @@ from common.errors import InputError
 from common.methods.registry import cautions_of, method_of, methods
 from common.privacy.budget import parse_epsilon
 from common.privacy.statement import suspicion
+from common.release import folder
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
@@ -277,6 +278,18 @@ def tell_decisions(study: Study) -> None:
             f"profile paper: the paper claims an epsilon of {float(study.epsilon):g}; the "
             f"mechanism's bound is {float(max(bounds.values())):g} ({each})"
         )
+
+
+def tell_of_release(release: Path, privacy: Mapping[str, Any]) -> None:
+    """Say what the maker of a release must know before it is published or used."""
+    if not privacy["private"]:
+        console.warn(
+            f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this."
+        )
+    for caution in folder.cautions_of(release):
+        console.warn(caution)
+    for line in folder.verdict_lines(privacy):
+        console.note(f"criterion: {line}")
 
 
 def delimiter_of(written: str | None) -> str | None:

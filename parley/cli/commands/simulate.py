@@ -256,7 +256,7 @@ def _report(
     as_json: bool,
 ) -> None:
     privacy = release.read_json(out, release.STATEMENT)
-    console.tell_of_release(out, privacy)
+    options.tell_of_release(out, privacy)
     if as_json:
         told = (
             "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",

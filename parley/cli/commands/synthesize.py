@@ -183,7 +183,7 @@ def _edge(words: str) -> tuple[str, str]:
 
 def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> None:
     privacy = fitted.privacy
-    console.tell_of_release(out, privacy)
+    options.tell_of_release(out, privacy)
     told = {"out": str(out), "files": list(written.files), "rows": written.rows}
     promised = ("epsilon_requested", "epsilon_delivered", "private")
     console.show(
