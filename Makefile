@@ -18,6 +18,7 @@ install: .venv/.installed ## .venv with the command .venv/bin/parley
 .venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing parley and its pinned dependencies into .venv ..."
 	PIP_CONSTRAINT=constraints.txt $(PIP_INSTALL) -e .
+	@$(BIN)/python -m compileall -q common curator party parley
 	@touch $@
 
 dev: .venv/.dev

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.schema import Codes, Schema
-from common.wavelet.axes import NominalAxis
 from common.wavelet.axis import Axis
+from common.wavelet.nominal import NominalAxis
 
 _CHUNK = 1 << 20
 # Four attributes of the Adult census table, for those who have it.

@@ -1,6 +1,6 @@
 """Do the intervals of `parley estimate` hold the truth as often as they say?
 
-Repeated studies of three owners on rows of the made-up population. The truth is that of a very
+Repeated studies of three owners on rows of the simulated population. The truth is that of a very
 large draw of the population, coded by the schema: where numbers lie inside a bin is not asked. For
 every statistic the table says how often the 95 % interval held the truth, how often the ordinary
 interval of the synthetic rows did, and of the statistics whose interval failed in more than one
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -40,26 +39,17 @@ _TRUTH_ROWS = 1_000_000
 _FAILS = 0.9  # an interval that holds the truth less often than this has failed
 
 
-@dataclass(frozen=True)
-class Difference:
+def difference(schema: Schema, column: str, by: str, value: str) -> Statistic:
     """The difference of means of a column between the rows with a value of a group and others."""
+    code = schema.attributes[schema.position(by)].labels.index(value)
 
-    column: str
-    by: str
-    value: str
-    bounds = (-math.inf, math.inf)
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """Both."""
-        return frozenset({self.column, self.by})
-
-    def of(self, table: CodedTable) -> Values:
-        """One number."""
-        inside = table.column(self.by) == table.labels(self.by).index(self.value)
-        numbers = table.numbers(self.column)
+    def of(table: CodedTable) -> Values:
+        inside = table.column(by) == code
+        numbers = table.numbers(column)
         found = numbers[inside].mean() - numbers[~inside].mean()
-        return {(f"{self.column}: {self.by} = {self.value} less others", None): float(found)}
+        return {(f"{column}: {by} = {value} less others", None): float(found)}
+
+    return Statistic(frozenset({column, by}), of)
 
 
 def statistics(schema: Schema) -> Iterator[tuple[str, Statistic]]:
@@ -79,7 +69,7 @@ def statistics(schema: Schema) -> Iterator[tuple[str, Statistic]]:
         ("income", "region", "Capital"), ("income", "sex", "Female"),
         ("age", "education", "Secondary"),
     ):  # fmt: skip
-        yield "differences of means", Difference(column, by, value)
+        yield "differences of means", difference(schema, column, by, value)
     for formula in ("income ~ age", "age ~ chronic_illness", "income ~ smoker"):
         yield "linear regression", regression(schema, formula)
     for formula in ("chronic_illness ~ age", "smoker ~ sex", "chronic_illness ~ smoker"):

@@ -28,10 +28,10 @@ from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey, generate_key_pair
 from common.crypto.paillier.packing import Packing
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
-from common.crypto.sums.secure_sum import run_secure_sum
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
+from tests.harness.secure_sums import run_secure_sum
 
 RESULTS = Path(__file__).parent / "results" / "crypto.json"
 CELLS, ROWS, PARTIES, NOISE_SCALE = 20_000, 45_222, 10, Fraction(60)

@@ -1,6 +1,6 @@
 """What error to expect at which epsilon: the table of docs/choosing-epsilon.md.
 
-`python -m benchmarks.forecast` runs studies on the project's made-up population and prints
+`python -m benchmarks.forecast` runs studies on the project's simulated population and prints
 Markdown; `--write docs/choosing-epsilon.md` puts the tables between the page's markers. The
 noise is private and fresh in every run, so figures move in their last digit.
 

@@ -97,7 +97,7 @@ class RingTime:
 def make_study(
     identities: dict[str, Identity], tables: dict[str, Codes], may_miss: int = 0
 ) -> Study:
-    """A study of the made-up population by subn+, masked."""
+    """A study of the simulated population by subn+, masked."""
     return Study(
         name="parties",
         schema=Schema.from_toml(demo_schema_toml()),

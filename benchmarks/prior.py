@@ -50,7 +50,7 @@ _ROWS = 30_000
 
 
 def population() -> Setting:
-    """The made-up people of the demo."""
+    """The simulated people of the demo."""
     schema = Schema.from_toml(demo_schema_toml())
     codes = schema.encode(make_population(_ROWS, seed=1))
     return setting_of(POPULATION, codes, [each.hierarchy for each in schema.attributes])

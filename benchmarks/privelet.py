@@ -30,8 +30,7 @@ from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
 from common.wavelet.axis import Reach
-from common.wavelet.decisions import Method, Plan
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import Method, Plan, axes_of
 from common.wavelet.mechanism import count_cells
 
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
@@ -69,7 +68,7 @@ class Workload:
 def make_release(
     codes: Codes, schema: Schema, epsilon: Fraction, method: Method = "privelet+"
 ) -> RangeRelease:
-    """A release of made-up rows, which have no budget to protect."""
+    """A release of simulated rows, which have no budget to protect."""
     return privelet(
         codes,
         schema,
@@ -289,7 +288,7 @@ def experiment(
 
 
 def run_census_like(*, full: bool) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The experiment on made-up rows, with memory and speed."""
+    """The experiment on simulated rows, with memory and speed."""
     shape = Shape() if full else Shape(ages=10)
     rows = 10_000_000 if full else 1_000_000
     epsilons = [Fraction(e) for e in (("1/2", "3/4", "1", "5/4") if full else ("1/2", "1"))]

@@ -20,10 +20,11 @@ import numpy as np
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes
-from common.wavelet.axes import HaarAxis, NominalAxis
 from common.wavelet.axis import Axis
 from common.wavelet.decisions import Method, Plan, make_plan
+from common.wavelet.haar import HaarAxis
 from common.wavelet.mechanism import noisy_cells
+from common.wavelet.nominal import NominalAxis
 from common.wavelet.tree import Tree
 
 RESULTS = Path(__file__).parent / "results" / "privelet_scaling.json"

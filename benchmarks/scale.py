@@ -34,7 +34,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.streaming import write_stream
 from common.schema import Schema
-from common.schema.arrow_decoder import decode_to_arrow
+from common.schema.decoder import decode_to_arrow
 from parley.models.privbayes import PrivBayes
 from party.sources.files import ParquetReader
 from party.sources.source import TableSource

@@ -219,12 +219,12 @@ def flat_schema(sizes: Sequence[int]) -> Schema:
 
 
 def rows_of(table: str, rows: int) -> tuple[Schema, Codes, str]:
-    """The schema, the rows and the encoding: Adult in bits, or made-up people where it is not."""
+    """The schema, the rows and the encoding: Adult in bits, or simulated people where it is not."""
     found, _ = settings()
     if table in found:
         codes = found[table].dataset.codes
         return flat_schema(codes.sizes), codes, found[table].encoding
-    print(f"{table} is not on this machine: made-up people in its place")
+    print(f"{table} is not on this machine: simulated people in its place")
     schema = Schema.from_toml(demo_schema_toml())
     return schema, schema.encode(make_population(rows, seed=1)), "binary"
 
@@ -266,7 +266,7 @@ def main() -> None:
     """Run both for every method and aggregation, print the ratios, and keep them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", default=IN_BITS, help="of benchmarks.subn_data")
-    parser.add_argument("--rows", type=int, default=30_000, help="of made-up people")
+    parser.add_argument("--rows", type=int, default=30_000, help="of simulated people")
     parser.add_argument("--methods", nargs="+", default=["subn+", "dp-subn"])
     parser.add_argument("--aggregations", nargs="+", default=["paillier", "masked"])
     parser.add_argument("--repetitions", type=int, default=5)

@@ -1,4 +1,4 @@
-"""A made-up population of many columns with known structure: a random sparse Bayesian network.
+"""A simulated population of many columns with known structure: a random sparse Bayesian network.
 
 Every column has at most two parents among the eight before it, so what a synthetic table should
 have learnt is known. Domains are all binary, or mixed: yes or no, words, and binned numbers, of 2

@@ -7,7 +7,8 @@ import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from common.service.alerts import Event, Hook
-from curator.store.alerts import Alert, AlertLog
+from curator.store.records import Alert
+from curator.store.store import Store
 from curator.waiting import Pause, waited
 
 logger = logging.getLogger(__name__)
@@ -20,15 +21,10 @@ class Alerting:
 
     An event may be delivered twice, after a crash; it is not lost but for a hook that fails for a
     day.
-
-    Args:
-        log: the events.
-        hook: where they go.
-        workers: where they are handed over, beside the service.
     """
 
-    def __init__(self, log: AlertLog, hook: Hook, workers: ThreadPoolExecutor) -> None:
-        self._log, self._hook, self._workers = log, hook, workers
+    def __init__(self, store: Store, hook: Hook, workers: ThreadPoolExecutor) -> None:
+        self._store, self._hook, self._workers = store, hook, workers
         self._pause = Pause()
         self._telling: tuple[Alert, Future[None]] | None = None
 
@@ -39,11 +35,11 @@ class Alerting:
                 return
             self._settle(*self._telling, now=now)
             self._telling = None
-        pending = self._log.pending()
+        pending = self._store.alerts()
         if not pending:
             return
         if not self._hook:
-            self._log.drop(pending[-1].number)
+            self._store.drop_alerts(pending[-1].number)
         elif self._pause.is_over():
             alert = pending[0]
             self._telling = alert, self._workers.submit(self._hook.tell, as_event(alert))
@@ -58,7 +54,7 @@ class Alerting:
             if waited(alert.at, now) < _GIVE_UP_AFTER:
                 return
             logger.error("the operator was never told: study %s: %s", alert.name, alert.event)
-        self._log.drop(alert.number)
+        self._store.drop_alerts(alert.number)
 
 
 def as_event(alert: Alert) -> Event:

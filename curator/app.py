@@ -179,14 +179,8 @@ def serve(
 ) -> None:
     """Run a curator until it is told to stop.
 
-    Args:
-        settings: how.
-        publish: makes the release of a study that has every result, and says where it is.
-        stopping: set to stop.
-        clock: the time.
-        software: what to tell the parties we are.
-        started: called with the port when calls are taken.
-        begin: begins a fresh copy of a study's script; by default what the study names.
+    `publish` makes the release of a study that has every result, and says where it is. `started` is
+    called with the port when calls are taken.
 
     Raises:
         InputError: the address, the keys or the state cannot be used, or another curator has it.
@@ -209,9 +203,7 @@ def serve(
         store.check_at_start()
         studies.open()
         hook = Hook(webhook=settings.webhook, command=settings.on_event)
-        upkeep = Upkeep(
-            studies, settings.waiting_limits, alerting=Alerting(store.alerts, hook, alerts)
-        )
+        upkeep = Upkeep(studies, settings.waiting_limits, alerting=Alerting(store, hook, alerts))
         server = CuratorServer(
             studies,
             files=files,
@@ -225,9 +217,8 @@ def serve(
         )
         started(server.start())
         watched = Service(
-            studies=studies, presence=server.presence, calls=server.calls, files=files,
-            clock=clock, software=software, actions=settings.dashboard_actions,
-            deadline=settings.step_deadline,
+            studies=studies, calls=server.calls, files=files, clock=clock, software=software,
+            actions=settings.dashboard_actions, deadline=settings.step_deadline,
         )  # fmt: skip
         try:
             with _watched(settings, watched):

@@ -15,18 +15,9 @@ from curator.store.store import Store
 
 
 def back_up(settings: CuratorSettings, out: Path, *, at: str, software: str) -> About:
-    """Copy the state of a curator, which may be running; what the copy is.
-
-    Raises:
-        LocalError: the file is damaged.
-    """
+    """Copy the state of a curator, which may be running; LocalError if it is damaged."""
     with backup.snapshot(settings.folder / STORE) as copy:
-        about = About(
-            role="curator", state=STORE, sha256=backup.sha256_of(copy), taken_at=at,
-            software=software, head="",
-        )  # fmt: skip
-        backup.write(copy, out=out, about=about)
-    return about
+        return backup.write(copy, out=out, role="curator", at=at, software=software)
 
 
 def restore(settings: CuratorSettings, file: Path, about: About, *, at: str) -> list[Record]:

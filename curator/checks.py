@@ -73,7 +73,7 @@ def _studies(settings: CuratorSettings) -> str:
 def _parties(settings: CuratorSettings) -> str:
     """Who called, with which version: another than ours may speak another protocol."""
     with open_store(settings) as store:
-        seen = store.parties()
+        seen = {name: party.software for name, party in store.parties().items()}
     other = [f"{name!r} runs {version}" for name, version in seen.items() if version != software()]
     if other:
         raise Concern(f"{', '.join(other)}; we run {software()}: use one version")

@@ -18,46 +18,30 @@ from curator.store.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A study that has every result, for the release to be made of.
-
-    Attributes:
-        study: what was agreed.
-        model: what was learnt.
-        steps: every step that was made, in order: what the privacy statement adds up.
-        results: what was published in each of them.
-        private: whether the curator's randomness came from a private source.
-        traffic: what it took, phase by phase.
-    """
+    """A study that has every result, for the release to be made of."""
 
     study: Study
-    model: Model
-    steps: Sequence[Step]
-    results: Sequence[bytes]
-    private: bool
-    traffic: Phases
+    model: Model  # what was learnt
+    steps: Sequence[Step]  # every step that was made, in order: what the privacy statement adds up
+    results: Sequence[bytes]  # what was published in each of them
+    private: bool  # whether the curator's randomness came from a private source
+    traffic: Phases  # what it took, phase by phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyContext:
-    """What the studies of one curator share.
-
-    Attributes:
-        store: where everything is kept.
-        presence: who is there.
-        begin: begins a fresh copy of a study's script.
-        publish: makes the release and says where it is; made again after a crash, it is the same.
-        clock: the time, for the records.
-        later: runs something after the call that asked for it was answered.
-        changed: called with a study's digest and the parties for whom there may be something new;
-            never inside a transaction.
-    """
+    """What the studies of one curator share."""
 
     store: Store
     presence: Presence
-    begin: Callable[[Study], ScriptRun]
+    begin: Callable[[Study], ScriptRun]  # begins a fresh copy of a study's script
+    # Makes the release and says where it is; made again after a crash, it is the same.
     publish: Callable[[Outcome], Path]
-    clock: Clock
+    clock: Clock  # the time, for the records
+    # Runs something after the call that asked for it was answered.
     later: Callable[[Callable[[], None]], None]
+    # Called with a study's digest and the parties for whom there may be something new; never inside
+    # a transaction.
     changed: Callable[[StudyId, Iterable[str]], None]
 
     def now(self) -> str:

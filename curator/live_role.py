@@ -41,7 +41,7 @@ def live_role(
             party, why = declaration(message.body)
             effects = role.declare_missing(party, why=why)
         else:
-            effects = role.receive(message.sender, codec.decode_to_curator(message.body))
+            effects = role.receive(message.sender, codec.TO_CURATOR.decode(message.body))
         return effect_names(effects)
 
     return DurableRole(

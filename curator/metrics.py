@@ -53,15 +53,7 @@ def curator_samples(
     deadline: dt.timedelta,
     now: dt.datetime,
 ) -> Iterator[Sample]:
-    """Everything, as it is now.
-
-    Args:
-        store: of the studies.
-        calls: that parties made.
-        files: the curator's certificate.
-        deadline: how long a step may wait for parties.
-        now: the time.
-    """
+    """Everything, as it is now."""
     states = store.count_by_state()
     for state in StudyState:
         yield gauge(

@@ -62,13 +62,7 @@ _ABORT_WAIT_S = 0.2
 
 
 class StudyNode:
-    """One study at the curator. Threads may share it.
-
-    Args:
-        digest: of the study; its text is read when it is needed.
-        names: of its parties.
-        around: what it shares with other studies.
-    """
+    """One study at the curator. Threads may share it."""
 
     def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
         self.digest, self.names = digest, names
@@ -83,11 +77,7 @@ class StudyNode:
 
     @property
     def study(self) -> Study:
-        """What was agreed.
-
-        Raises:
-            InputError: this version of the program cannot read it.
-        """
+        """What was agreed; InputError if this version of the program cannot read it."""
         if self._study is None:
             self._study = self._store.study(self.digest)
         return self._study
@@ -183,11 +173,7 @@ class StudyNode:
             self._around.changed(self.digest, self.names)
 
     def approve(self, party: str, signature: bytes) -> StudyState:
-        """A party's owner approved; the last approval starts the study.
-
-        Raises:
-            WireError: APPROVAL_INVALID, or STUDY_CLOSED.
-        """
+        """A party's owner approved; the last approval starts the study."""
         identity = next(m.identity for m in self.study.members if m.name == party)
         try:
             approval.require(study=self.digest, party=party, signature=signature, identity=identity)
@@ -305,18 +291,14 @@ class StudyNode:
             self.require_running()
             if party in self._current().gone:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
-            effects = self._take_in(party, sequence, body, codec.decode_to_curator(body))
+            effects = self._take_in(party, sequence, body, codec.TO_CURATOR.decode(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._publish_later()
         # Only a party that is sent something is woken: with K parties most messages cause none.
         self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
     def require_running(self) -> None:
-        """Raise unless the study takes new messages now.
-
-        Raises:
-            WireError: OUT_OF_TURN or STUDY_CLOSED.
-        """
+        """Raise OUT_OF_TURN or STUDY_CLOSED unless the study takes new messages now."""
         state = self.record.state
         if state is StudyState.WAITING:
             raise WireError(ErrorCode.OUT_OF_TURN, "the study has not begun")
@@ -456,7 +438,7 @@ class StudyNode:
     def _finish(
         self, state: StudyState, told: ToParty, *, cause: str = "", place: str = ""
     ) -> None:
-        body = codec.encode_to_party(told)
+        body = codec.TO_PARTY.encode(told)
         with self._store.transaction():
             for name in self.names:
                 self._store.outbox.add(self.digest, name, body)

@@ -17,13 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class StepOpening:
-    """Sends the message that opens a step to all who are left, in the caller's transaction.
-
-    Args:
-        study: what was agreed.
-        role: as far as it is.
-        around: what the study shares with others.
-    """
+    """Sends the message that opens a step to all who are left, in the caller's transaction."""
 
     def __init__(self, study: Study, role: CuratorRole, around: StudyContext) -> None:
         self._study, self._role, self._around = study, role, around
@@ -61,7 +55,7 @@ class StepOpening:
         return tuple(name for name in names if name not in self._role.gone)
 
     def _queue(self, step: Step, body: bytes) -> None:
-        digest, opened = self._study.digest, codec.decode_to_party(body)
+        digest, opened = self._study.digest, codec.TO_PARTY.decode(body)
         for name in self._left():
             self._store.outbox.add(digest, name, body)
             self._store.traffic.note(
@@ -81,5 +75,5 @@ class Encoder:
     def __call__(self, message: ToParty) -> bytes:
         """Return the bytes of a message."""
         if message is not self.message:
-            self.message, self.body = message, codec.encode_to_party(message)
+            self.message, self.body = message, codec.TO_PARTY.encode(message)
         return self.body

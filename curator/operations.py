@@ -18,11 +18,7 @@ _LOOK_EVERY_S = 0.2
 
 
 def member_of(written: str) -> Member:
-    """A party from NAME:ROWS:FILE, where the file is its identity.pub.
-
-    Raises:
-        InputError: naming what is wrong with it.
-    """
+    """A party from NAME:ROWS:FILE, where the file is its identity.pub."""
     parts = written.split(":", 2)
     if len(parts) != 3 or not parts[1].isdecimal():
         raise InputError(f"--party {written!r}: expected NAME:ROWS:FILE, as north:10000:north.pub")
@@ -42,8 +38,8 @@ def last_calls(store: Store, record: Record) -> dict[str, str]:
     """When each party of a study that is not over called last; empty for one that never did."""
     if record.state.over:
         return {}
-    calls = store.last_calls()
-    return {name: calls.get(name, "") for name in store.members(record.study)}
+    seen = {name: party.seen_at for name, party in store.parties().items()}
+    return {name: seen.get(name, "") for name in store.members(record.study)}
 
 
 def declared(store: Store, study: StudyId) -> dict[str, str]:
@@ -90,11 +86,7 @@ def declare_missing(
     wait_s: float,
     sleep: Callable[[float], None],
 ) -> bool:
-    """Ask the curator to go on without an owner, and wait a while for it; whether it has by then.
-
-    Raises:
-        InputError: the owner is not in the study, or the study does not run or needs all owners.
-    """
+    """Ask the curator to go on without an owner, and wait a while; whether it has by then."""
     study = store.study(record.study)
     names = [member.name for member in study.members]
     if owner not in names:
@@ -111,20 +103,16 @@ def declare_missing(
         raise InputError(
             f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
         )
-    store.missing.ask(record.study, owner, at=at)
+    store.ask_to_miss(record.study, owner, at=at)
     for _ in range(round(wait_s / _LOOK_EVERY_S)):
-        if (record.study, owner) not in store.missing.pending():
+        if (record.study, owner) not in store.asked_to_miss():
             return True
         sleep(_LOOK_EVERY_S)
     return False
 
 
 def find_record(store: Store, wanted: str) -> Record:
-    """The one study of that name or digest.
-
-    Raises:
-        InputError: there is none, or more than one.
-    """
+    """The one study of that name or digest; InputError if there are none or more."""
     found = [
         record
         for record in store.records()

@@ -23,22 +23,15 @@ Links = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """A step that was opened.
+    """A step that was opened."""
 
-    Attributes:
-        number: steps are counted from 0.
-        name: unique in the study.
-        phase: what it belongs to.
-        opened_at: when.
-        costs: exact, of every party whose rows it is about, in the currency of the promise.
-        links: pairs of attributes that it counts together; empty if they are (nearly) all pairs.
-    """
-
-    number: int
-    name: str
-    phase: str
+    number: int  # steps are counted from 0
+    name: str  # unique in the study
+    phase: str  # what it belongs to
     opened_at: str
+    # Exact, of every party whose rows it is about, in the currency of the promise.
     costs: Mapping[str, Fraction]
+    # Pairs of attributes that it counts together; empty if they are (nearly) all pairs.
     links: Links
 
 

@@ -37,13 +37,6 @@ def publish(
 ) -> Path:
     """Make the release of a study in a folder of its own; one that is there already is kept.
 
-    Args:
-        outcome: a study that has every result.
-        releases: where releases go.
-        file_format: of the synthetic rows, see `release.FORMATS`.
-        signer: the curator, if it has an identity to sign with.
-        priors: the releases that studies build on.
-
     Raises:
         InputError: the folder cannot be written.
         PolicyError: the steps cost a party more than the study says.

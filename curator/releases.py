@@ -7,7 +7,7 @@ from pathlib import Path
 from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError
 from common.files import read
-from common.release.bundling import add_signature
+from common.release.archive import add_signature
 from common.release.manifest import MANIFEST
 from common.release.signatures import Signature, SignerRole
 from common.wire.catalogue import ErrorCode, WireError

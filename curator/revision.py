@@ -31,15 +31,7 @@ def revised(
 ) -> Study:
     """An unsigned study that differs from an earlier one in what is given.
 
-    Args:
-        earlier: where all else is taken from.
-        name: of the new study.
-        without: owners that take no part any more.
-        rows: the row counts that have changed.
-        joining: owners that are new.
-        schema: if that is another.
-        epsilon: if that is another.
-        prior: the digest of the release to build on, if there is one.
+    `prior` is the digest of the release to build on.
 
     Raises:
         InputError: an owner is not in the earlier study, or what is left is no study.

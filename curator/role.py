@@ -89,14 +89,6 @@ class CuratorRole:
         private_key: PrivateKey | None,
         source_of: SourceOfStep,
     ) -> None:
-        """The curator, before the start.
-
-        Args:
-            study: as every party approved it.
-            run: a fresh copy of the study's script.
-            private_key: made for this study, if it aggregates under Paillier.
-            source_of: gives the randomness of a step, by its number.
-        """
         if needs_key(study) != (private_key is not None):
             raise LocalError("a Paillier key is needed for aggregation 'paillier', and only there")
         if private_key is not None and private_key.public_key.bits != study.key_bits:
@@ -244,9 +236,7 @@ class CuratorRole:
 
         A party that was declared missing before changes nothing.
 
-        Args:
-            party: its name.
-            why: what is known about it besides: that it withdrew.
+        `why` is what is known about it besides: that it withdrew.
         """
         if party not in self._names or self._state not in _IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")

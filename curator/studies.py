@@ -26,16 +26,7 @@ MOST_LISTED = 1000  # studies in one answer to a party
 
 
 class Studies:
-    """The studies in a store. Threads may share it.
-
-    Args:
-        store: where everything is kept.
-        begin: begins a fresh copy of a study's script.
-        publish: makes the release of a study that has every result, and says where it is.
-        clock: the time.
-        later: runs something after the call that asked for it was answered.
-        prior_of: where the prior of a study is, if it names one.
-    """
+    """The studies in a store. Threads may share it."""
 
     def __init__(
         self,
@@ -54,7 +45,9 @@ class Studies:
             later=later, changed=self.wake,
         )  # fmt: skip
         self._nodes: dict[StudyId, StudyNode] = {}
-        self._introduced = dict(store.introductions())
+        self._introduced = {
+            name: (party.identity, party.software) for name, party in store.parties().items()
+        }
         self._found = 0
         self._listed: dict[str, tuple[tuple[int, int], list[Summary]]] = {}
         self._news = threading.Lock()
@@ -120,9 +113,7 @@ class Studies:
 
         Asked for again and again, they are read when something changed.
 
-        Args:
-            party: whose.
-            with_ended: those as well that ended and that the party has acknowledged.
+        `with_ended` adds those that ended and that the party has acknowledged.
         """
         if with_ended:
             return self.store.summaries(party, with_settled=True, most=MOST_LISTED)
@@ -134,22 +125,14 @@ class Studies:
         return known[1]
 
     def node(self, study: StudyId, party: str) -> StudyNode:
-        """A study that lists the party.
-
-        Raises:
-            WireError: STUDY_UNKNOWN, whether it does not exist or is none of the party's business.
-        """
+        """A study that lists the party; STUDY_UNKNOWN whether it lists others or does not exist."""
         node = self._find(study)
         if node is None or party not in node.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
         return node
 
     def prior(self, study: Study) -> Path:
-        """Where the release is that a study builds on.
-
-        Raises:
-            WireError: OUT_OF_TURN: the study names none, or it is not here any more.
-        """
+        """Where the release is that a study builds on; OUT_OF_TURN if there is none here."""
         path = self._prior_of(study)
         if path is None or not path.is_file():
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")

@@ -27,27 +27,18 @@ OVERDUE, WAITING = "overdue", "waiting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingLimits:
-    """How long a step may wait for parties.
+    """How long a step may wait for parties."""
 
-    Attributes:
-        warning: before the operator is told.
-        deadline: before its study is overdue.
-        end_overdue: whether an overdue study ends; otherwise the operator is told, once a step.
-    """
-
-    deadline: dt.timedelta
-    warning: dt.timedelta = dt.timedelta.max
+    deadline: dt.timedelta  # before its study is overdue
+    warning: dt.timedelta = dt.timedelta.max  # before the operator is told
+    # Whether an overdue study ends; otherwise the operator is told, once a step.
     end_overdue: bool = False
 
 
 class Upkeep:
     """Looked at every second, from one thread.
 
-    Args:
-        studies: all there are.
-        limits: how long a step may wait for parties. A study that may miss them goes on without
-            them when the deadline has passed.
-        alerting: takes events to the operator; None to leave them in the store.
+    A study that may miss the parties it waits for goes on without them after the deadline.
     """
 
     def __init__(
@@ -78,12 +69,12 @@ class Upkeep:
 
     def _see_to_missing(self) -> None:
         """Go on without the parties that the operator declared missing."""
-        requests = self._studies.store.missing
-        for study, party in requests.pending():
+        store = self._studies.store
+        for study, party in store.asked_to_miss():
             node = self._studies.known(study)
             try:
                 if node is None or node.record.state.over or node.declare_missing(party):
-                    requests.drop(study, party)
+                    store.drop_missing(study, party)
             except ParleyError as error:  # no step is open for it, say; tried again
                 logger.warning("study %s: %s", study.hex()[:16], error)
 
@@ -109,7 +100,7 @@ class Upkeep:
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", study.hex()[:16], late, words)
-        store.alerts.add(study, event, words=words, at=self._studies.around.now())
+        store.add_alert(study, event, words=words, at=self._studies.around.now())
 
     def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
         """Declare the parties missing that are overdue, if the study can do without them."""

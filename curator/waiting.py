@@ -98,9 +98,7 @@ def approvals_in_words(names: Sequence[str], *, since: str, until: dt.date | Non
 def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
     """Whom a running study waits for, for people; empty if for no party.
 
-    Args:
-        awaited: the parties.
-        step: how many steps have their result.
+    `step` is how many steps have their result.
     """
     if not awaited:
         return ""

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would b
 import parley  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
-from common.wire.catalogue import CATALOGUE  # noqa: E402
+from common.wire.catalogue import ErrorCode  # noqa: E402
 from curator import app as curator_app  # noqa: E402
 from parley.cli import main as cli  # noqa: E402
 from parley.cli.exit_codes import MEANINGS  # noqa: E402
@@ -159,7 +159,7 @@ def configuration_page() -> str:
 
 def errors_page() -> str:
     """Every refusal that one service can send another, with what to do."""
-    lines = [[code.name, entry.public, entry.remedy] for code, entry in CATALOGUE.items()]
+    lines = [[code.name, code.public, code.remedy] for code in ErrorCode]
     return "\n".join(
         [
             NOTICE,

@@ -161,12 +161,7 @@ def party_context(
 ) -> Iterator[PartyContext]:
     """What this party is and has, from its files; enough to review studies without a network.
 
-    Args:
-        settings: of the node.
-        source: where the rows are.
-        clock: the time.
-        passphrase: of the identity, if it is under one; by default what the settings name.
-        begin: begins a fresh copy of a study's script; by default what the study names.
+    By default the settings name the passphrase, and the study its script.
     """
     priors = Priors(settings.folder / "priors")
     begin = begin or priors.begin
@@ -206,11 +201,7 @@ def party_context(
 def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Source:
     """A party's rows as a study has them: those of people where it protects people.
 
-    Args:
-        source: where the rows are.
-        study: names the party.
-        name: of the party.
-        folder: of the node; the secret by which rows of people are chosen is kept there.
+    The secret by which rows of people are chosen is kept in the node's folder.
     """
     if not study.rows_per_person:
         return source.open(study.schema)
@@ -251,7 +242,6 @@ def session_manager(
     dialer = Dialer(address, context.clock)
     collector = Collector(
         context=context,
-        collection=context.collection,
         folder=settings.releases or settings.folder / "releases",
         countersigns=settings.countersign,
         dial=dialer.dial,

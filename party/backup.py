@@ -29,22 +29,13 @@ _STEP = "restored from a backup"
 
 
 def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> About:
-    """Copy the state of a node, which may be running; what the copy is.
-
-    Raises:
-        LocalError: the ledger was tampered with, or the file is damaged.
-    """
+    """Copy the state of a node, which may be running; LocalError if it is damaged."""
     with backup.snapshot(settings.folder / STATE) as copy:
         with Database(copy) as database:
             ledger = Ledger(database)
             ledger.verify()
             head = ledger.head()
-        about = About(
-            role="party", state=STATE, sha256=backup.sha256_of(copy), taken_at=at,
-            software=software, head=head,
-        )  # fmt: skip
-        backup.write(copy, out=out, about=about)
-    return about
+        return backup.write(copy, out=out, role="party", at=at, software=software, head=head)
 
 
 def restore(settings: PartySettings, file: Path, about: About, *, at: str) -> list[StudyRecord]:

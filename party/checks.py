@@ -50,14 +50,7 @@ def examine_party(
 ) -> Iterator[Finding]:
     """Everything a party's node needs.
 
-    Args:
-        settings: of the node.
-        source: where the rows are; raises if the settings do not say.
-        wanted: the study to come, or its schema; None if there is none yet.
-        environment: the process's.
-        clock: the time.
-        passphrase: of the identity, if it is under one.
-        monitored: whether the node must run.
+    `wanted` is the study to come, or its schema; None if there is none yet.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     books = settings.folder / STATE

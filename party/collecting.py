@@ -20,7 +20,7 @@ from common.study.ids import StudyId
 from common.wire.catalogue import WireError
 from party.client.connection import Connection
 from party.client.context import PartyContext
-from party.collection import Collected, Collection
+from party.collection import Collected
 
 logger = logging.getLogger(__name__)
 
@@ -30,25 +30,16 @@ _MOST_NAME = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collector:
-    """Fetches releases for a node.
-
-    Attributes:
-        context: of the party.
-        collection: where it is noted.
-        folder: where the .zip files go.
-        countersigns: whether to countersign what our records confirm.
-        dial: opens a connection to the curator.
-    """
+    """Fetches releases for a node."""
 
     context: PartyContext
-    collection: Collection
-    folder: Path
-    countersigns: bool
-    dial: Callable[[], AbstractContextManager[Connection]]
+    folder: Path  # where the .zip files go
+    countersigns: bool  # whether to countersign what our records confirm
+    dial: Callable[[], AbstractContextManager[Connection]]  # opens a connection to the curator
 
     def due(self) -> list[StudyId]:
         """The studies whose releases are to be fetched."""
-        return self.collection.due(self.context.journal, now=self.context.clock())
+        return self.context.collection.due(self.context.journal, now=self.context.clock())
 
     def collect(self, study: StudyId) -> None:
         """Fetch, verify and countersign one release.
@@ -57,7 +48,7 @@ class Collector:
             WireError: the curator cannot be reached, or does not give it now; try again.
         """
         collected = self._collect(study)
-        self.collection.note(study, collected, at=self.context.now())
+        self.context.collection.note(study, collected, at=self.context.now())
         level = logging.WARNING if collected.problem else logging.INFO
         logger.log(level, "study %s: release %s", study.hex()[:16], collected.text())
         self.context.alert(study, "release", words=collected.text())
@@ -65,7 +56,7 @@ class Collector:
     def _collect(self, study: StudyId) -> Collected:
         from common.release.verify import verify  # slow to load: it derives a release again
         from party.countersigning import vouch
-        from party.fetching import Limits, keep_release
+        from party.fetching import keep_release
 
         target = self._target(study)
         try:
@@ -76,7 +67,7 @@ class Collector:
             else:
                 with self.dial() as connection:
                     pieces = connection.fetch_release(study)
-                    found = keep_release(pieces, study, target, Limits(MOST_BYTES))
+                    found = keep_release(pieces, study, target, most_bytes=MOST_BYTES)
         except WireError:
             raise
         except ParleyError as error:

@@ -25,17 +25,11 @@ CREATE TABLE IF NOT EXISTS collected (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """A release that was fetched, or why it was not kept or not countersigned.
+    """A release that was fetched, or why it was not kept or not countersigned."""
 
-    Attributes:
-        place: the .zip; None if none was kept.
-        countersigned: whether our signature is in it.
-        problem: for the owner's eyes; empty if there is none.
-    """
-
-    place: Path | None
-    countersigned: bool
-    problem: str
+    place: Path | None  # the .zip; None if none was kept
+    countersigned: bool  # whether our signature is in it
+    problem: str  # for the owner's eyes; empty if there is none
 
     def text(self) -> str:
         if self.place is None:

@@ -10,7 +10,7 @@ from common.crypto.identities.identity import Identity
 from common.errors import InputError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
-from common.release.bundling import add_signature
+from common.release.archive import add_signature
 from common.release.contents import open_release
 from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
@@ -36,12 +36,7 @@ def countersign(
 ) -> Signature:
     """Add a party's signature to a release folder or .zip; again is harmless.
 
-    Args:
-        release: to be signed.
-        settings: of the party's node, which say where its keys and records are.
-        passphrase: of the keys.
-        found: what `verify` found in this release; by default it is verified here.
-        tell: told how far the work is.
+    `found` is what `verify` found in this release; by default it is verified here.
 
     Raises:
         InputError: the release is not to be relied on, or is of a single owner.

@@ -15,21 +15,14 @@ from common.study.messages import ToCurator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeBudget:
-    """Charge this party's ledger for one step of the study, before its answer leaves.
-
-    Attributes:
-        step: its name.
-        mechanism: what draws the answer.
-        epsilon: what it costs under pure epsilon; 0 under a promise with a delta.
-        rho: what it costs under a promise with a delta.
-        delta: of that promise.
-    """
+    """Charge this party's ledger for one step of the study, before its answer leaves."""
 
     step: str
-    mechanism: str
+    mechanism: str  # what draws the answer
+    # What it costs under pure epsilon; 0 under a promise with a delta.
     epsilon: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)  # what it costs under a promise with a delta
+    delta: Fraction = Fraction(0)  # of that promise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from common.errors import InputError
@@ -13,25 +13,13 @@ from common.release.verify import Verified, verify
 from common.study.ids import StudyId
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What an owner takes of the curator.
-
-    Attributes:
-        most_bytes: a larger release is not taken.
-        allow_other_version: one that another version of parley made is; it is not derived again.
-    """
-
-    most_bytes: int
-    allow_other_version: bool = False
-
-
 def keep_release(
     pieces: Iterable[bytes],
     study: StudyId,
     target: Path,
-    limits: Limits,
     *,
+    most_bytes: int,
+    allow_other_version: bool = False,
     tell: Reporter = silent,
 ) -> Verified:
     """Write what the curator sends, if it is a release of that study to rely on.
@@ -39,12 +27,8 @@ def keep_release(
     Its digest needs no one's word: its manifest has the digest of every file, its
     signatures are of the manifest, and its model follows from the study and the results.
 
-    Args:
-        pieces: of the .zip, as they come.
-        study: the digest of the study that was asked for.
-        target: the .zip to write; nothing is there if this fails.
-        limits: what is taken at all.
-        tell: told how far the verification is.
+    Nothing is at the target if this fails. A release that another version of parley made is not
+    derived again, so it is taken only if that is allowed.
 
     Raises:
         InputError: it is too large, is not to be relied on, or is of another study.
@@ -55,16 +39,16 @@ def keep_release(
         with scratch.open("wb") as stream:
             for piece in pieces:
                 size += len(piece)
-                if size > limits.most_bytes:
+                if size > most_bytes:
                     raise InputError(
-                        f"the release has more than {limits.most_bytes:,} bytes; raise --most-gb "
+                        f"the release has more than {most_bytes:,} bytes; raise --most-gb "
                         "if you have room for it. Nothing was kept"
                     )
                 stream.write(piece)
         # Who sends it is known, and the owner's own books decide about the countersignature.
         read = verify(scratch, unsigned=True, tell=tell)
         found = replace(read, where=f"{target}, as the curator sent it,")
-        found.require(allow_other_version=limits.allow_other_version)
+        found.require(allow_other_version=allow_other_version)
         if found.checked.manifest.study != study.hex():
             raise InputError("the curator sent the release of another study; nothing was kept")
     return replace(found, where=str(target))

@@ -89,12 +89,7 @@ class Departure:
 
 
 class Journal:
-    """The journal of all studies of a party, in the same file as its ledger.
-
-    Args:
-        database: the file.
-        source: where the keys of steps are drawn from.
-    """
+    """The journal of all studies of a party, in the same file as its ledger."""
 
     def __init__(self, database: Database, source: RandomSource) -> None:
         self._file = database
@@ -113,11 +108,7 @@ class Journal:
         return self._file.transaction()
 
     def begin(self, study: StudyId, *, name: str, data_digest: str, at: str) -> None:
-        """Open a study, once, and pin the data that it is about.
-
-        Raises:
-            PolicyError: the study is open already, about other data.
-        """
+        """Open a study, once, and pin its data; PolicyError if it is open, about other data."""
         with self._file.transaction():
             known = self._file.rows(
                 "SELECT data_digest, state FROM study WHERE study = ?", (study,)
@@ -187,12 +178,7 @@ class Journal:
         return self._keys.key(study, step)
 
     def is_duplicate(self, study: StudyId, *, sequence: int, body: bytes) -> bool:
-        """Whether this message was received before.
-
-        Raises:
-            RemoteProtocolError: a message is missing before this one, or another one was received
-                under this number.
-        """
+        """Whether this message was received before; RemoteProtocolError for a gap or a conflict."""
         arrival = self._inbox.arrival(study, _CURATOR, sequence=sequence, body=body)
         if arrival is Arrival.GAP:
             newest = self.newest_received(study)

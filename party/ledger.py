@@ -42,25 +42,17 @@ CREATE TABLE IF NOT EXISTS entry (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """One step of one study, and what it costs this party's rows.
+    """One step of one study, and what it costs this party's rows."""
 
-    Attributes:
-        study: its digest, in hexadecimal.
-        study_name: for people.
-        step: its name.
-        mechanism: what draws the answer.
-        epsilon: what it costs under pure epsilon; 0 under a promise with a delta.
-        rho: what it costs under a promise with a delta (`common.privacy.concentrated`).
-        delta: of that promise.
-    """
-
-    study: str
+    study: str  # its digest, in hexadecimal
     study_name: str
     step: str
-    mechanism: str
+    mechanism: str  # what draws the answer
+    # What it costs under pure epsilon; 0 under a promise with a delta.
     epsilon: Fraction = Fraction(0)
+    # What it costs under a promise with a delta (`common.privacy.concentrated`).
     rho: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)  # of that promise
 
     @property
     def spending(self) -> Spending:
@@ -79,19 +71,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """The most this owner spends: on one study, in a calendar year, and over all studies together.
+    """The most this owner spends: on one study, in a calendar year, and over all studies."""
 
-    Attributes:
-        per_study: epsilon of a study, at the study's delta.
-        in_total: epsilon of all studies, at `delta`.
-        delta: the most that a study may have, and that holds for all of them together.
-        in_year: epsilon of all studies in one calendar year, at `delta`; None if there is no such
-            cap.
-    """
-
-    per_study: Fraction
-    in_total: Fraction
+    per_study: Fraction  # epsilon of a study, at the study's delta
+    in_total: Fraction  # epsilon of all studies, at `delta`
+    # The most that a study may have, and that holds for all of them together.
     delta: Fraction = Fraction(0)
+    # Epsilon of all studies in one calendar year, at `delta`; None if there is no such cap.
     in_year: Fraction | None = None
 
 
@@ -108,10 +94,7 @@ class Ledger:
     def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
 
-        Args:
-            charge: the step.
-            caps: the most the owner spends; None for what has left already.
-            charged_at: the time.
+        What has left already is charged without caps.
 
         Raises:
             PolicyError: a cap would be passed. Nothing is charged.
@@ -222,11 +205,7 @@ class Ledger:
         return str(newest[0][0]) if newest else _EMPTY_HEAD
 
     def verify(self) -> None:
-        """Recompute the chain.
-
-        Raises:
-            LocalError: an entry was changed, removed or moved; the message names the first one.
-        """
+        """Recompute the chain; LocalError names the first entry that was changed or moved."""
         head = _EMPTY_HEAD
         for position, entry in enumerate(self.entries(), start=1):
             expected = _digest(head, position, entry.charge, entry.charged_at)

@@ -33,6 +33,7 @@ from common.study.messages import (
     ToCurator,
     ToParty,
 )
+from common.wire import codec
 from party.effects import ChargeBudget, Effect, Send
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
@@ -62,20 +63,6 @@ class Role(Protocol):
 RoleFactory = Callable[[SourceForStep], Role]
 
 
-class Codec(Protocol):
-    """Messages as bytes."""
-
-    def encode(self, message: ToCurator) -> bytes:
-        """The bytes of a message to the curator."""
-
-    def decode(self, body: bytes) -> ToParty:
-        """The message to a party in these bytes.
-
-        Raises:
-            RemoteProtocolError: there is none.
-        """
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyTicket:
     """What the shell knows of the study it runs."""
@@ -89,16 +76,8 @@ class StudyTicket:
 class PartyNode:
     """One study at one party. Used from one thread.
 
-    Args:
-        ticket: which study.
-        role: makes the role anew, given where the randomness of a step comes from.
-        journal: with the ledger in one file.
-        ledger: where charges go.
-        caps: the most the owner spends.
-        codec: messages as bytes.
-        clock: the time, for the records.
-        send: hands bytes to the network; what it raises leaves them in the outbox.
-        consents: whether the owner still takes part; asked in the transaction of every message.
+    `send` hands bytes to the network; what it raises leaves them in the outbox. `consents` says
+    whether the owner still takes part; it is asked in the transaction of every message.
     """
 
     def __init__(
@@ -109,7 +88,6 @@ class PartyNode:
         journal: Journal,
         ledger: Ledger,
         caps: Caps,
-        codec: Codec,
         clock: Clock,
         send: Callable[[Outgoing], None],
         consents: Callable[[], bool],
@@ -118,7 +96,6 @@ class PartyNode:
         self._journal = journal
         self._ledger = ledger
         self._caps = caps
-        self._codec = codec
         self._clock = clock
         self._send = send
         self._consents = consents
@@ -162,7 +139,7 @@ class PartyNode:
         """
         if self._journal.is_duplicate(self._ticket.digest, sequence=sequence, body=body):
             return
-        message = self._codec.decode(body)
+        message = codec.TO_PARTY.decode(body)
         if message.study != self._ticket.digest:
             raise RemoteProtocolError("a message belongs to another study")
         if self.state is not StudyState.RUNNING:
@@ -273,7 +250,7 @@ class PartyNode:
         done.reason = reason
 
     def _release(self, message: ToCurator, done: _Done) -> None:
-        body = self._codec.encode(message)
+        body = codec.TO_CURATOR.encode(message)
         sealed_to = message.recipient if isinstance(message, EnvelopePosted) else None
         outgoing = self._journal.add_outgoing(
             self._ticket.digest,
@@ -294,7 +271,7 @@ class PartyNode:
         )
 
     def _feed(self, role: Role, earlier: Received) -> list[str]:
-        return [effect_name(each) for each in role.receive(self._codec.decode(earlier.body))]
+        return [effect_name(each) for each in role.receive(codec.TO_PARTY.decode(earlier.body))]
 
     def _now(self) -> str:
         return stamp(self._clock())

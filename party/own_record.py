@@ -38,15 +38,7 @@ def reasons_against(
 ) -> list[str]:
     """Why this party does not vouch for a release; empty if it does.
 
-    Args:
-        study: of the release.
-        party: this party's name in the study.
-        results: what the release says was published, step after step.
-        privacy: the release's privacy statement.
-        approvals: the owner's decisions.
-        journal: what this party received.
-        ledger: what it paid.
-        begin: begins a copy of the study's script.
+    `results` and `privacy` are what the release says was published, and its privacy statement.
 
     Raises:
         LocalError: the ledger was tampered with.
@@ -84,7 +76,7 @@ def _digest(study: Study, step: int, result: bytes) -> bytes:
 
 
 def _digest_of(message: ToParty) -> bytes:
-    return hashlib.sha256(codec.encode_to_party(message)).digest()
+    return hashlib.sha256(codec.TO_PARTY.encode(message)).digest()
 
 
 def told_missing(
@@ -97,12 +89,7 @@ def told_missing(
 ) -> bool:
     """Whether the parties that are called missing are those that we were told of, step by step.
 
-    Args:
-        received: the digests of the messages that came to us.
-        study: what was agreed.
-        results: step after step.
-        missing: for each missing party the first step without it.
-        begin: begins a copy of the study's script.
+    `missing` has for each missing party the first step without it.
     """
     if not study.may_miss:
         return not missing

@@ -120,17 +120,6 @@ class PartyRole:
         source_of: SourceOfStep,
         blinder_of: BlinderOfKey = FixedBaseBlinder,
     ) -> None:
-        """One party, before the study opens.
-
-        Args:
-            study: as the owner approved it.
-            run: a fresh copy of the study's script, this party's own.
-            name: this party's, as in the study.
-            identity: this party's keys; the study must pin them.
-            data: this party's rows; the study's row count must be theirs.
-            source_of: gives the randomness of a step, by its number.
-            blinder_of: makes the source of Paillier blinding factors, once per key.
-        """
         roster = {member.name: member.identity for member in study.members}
         declared = next((m.rows for m in study.members if m.name == name), None)
         if declared != data.rows:

@@ -11,8 +11,7 @@ import numpy as np
 from benchmarks.census_like import Shape, coverage, random_boxes
 from benchmarks.papers.figure import Figure, Options, Row
 from benchmarks.privelet import make_release, make_workload
-from common.wavelet.decisions import Method
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import Method, axes_of
 
 AGES = (2, 8, 32)
 ROWS_OF_A_SUB_MATRIX = 25_000

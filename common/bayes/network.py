@@ -73,11 +73,6 @@ class Network:
         return cls(tuple(pairs))
 
     @property
-    def degree(self) -> int:
-        """The largest number of parents."""
-        return max((len(pair.parents) for pair in self.pairs), default=0)
-
-    @property
     def edges(self) -> list[tuple[int, int]]:
         """(parent, child) for every edge."""
         return [(view.attribute, pair.child) for pair in self.pairs for view in pair.parents]

@@ -8,7 +8,7 @@ one compiled pass that needs no interpreter: threads with random sources of thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +17,14 @@ from common.bayes.conditionals import Conditional
 from common.bayes.domain import Domain
 from common.bayes.network import Network
 from common.errors import InputError, LocalError
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import RandomSource, uniforms
 from common.schema.codes import CodeColumn, Codes, code_dtype, concatenate
 from common.schema.compilation import compiled
+from common.schema.encodings import bit_positions, debinarise
 
 _BLOCK_ROWS = 1 << 14  # the columns and random words of a block stay in the second-level cache
 _ALIAS_BITS = 16
-
-
-def sample(
-    network: Network,
-    domain: Domain,
-    conditionals: Sequence[Conditional],
-    rows: int,
-    source: RandomSource,
-) -> Codes:
-    """`rows` independent rows of the model."""
-    return Sampler(network, domain, conditionals).sample(rows, source)
+_MOST_REDRAWS = 50
 
 
 class Sampler:
@@ -76,20 +67,35 @@ class Sampler:
         self._column_type = code_dtype(max(domain.sizes))
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        return concatenate(list(self.blocks(rows, source)))
+        """Draw rows in blocks.
 
-    def blocks(
-        self, rows: int, source: RandomSource, block_rows: int = _BLOCK_ROWS
-    ) -> Iterator[Codes]:
-        """The same in blocks, for releases larger than memory; at least one, even of 0 rows.
-
-        Attributes are drawn in network order [Zhang17, Sec. 3.3], each given the sampled,
+        Variables are drawn in network order [Zhang17, Sec. 3.3], each given the sampled,
         generalised values of its parents.
         """
         if rows < 0:
             raise InputError(f"cannot sample {rows} rows: give 0 or more")
-        for start in range(0, max(rows, 1), block_rows):
-            yield self._block(min(block_rows, rows - start), source)
+        starts = range(0, max(rows, 1), _BLOCK_ROWS)
+        return concatenate([self._block(min(_BLOCK_ROWS, rows - at), source) for at in starts])
+
+    def sample_from_bits(
+        self, rows: int, source: RandomSource, sizes: Sequence[int], *, gray: bool = False
+    ) -> Codes:
+        """Draw rows of attributes, of which the variables are the bits, in plain or Gray code.
+
+        A row with a pattern that stands for no value is drawn again. After 50 redraws in a row only
+        the values that do not exist are replaced, uniformly: with hostile noise every redraw could
+        fail.
+        """
+        domains, parts, missing = tuple(sizes), list[Codes](), rows
+        for _ in range(1 + _MOST_REDRAWS):
+            bits = self.sample(missing, source)
+            columns, valid = debinarise(bits, domains, gray)
+            parts.append(Codes(columns, domains).take(np.flatnonzero(valid)))
+            missing -= parts[-1].rows
+            if not missing:
+                return concatenate(parts)
+        broken = bits.take(np.flatnonzero(~valid))
+        return concatenate([*parts, _repaired(broken, domains, source, gray=gray)])
 
     def _block(self, rows: int, source: RandomSource) -> Codes:
         width = len(self._sizes)
@@ -104,6 +110,15 @@ class Sampler:
             columns[a].astype(code_dtype(size), copy=False) for a, size in enumerate(self._sizes)
         )
         return Codes(tuple(narrow), self._sizes)
+
+
+def _repaired(bits: Codes, sizes: tuple[int, ...], source: RandomSource, *, gray: bool) -> Codes:
+    columns = []
+    for size, span in zip(sizes, bit_positions(sizes), strict=True):
+        (column,), valid = debinarise(bits.select(span), [size], gray)
+        instead = (uniforms(bits.rows, source) * size).astype(column.dtype)
+        columns.append(np.where(valid, column, instead))
+    return Codes.from_columns(columns, sizes)
 
 
 def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:

@@ -12,22 +12,34 @@ from math import comb
 from common.errors import LocalError
 
 
-def usefulness(*, rows: int, attributes: int, degree: int, epsilon: Fraction) -> Fraction:
-    """U(k) = n eps2 / ((d-k) 2^(k+2)): binary attributes, d-k released tables [Zhang17, L. 4.8]."""
+def usefulness(
+    *, rows: int, attributes: int, degree: int, epsilon: Fraction, tables: int | None = None
+) -> Fraction:
+    """U(k) = n eps2 / (m 2^(k+2)): m released tables of k+1 binary attributes [Zhang17, L. 4.8].
+
+    A network of degree k releases d-k, the first k+1 attributes sharing one, if m is not given.
+    """
     if not 0 <= degree < attributes:
         raise LocalError(f"a degree is in 0..{attributes - 1}, not {degree}")
-    return Fraction(rows) * epsilon / ((attributes - degree) << (degree + 2))
+    return Fraction(rows) * epsilon / ((tables or attributes - degree) << (degree + 2))
 
 
-def choose_degree(*, rows: int, attributes: int, epsilon: Fraction, theta: Fraction) -> int:
+def choose_degree(
+    *, rows: int, attributes: int, epsilon: Fraction, theta: Fraction, tables: int | None = None
+) -> int:
     """The largest degree whose tables are theta-useful; 0 if none is.
 
     Usefulness never rises with the degree, so the scan stops at the first failure.
     """
+
+    def useful(degree: int) -> bool:
+        found = usefulness(
+            rows=rows, attributes=attributes, degree=degree, epsilon=epsilon, tables=tables
+        )
+        return found >= theta
+
     degree = 0
-    while degree + 1 < attributes and (
-        usefulness(rows=rows, attributes=attributes, degree=degree + 1, epsilon=epsilon) >= theta
-    ):
+    while degree + 1 < attributes and useful(degree + 1):
         degree += 1
     return degree
 

@@ -31,10 +31,10 @@ _BLOCK_WORDS = 1 << 10  # 65,536 rows: the columns of a block stay in the second
 class BinarySubsets:
     """For every set of at most `order` binary attributes, how many rows have them all.
 
-    Counting happens once, here; `tables` only assembles. Rows can be added later with `add`.
+    Counting happens once, here; `tables` only assembles.
 
     Args:
-        codes: Rows whose attributes all have two values; may have no rows yet.
+        codes: Rows whose attributes all have two values.
         order: The most attributes a table can have.
         threads: How many threads count; one per core when not given.
     """
@@ -59,18 +59,9 @@ class BinarySubsets:
             dtype=np.int64,
         )
         self._counts = np.zeros(sum(by_size), dtype=np.int64)
-        self.add(codes, threads)
+        self._count(codes, worker_count(threads))
 
-    @property
-    def rows(self) -> int:
-        """The rows counted so far."""
-        return int(self._counts[0])
-
-    def add(self, codes: Codes, threads: int | None = None) -> None:
-        """Count the rows of one more table of the same attributes."""
-        if codes.sizes != (2,) * self._width:
-            raise LocalError("the chunks of one table must have the same domains")
-        workers = worker_count(threads)
+    def _count(self, codes: Codes, workers: int) -> None:
         columns = packed(codes)
         kernel = compiled(add_subsets)
         for low in range(0, columns.shape[1], _BLOCK_WORDS):
@@ -81,7 +72,7 @@ class BinarySubsets:
                 kernel(block, first, self._ranks, self._starts, self._counts)
 
             run_in_threads(sets_from, range(self._width), workers)
-        self._counts[0] += codes.rows
+        self._counts[0] = codes.rows
 
     def tables(self, sets: NDArray[np.integer[Any]] | Sequence[Sequence[int]]) -> NDArray[np.int64]:
         """The contingency tables of N sets of m attributes each, as one (N, 2, ..., 2) array.
@@ -111,11 +102,6 @@ class BinarySubsets:
             lacking, having = np.moveaxis(halves, axis, 0)
             lacking -= having
         return self._as_asked(halves, attributes)
-
-    def table(self, attributes: Sequence[int]) -> NDArray[np.int64]:
-        """The contingency table of one set of attributes."""
-        tables = self.tables(np.asarray(attributes, dtype=np.int64).reshape(1, -1))
-        return tables.reshape(tables.shape[1:])
 
     def _places(self, in_order: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the counts of the sets, one per line and ascending, lie."""

@@ -34,7 +34,7 @@ Counts = NDArray[np.int64]
 _BLOCK_ROWS = (
     1 << 15
 )  # 32 or 64 KiB per column: the columns of a block stay in the second-level cache
-_COMPILED_FROM = 1 << 22  # rows x sets; below, bincount is done before numba would be loaded
+_COMPILED_FROM = 1 << 25  # rows x sets; below, bincount is done before numba would be loaded
 _SUBSETS_PER_TABLE = 16  # 64 rows to a word: a subset is counted that much faster than a table
 _PRIVATE_CELLS = 1 << 20  # 8 MiB of totals per thread; beyond, threads share out the sets instead
 _ONE_EACH = np.zeros(0, dtype=np.int64)  # no weights, for the kernel

@@ -22,11 +22,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, prod
+from functools import partial
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.privbayes.scores import scored_by_shape
 from common.methods.dp_subn.decisions import lowered
 from common.methods.dp_subn.families import FamilyLimit, candidate_families, network_limit
 from common.methods.dp_subn.script import learn_parameters
@@ -156,14 +158,8 @@ def _most_cells(attributes: int, limit: FamilyLimit) -> int:
 
 def _best(families: list[Attributes], tables: list[NDArray[np.int64]], rows: int) -> Attributes:
     """The family of the most noisy information; the first of equals."""
-    scores = np.zeros(len(families))
-    by_shape: dict[tuple[int, int], list[int]] = {}
-    for place, table in enumerate(tables):
-        by_shape.setdefault((table.shape[0], prod(table.shape[1:])), []).append(place)
-    for shape, places in by_shape.items():
-        stacked = np.stack([tables[place].reshape(shape) for place in places])
-        scores[places] = mutual_informations(stacked.astype(np.float64), rows)
-    return families[int(np.argmax(on_grid(scores)))]
+    scores = scored_by_shape(tables, partial(mutual_informations, rows=rows))
+    return families[int(np.argmax(on_grid(np.array(scores))))]
 
 
 def mutual_informations(tables: NDArray[np.float64], rows: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -158,8 +158,6 @@ class StackedModels:
     """The parties' models; rows are drawn from each in proportion to the rows behind it."""
 
     models: tuple[PrivBayesModel, ...]
-
-    arrows: ClassVar[None] = None
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows of all models, in random order."""

@@ -40,13 +40,6 @@ class NetworkModel:
     network: Network
     tables: Mapping[Family, NDArray[np.int64] | NDArray[np.float64]]
 
-    @property
-    def arrows(self) -> list[tuple[int, int]] | None:
-        """The network of attributes; None if it is one of bits."""
-        if self.variables.in_bits:
-            return None
-        return [(own.attribute, pair.child) for pair in self.network.pairs for own in pair.parents]
-
     @cached_property
     def domain(self) -> Domain:
         return Domain.flat(self.variables.sizes)
@@ -62,11 +55,9 @@ class NetworkModel:
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows in the study's own domains, by ancestral sampling."""
-
-        def draw(count: int) -> Codes:
-            return self.sampler.sample(count, source)
-
-        return self.variables.sample(draw, rows, source)
+        if not self.variables.in_bits:
+            return self.sampler.sample(rows, source)
+        return self.sampler.sample_from_bits(rows, source, self.variables.attribute_sizes)
 
     def as_json(self) -> dict[str, object]:
         """The network and its noisy tables."""

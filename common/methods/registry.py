@@ -67,14 +67,13 @@ def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
         InputError: the method cannot do what the study asks of it.
     """
     method = method_of(study)
+    able = ", ".join(known.name for known in methods().values() if known.only_sums)
     if study.delta and not method.only_sums:
-        able = ", ".join(known.name for known in methods().values() if known.only_sums)
         raise InputError(
             f"delta: {method.name} also chooses by mechanisms that promise pure epsilon. Leave "
             f"delta out, or use one of the methods {able}"
         )
-    if study.protected_rows > 1 and not method.only_sums:
-        able = ", ".join(known.name for known in methods().values() if known.only_sums)
+    if study.promise.protected_rows > 1 and not method.only_sums:
         raise InputError(
             f"rows_per_person: {method.name} also chooses by mechanisms that protect a single row. "
             f"Use one of the methods {able}"

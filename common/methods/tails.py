@@ -50,12 +50,27 @@ def falling_tails(counts: Floats, deviation: float) -> Floats:
         counts: noisy counts of ordered bins.
         deviation: of the noise in one of them.
     """
-    from scipy.optimize import isotonic_regression  # slow to load, and few commands fit a model
-
     made = np.array(counts, dtype=np.float64)
     for inwards in (made, made[::-1]):
         lengths = np.arange(1, inwards.size + 1)
         above = np.flatnonzero(np.cumsum(inwards) > WITHIN * deviation * np.sqrt(lengths))
         run = inwards[: int(above[0]) + 1 if above.size else inwards.size]
-        run[:] = isotonic_regression(run).x
+        run[:] = _not_falling(run)
     return made
+
+
+def _not_falling(values: Floats) -> Floats:
+    """Return the closest values that never fall: neighbours that do are pooled into their mean.
+
+    `scipy.optimize.isotonic_regression` does the same. Loading it takes longer than most fits.
+    """
+    means, sizes = list[float](), list[int]()
+    for value in values.tolist():
+        mean, size = value, 1
+        while means and means[-1] >= mean:
+            before = sizes.pop()
+            mean = (means.pop() * before + mean * size) / (before + size)
+            size += before
+        means.append(mean)
+        sizes.append(size)
+    return np.repeat(means, sizes)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from common.bayes.bits import attributes_from_bits
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
-from common.privacy.randomness import RandomSource
-from common.schema.codes import Codes
 from common.schema.encodings import bit_count
 from common.study.document import Study
-from common.study.requests import Attributes, BitRows, Counts, PartyRows, TableRequest
+from common.study.requests import Attributes, Counts, PartyRows, TableRequest, rows_in_bits
 from common.study.script import Script, summed
 from common.study.steps import SumStep
 
@@ -47,14 +44,7 @@ class Variables:
 
     def rows(self, data: PartyRows) -> PartyRows:
         """A party's rows in these variables."""
-        return BitRows(data) if self.in_bits else data
-
-    def sample(self, draw: Callable[[int], Codes], rows: int, source: RandomSource) -> Codes:
-        """Rows of attributes from a sampler of variables."""
-        drawn = draw(rows)
-        if not self.in_bits:
-            return drawn
-        return attributes_from_bits(drawn, self.attribute_sizes, redraw=draw, source=source)
+        return rows_in_bits(data) if self.in_bits else data
 
     def sum_tables(
         self,

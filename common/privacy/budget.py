@@ -9,12 +9,13 @@ from fractions import Fraction
 
 from common.errors import InputError, LocalError
 
+Written = str | Decimal | Fraction | int | float
 _LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
 LARGEST_DELTA = Fraction(1, 1000)
 _MOST_PLACES = 100  # before or behind the point: a few letters must not become gigabytes of digits
 
 
-def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
+def parse_epsilon(value: Written) -> Fraction:
     """The positive, finite budget that was written, exactly: 0.1, "0.1" and "1/10" are all 1/10.
 
     A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
@@ -22,16 +23,7 @@ def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
     Raises:
         InputError: not a number, not finite, not above zero, or beyond all use.
     """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        if isinstance(value, float):
-            value = repr(float(value))
-        epsilon = _exact(value)
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
-        raise InputError(
-            f"epsilon {value!r} is not a number: write it like 0.5, 1e-2 or 1/3"
-        ) from error
+    epsilon = _exact(value, f"epsilon {value!r} is not a number: write it like 0.5, 1e-2 or 1/3")
     if epsilon is not None and epsilon <= 0:
         raise InputError(f"epsilon {value!r} must be above zero")
     if epsilon is None or not 1 / _LARGEST <= epsilon <= _LARGEST:
@@ -39,31 +31,31 @@ def parse_epsilon(value: str | Decimal | Fraction | int | float) -> Fraction:
     return epsilon
 
 
-def _exact(value: str | Decimal | Fraction | int | float) -> Fraction | None:
+def _exact(value: Written, refusal: str) -> Fraction | None:
     """The number, or None if it has an exponent out of every sensible range."""
-    if isinstance(value, str) and "/" not in value:
-        value = Decimal(value.strip())
-    if isinstance(value, Decimal) and value.is_finite():
-        places = value.as_tuple().exponent
-        if max(abs(int(places)), abs(value.adjusted())) > _MOST_PLACES:
-            return None
-    return Fraction(value)
-
-
-def parse_delta(value: str | Decimal | Fraction | int | float) -> Fraction:
-    """The delta that was written, exactly; 0 for pure epsilon.
-
-    Raises:
-        InputError: not a number, negative, or so large that it promises nothing.
-    """
     try:
         if isinstance(value, bool):
             raise TypeError
         if isinstance(value, float):
             value = repr(float(value))
-        delta = _exact(value)
+        if isinstance(value, str) and "/" not in value:
+            value = Decimal(value.strip())
+        if isinstance(value, Decimal) and value.is_finite():
+            places = value.as_tuple().exponent
+            if max(abs(int(places)), abs(value.adjusted())) > _MOST_PLACES:
+                return None
+        return Fraction(value)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
-        raise InputError(f"delta {value!r} is not a number: write it like 1e-9, or 0") from error
+        raise InputError(refusal) from error
+
+
+def parse_delta(value: Written) -> Fraction:
+    """The delta that was written, exactly; 0 for pure epsilon.
+
+    Raises:
+        InputError: not a number, negative, or so large that it promises nothing.
+    """
+    delta = _exact(value, f"delta {value!r} is not a number: write it like 1e-9, or 0")
     if delta is None:
         raise InputError(f"delta {value!r} is meant for no table: choose 0, or about 1e-9")
     check_delta(delta)

@@ -58,7 +58,24 @@ class _Keystream:
         return held[:count]
 
 
-class OsRandomSource:
+class _Source:
+    """What the sources share: bytes and words are one stream, which is never copied."""
+
+    def _read(self, count: int) -> NDArray[np.uint8]:
+        raise NotImplementedError
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._read(count).tobytes()
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return self._read(8 * count).view("<u8")
+
+    def __reduce__(self) -> str:
+        """A copy would repeat the stream."""
+        raise LocalError("a random source is not copied; make a new one where it is needed")
+
+
+class OsRandomSource(_Source):
     """The operating system's generator, stretched by AES-256-CTR: for every release."""
 
     private = True
@@ -71,14 +88,6 @@ class OsRandomSource:
         self._left = _REKEY_AFTER_BYTES
         self._owner = os.getpid()
 
-    def random_bytes(self, count: int) -> bytes:
-        """The next `count` bytes."""
-        return self._read(count).tobytes()
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` uniform 64-bit words."""
-        return self._read(8 * count).view("<u8")
-
     def _read(self, count: int) -> NDArray[np.uint8]:
         # A forked child must not repeat its parent's stream.
         if count > self._left or self._owner != os.getpid():
@@ -86,12 +95,8 @@ class OsRandomSource:
         self._left -= count
         return self._stream.read(count)
 
-    def __reduce__(self) -> str:
-        """A copy in another process would repeat the stream."""
-        raise LocalError("a random source is not copied; make a new one where it is needed")
 
-
-class KeyedRandomSource:
+class KeyedRandomSource(_Source):
     """A keystream that repeats under the same key: for steps that may have to be run again.
 
     As good as `OsRandomSource` as long as the key came from there, is used for one step only, and
@@ -122,14 +127,6 @@ class KeyedRandomSource:
         self._stream = _Keystream(hashlib.sha256(label + self._key).digest())
         self._left = _REKEY_AFTER_BYTES
 
-    def random_bytes(self, count: int) -> bytes:
-        """The next `count` bytes."""
-        return self._read(count).tobytes()
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` uniform 64-bit words."""
-        return self._read(8 * count).view("<u8")
-
     def _read(self, count: int) -> NDArray[np.uint8]:
         if self._owner != os.getpid():
             raise LocalError("a random source was carried into another process by a fork")
@@ -139,12 +136,8 @@ class KeyedRandomSource:
         self.drawn_bytes += count
         return self._stream.read(count)
 
-    def __reduce__(self) -> str:
-        """A copy would repeat the stream."""
-        raise LocalError("a random source is not copied; make a new one where it is needed")
 
-
-class SeededRandomSource:
+class SeededRandomSource(_Source):
     """A stream that repeats for the same seed. NOT PRIVATE: tests and experiments only."""
 
     private = False
@@ -153,13 +146,8 @@ class SeededRandomSource:
         key = hashlib.sha256(b"parley seeded source\0" + str(seed).encode()).digest()
         self._stream = _Keystream(key)
 
-    def random_bytes(self, count: int) -> bytes:
-        """The next `count` bytes."""
-        return self._stream.read(count).tobytes()
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` uniform 64-bit words."""
-        return self._stream.read(8 * count).view("<u8")
+    def _read(self, count: int) -> NDArray[np.uint8]:
+        return self._stream.read(count)
 
 
 def below(bound: int, source: RandomSource) -> int:

@@ -1,12 +1,11 @@
 """The privacy statement: what was promised, to whom, and what it cost, for people and for scripts.
 
 `as_dict` is privacy.json. Its keys are fixed. Numbers are never below the exact value beside them;
-exact values are strings like "3/10". `as_text` says the same in plain words.
+exact values are strings like "3/10".
 """
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from common.errors import LocalError
 from common.privacy.accountant import Accountant, Charge
 from common.privacy.budget import shown
 from common.privacy.concentrated import epsilon_of
-from common.privacy.promise import PerPerson, Promise
+from common.privacy.promise import Promise
 from common.wording import many
 
 VERSION = 1
@@ -49,14 +48,14 @@ _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
 
 def unit_of_privacy(promise: Promise) -> str:
     """Who or what is protected."""
-    if not isinstance(promise, PerPerson):
+    if not promise.rows:
         return UNIT_OF_PRIVACY
     return f"one person, with up to {_rows_of(promise)}"
 
 
 def neighbour_relation(promise: Promise) -> str:
     """Which inputs may not be told apart."""
-    if not isinstance(promise, PerPerson):
+    if not promise.rows:
         return NEIGHBOUR_RELATION
     return (
         f"two inputs are neighbours if all rows of one person, up to {_rows_of(promise)}, are "
@@ -65,7 +64,7 @@ def neighbour_relation(promise: Promise) -> str:
     )
 
 
-def _rows_of(promise: PerPerson) -> str:
+def _rows_of(promise: Promise) -> str:
     rows = many(promise.rows, "row")
     if promise.owners == 1:
         return f"{rows} of one party's table"
@@ -137,7 +136,7 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
         else "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
         "anything else, is the sum of theirs. This is the epsilon of one."
     )
-    if isinstance(promise, PerPerson):
+    if promise.rows:
         add_up = add_up.replace("a row that was", "a person who was")
         persons = (
             f"A person with more rows than {_rows_of(promise)}, under several identifiers or with "
@@ -296,62 +295,6 @@ class PrivacyStatement:
         return [
             {"delta": shown(delta), "epsilon": shown(epsilon_of(spent, delta))} for delta in deltas
         ]
-
-    def as_json(self) -> str:
-        """privacy.json itself."""
-        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n"
-
-    def as_text(self) -> str:
-        """The statement in plain words."""
-        accountant, promise = self.accountant, self.promise
-        delta = f" and a delta of {_words(promise.delta)}" if promise.delta else ""
-        but = ", but for a probability of at most delta" if promise.delta else ""
-        words = (
-            f"This release was made with an epsilon of {_words(self.delivered)}{delta} "
-            f"({_words(promise.epsilon)} was asked for). What is protected is "
-            f"{unit_of_privacy(promise)}: what is published is at most exp(epsilon) times as "
-            f"likely with one as with any other in its place{but}. "
-            f"Here {neighbour_relation(promise)}."
-        )
-        lines = [
-            words,
-            *filter(None, [what_delta_means(promise, accountant.most_spent)]),
-            "",
-            "Who is protected from whom:",
-            *(_protection_line(protection) for protection in self.protections),
-            "",
-            "What the rows of each party paid:",
-            *(self._party_line(party) for party in accountant.parties),
-            "",
-            f"For what, in {promise.currency}:",
-            *(
-                f"- {charge.step}, {charge.mechanism}: {_words(max(charge.costs.values()))}"
-                for charge in accountant.charges
-            ),
-            "",
-            "What is not promised:",
-            *(f"- {sentence}" for sentence in not_promised(promise, self.most_paid)),
-        ]
-        if not self.private:
-            lines = ["NOT PRIVATE: " + "; ".join(self.not_private_because) + ".", "", *lines]
-        if self.notes:
-            lines += ["", *self.notes]
-        return "\n".join(lines) + "\n"
-
-    def _party_line(self, party: str) -> str:
-        paid, claimed = self.paid[party], self.accountant.claimed(party)
-        claim = "" if paid == claimed else f" (the paper would have counted {_words(claimed)})"
-        realised = ""
-        if paid != self.accountant.spent(party):
-            realised = f"; this run realised {_words(self._realised(party))}, which is no bound"
-        return f"- {party}: {_words(self._paid(party))}{claim}{realised}"
-
-
-def _protection_line(protection: Protection) -> str:
-    bound = (
-        "NOT protected" if protection.epsilon is None else f"epsilon {_words(protection.epsilon)}"
-    )
-    return f"- against {protection.against}: {bound} ({protection.assumes})"
 
 
 def _words(epsilon: Fraction) -> str:

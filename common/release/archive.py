@@ -1,13 +1,10 @@
-"""A release in one file: the same release always gives the same .zip, byte for byte.
+"""A release handed on: its manifest and signatures, and all of it in one .zip.
 
-All files lie in one folder, which is named after the study. Names in order, a fixed time, fixed
-modes. The bytes of a deflated entry depend on the library that
-deflates, so two machines with different ones may differ; what is signed is the manifest, which does
-not. Files that are compressed already are stored. It is made piece by piece, while it is written or
+The same release always gives the same .zip, byte for byte: all files lie in one folder, which is
+named after the study, with names in order, a fixed time and fixed modes. The bytes of a deflated
+entry depend on the library that deflates, so two machines with different ones may differ; what is
+signed is the manifest, which does not. The .zip is made piece by piece, while it is written or
 sent: no second copy on disk, none in memory.
-
-    with release.new_file(target) as scratch, scratch.open("wb") as stream:
-        stream.writelines(zip_pieces(FolderContents(folder)))
 """
 
 from __future__ import annotations
@@ -16,37 +13,90 @@ import io
 import re
 import stat
 import zipfile
-from collections.abc import Iterator, Mapping
-from pathlib import PurePath
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import IO, cast
 
+from common import files as atomic
 from common.errors import InputError
-from common.release.contents import Contents, read_whole
+from common.privacy.statement import versions
+from common.release import folder as release
+from common.release.contents import Contents, FolderContents, data_names, open_release, read_text
+from common.release.manifest import MANIFEST, Manifest, sha256_of
+from common.release.progress import Reporter, silent
+from common.release.signatures import FOLDER, Signature, Signer
+from common.release.verify import verify
 from common.schema.toml import parse_toml
 
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that the format knows
 _UNIX = 3
-_COMPRESSED = (".parquet", ".zip", ".gz")
+_COMPRESSED = (".parquet", ".zip", ".gz")  # stored as they are
 _PIECE = 1 << 20
-_STUDY = "study.toml"
-_MOST_STUDY = 64 << 20
 _MOST_FOLDER = 60
 _UNNAMED = "release"
 
 
-def zip_pieces(contents: Contents, *, added: Mapping[str, bytes] | None = None) -> Iterator[bytes]:
+def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | None) -> None:
+    """List every file of a folder that holds a release and nothing else; sign the list."""
+    contents = FolderContents(folder)
+    files = {}
+    for name in data_names(contents):
+        with contents.open(name) as stream:
+            files[name] = sha256_of(stream)
+    digest = None if study is None else study.hex()
+    manifest = Manifest(files=files, study=digest, date=date, versions=versions()).to_bytes()
+    (folder / MANIFEST).write_bytes(manifest)
+    if signer is not None:
+        add_signature(folder, signer.sign(manifest))
+
+
+def bundle(folder: Path, target: Path, *, tell: Reporter = silent) -> None:
+    """A release folder as a .zip, whole or not at all, if it is what its manifest says."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; name the release folder")
+    verify(folder, unsigned=True, bytes_only=True, tell=tell).require()
+    tell(0.5, "writing the .zip")
+    _write(FolderContents(folder), target, {})
+
+
+def add_signature(path: Path, signature: Signature) -> None:
+    """A signature into a release, a folder or a .zip, whole or not at all."""
+    if path.is_dir():
+        try:
+            (path / FOLDER).mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {path / FOLDER}: {error.strerror}") from error
+        atomic.replace(path / signature.file, signature.to_bytes())
+        return
+    with open_release(path) as contents:
+        _write(contents, path, {signature.file: signature.to_bytes()})
+
+
+def _write(contents: Contents, target: Path, added: dict[str, bytes]) -> None:
+    with release.new_file(target) as scratch, scratch.open("wb") as stream:
+        stream.writelines(zip_pieces(contents, added=added))
+
+
+def zip_pieces(
+    contents: Contents,
+    *,
+    only: Collection[str] | None = None,
+    added: Mapping[str, bytes] = MappingProxyType({}),
+) -> Iterator[bytes]:
     """The bytes of the .zip of a release, in constant memory.
 
     Args:
         contents: the release, a folder or another .zip.
+        only: the files that go into the .zip; all of them if None.
         added: further small files by name; they take the place of files of the same name.
     """
-    extra = {} if added is None else added
-    sizes = contents.sizes() | {name: len(data) for name, data in extra.items()}
+    kept = {name: size for name, size in contents.sizes().items() if only is None or name in only}
+    sizes = kept | {name: len(data) for name, data in added.items()}
     folder, sink = _folder(contents), _Sink()
     with zipfile.ZipFile(cast(IO[bytes], sink), "w") as archive:
         for name, size in sorted(sizes.items()):
-            source = io.BytesIO(extra[name]) if name in extra else contents.open(name)
+            source = io.BytesIO(added[name]) if name in added else contents.open(name)
             with source, archive.open(_entry(f"{folder}/{name}", size), "w") as target:
                 while piece := source.read(_PIECE):
                     target.write(piece)
@@ -56,11 +106,11 @@ def zip_pieces(contents: Contents, *, added: Mapping[str, bytes] | None = None) 
 
 def _folder(contents: Contents) -> str:
     """A name for the folder that every file system takes; the same for the same release."""
-    if _STUDY not in contents.sizes():
+    if release.STUDY not in contents.sizes():
         return _UNNAMED
     try:
-        name = parse_toml(read_whole(contents, _STUDY, most=_MOST_STUDY).decode()).get("name")
-    except (InputError, UnicodeDecodeError):
+        name = parse_toml(read_text(contents, release.STUDY)).get("name")
+    except InputError:
         return _UNNAMED
     plain = re.sub(r"[^A-Za-z0-9]+", "-", str(name)).strip("-")
     return plain[:_MOST_FOLDER] or _UNNAMED
@@ -76,21 +126,15 @@ def _entry(name: str, size: int) -> zipfile.ZipInfo:
     return entry
 
 
-class _Sink:
+class _Sink(io.RawIOBase):
     """Keeps what the archive writes until it is taken."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes) -> int:  # type: ignore[override]
         self._pieces.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """There is nothing to flush."""
-
-    def close(self) -> None:
-        """There is nothing to close."""
+        return len(self._pieces[-1])
 
     def take(self) -> bytes:
         whole, self._pieces = b"".join(self._pieces), []

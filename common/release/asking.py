@@ -16,7 +16,7 @@ from common.release.diagnostics import Diagnostics
 from common.release.estimates import CONFIDENCE, Estimate, estimate, related
 from common.release.progress import Reporter, silent
 from common.release.replicates import TABLES, Replicates, Replicator
-from common.release.statistics import CodedTable, OfTable, Regression, Statistic
+from common.release.statistics import CodedTable, Statistic, of_table
 from common.schema import Codes, Schema
 
 if TYPE_CHECKING:
@@ -109,16 +109,15 @@ class Askable(ABC):
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Why a statistic is flagged; nothing if it is not."""
-        pairwise = isinstance(statistic, Regression)
-        return self.diagnostics.concerns(statistic.attributes, pairwise=pairwise)
+        return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
 
     def _of_table(
         self, compute: Callable[[pd.DataFrame], object], uses: Iterable[str] | None
-    ) -> OfTable:
+    ) -> Statistic:
         if uses is not None:
             names = frozenset(uses)
             for name in names:
                 self.schema.position(name)
-            return OfTable(compute, names)
+            return of_table(compute, names)
         table = CodedTable(self.schema, self.released)
-        return OfTable(compute, related(compute, table.frame))
+        return of_table(compute, related(compute, table.frame))

@@ -5,13 +5,17 @@ from __future__ import annotations
 import enum
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from common.errors import InputError
+from common.privacy.statement import versions
+from common.release import folder as release
 from common.release.contents import Contents, data_names, read_whole
 from common.release.manifest import MANIFEST, MOST_JSON_BYTES, FileEntry, Manifest, sha256_of
 from common.release.signatures import FOLDER, Signature, SignerRole
+from common.study.document import Study
 
 
 class Kind(enum.StrEnum):
@@ -39,18 +43,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a look at the bytes of a release found.
+    """What a look at the bytes of a release found."""
 
-    Attributes:
-        manifest: what should be there.
-        manifest_bytes: what was signed.
-        signatures: those that are right, the maker's first.
-        problems: empty if every file is what the manifest says, and every signature right.
-    """
-
-    manifest: Manifest
-    manifest_bytes: bytes
-    signatures: tuple[Signature, ...]
+    manifest: Manifest  # what should be there
+    manifest_bytes: bytes  # what was signed
+    signatures: tuple[Signature, ...]  # those that are right, the maker's first
+    # empty if every file is what the manifest says, and every signature right
     problems: tuple[Problem, ...]
 
 
@@ -127,3 +125,43 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
         for each in makers[1:]
     ]
     return found, problems
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What was found."""
+
+    study: Study | None = None  # what the owners agreed on, if there were several
+    privacy: Mapping[str, Any] = field(default_factory=dict)  # the privacy statement
+    results: tuple[bytes, ...] = ()  # what was published during the study
+    derived: bool = False  # whether statement and model follow from the study and the results
+    problems: list[Problem] = field(default_factory=list)  # files that contradict another one
+    not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
+
+    def blame(self, file: str, why: str) -> None:
+        """A file that is not what the others say it must be."""
+        self.problems.append(Problem(file, Kind.INCONSISTENT, why))
+
+
+def other_version(manifest: Manifest) -> str | None:
+    """The version of parley that made a release, if it is not the one that runs here."""
+    made_by = str(manifest.versions.get("parley"))
+    return None if made_by == versions()["parley"] else made_by
+
+
+def name_problems(manifest: Manifest) -> list[Problem]:
+    """Files that a release of this kind does not have, though listed; and files that it must."""
+    listed, tables = manifest.files.keys(), release.table_names()
+    needed = release.files_besides_the_table(listed, study=manifest.study is not None)
+    problems = [
+        Problem(name, Kind.MISSING, "is missing: every release of this kind has it")
+        for name in sorted(needed - listed)
+    ]
+    problems += [
+        Problem(name, Kind.EXTRA, "is extra: no release of this kind has such a file")
+        for name in sorted(listed - needed - set(tables))
+    ]
+    if len(listed & set(tables)) != 1:
+        words = f"a release has exactly one of {', '.join(tables)}"
+        problems.append(Problem(tables[0], Kind.MISSING, words))
+    return problems

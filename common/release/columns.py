@@ -28,13 +28,9 @@ KINDS = frozenset({_BY_SCHEMA, _CATEGORY, _ORDERED})
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns, in order, and which of them are categoricals.
+    """The names of the columns, in order, and which of them are categoricals."""
 
-    Attributes:
-        kinds: "category", "category, ordered" or "by schema", by column.
-    """
-
-    kinds: Mapping[str, str]
+    kinds: Mapping[str, str]  # "category", "category, ordered" or "by schema", by column
 
     @classmethod
     def of(cls, table: pd.DataFrame | pa.Table, schema: Schema) -> Columns:

@@ -46,11 +46,7 @@ class Contents(Protocol):
 
 @contextmanager
 def open_release(path: Path) -> Iterator[Contents]:
-    """The release in a folder or a .zip.
-
-    Raises:
-        InputError: there is none, or it is not safe to read.
-    """
+    """The release in a folder or a .zip; InputError if there is none, or it is not safe to read."""
     if path.is_dir():
         yield FolderContents(path)
         return

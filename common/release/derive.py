@@ -12,50 +12,47 @@ epsilon, is held against the statement in every case.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, ParleyError
 from common.methods.criteria import verdicts
-from common.methods.registry import method_of, run_of
+from common.methods.registry import method_of
 from common.privacy.budget import parse_epsilon, shown
 from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, versions
 from common.release import folder as release
-from common.release.checking import Checked, Kind, Problem
+from common.release.checking import Agreement, Checked, Kind, Problem, other_version
 from common.release.columns import KINDS, Columns
-from common.release.consistency import Agreement, other_version
-from common.release.contents import Contents, read_json, read_text, read_whole
+from common.release.contents import Contents, copy_into, read_json, read_text, read_whole
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
-from common.release.prior import PriorRelease, bundled_prior
+from common.release.manifest import sha256_of
+from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
-from common.release.released_table import read_released_table
-from common.release.reproduction import check_transcript, differing_pages, read_ranges
+from common.release.refit import replay
+from common.release.released_table import ReleasedTable, read_released_table
 from common.release.results import RESULTS, read_results
 from common.release.signatures import SignerRole
-from common.release.writing import Fitted
+from common.release.writing import Fitted, pages_of
 from common.schema import Schema
-from common.study.accounting import account, statement_of
+from common.study.accounting import account, missing_in, statement_of
 from common.study.document import Study
-from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, Model, Step
-from common.study.sums import decode_total, sum_plan_of
+from common.study.steps import Step
+from common.study.transcript import SETTING_UP, PhaseTraffic, transcript_of, without_times
 from common.wording import many
 
 _MOST_TRANSCRIPT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
 # epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
 _MOST_MODEL = 1 << 30
-_MOST_RESULTS = 1 << 30
 _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and no more than that
 
 
@@ -210,14 +207,11 @@ def _derived(
     """The statement, the model and the transcript again, from the study and what was published."""
     if read_text(contents, release.STUDY) != study.to_toml():
         found.blame(release.STUDY, "is not written as parley writes a study")
-    size = checked.manifest.files[RESULTS].size
-    if size > _MOST_RESULTS:
-        raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST_RESULTS:,}")
-    with contents.open(RESULTS) as stream:
-        found.results = read_results(stream, size=size)
+    found.results = read_results(contents)
     prior = bundled_prior(contents, study)
     try:
-        steps, learnt = derive(study, found.results, _missing(found, study), prior)
+        run = replay(study, found.results, _missing(found, study), prior)
+        steps, learnt = run.made, run.model()
         reasons = found.privacy.get("not_private_because")
         stated = reasons if isinstance(reasons, list) else []
         statement = statement_of(
@@ -239,7 +233,7 @@ def _derived(
         schema=schema,
         model=learnt,
         steps=tuple(steps),
-        results=tuple(found.results),
+        results=found.results,
         privacy=privacy,
         columns=Columns.by_schema(schema),
         transcript=check_transcript(transcript, study, steps),
@@ -295,54 +289,6 @@ def _missing(found: Agreement, study: Study) -> dict[str, int]:
     return stated
 
 
-def derive(
-    study: Study,
-    results: Sequence[bytes],
-    missing: Mapping[str, int] | None = None,
-    prior: PriorRelease | None = None,
-) -> tuple[list[Step], Model]:
-    """Every step of a study and its model, from what was published; see `replay`."""
-    steps, plan = replay(study, results, missing, prior)
-    return steps, plan.model()
-
-
-def replay(
-    study: Study,
-    results: Sequence[bytes],
-    missing: Mapping[str, int] | None = None,
-    prior: PriorRelease | None = None,
-) -> tuple[list[Step], ScriptRun]:
-    """Every step of a study, and its script at the end; the model is not fitted yet.
-
-    Args:
-        study: what was agreed.
-        results: step after step.
-        missing: for each party that went missing, the first step without it.
-        prior: what the study builds on, if it does.
-
-    Raises:
-        ParleyError: these are not the results of this study.
-    """
-    # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. Nobody
-    # signed that variant of the study.
-    bounds = replace(study, aggregation=Aggregation.CLEAR, may_miss=0, signature=None)
-    plan = run_of(study) if prior is None else prior.begin(study)
-    for number, result in enumerate(results):
-        plan.leave_out([name for name, first in (missing or {}).items() if first <= number])
-        step = plan.step()
-        if step is None:
-            raise InputError(
-                f"expected the results of {many(number, 'step')}, found {len(results)}"
-            )
-        value: bytes | NDArray[np.int64] = result
-        if not isinstance(step, ChoiceStep):
-            value = decode_total(sum_plan_of(bounds, number, step, None, history=b""), result)
-        plan.advance(value)
-    if plan.step() is not None:
-        raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
-    return list(plan.made), plan
-
-
 def _alike(one: object, other: object) -> bool:
     """The same, but for the last digits of numbers."""
     match one, other:
@@ -361,3 +307,59 @@ def _alike(one: object, other: object) -> bool:
                 return False
         case _:
             return one == other
+
+
+def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> list[str]:
+    """The pages that are not, byte for byte, what the other files imply."""
+    try:
+        pages = pages_of(fitted, table.rows, table.kept, date=checked.manifest.date)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InputError(f"{release.STATEMENT}: no report can be made of it: {error!r}") from None
+    return [
+        name
+        for name, text in pages.files.items()
+        if hashlib.sha256(text.encode()).hexdigest() != checked.manifest.files[name].sha256
+    ]
+
+
+def read_ranges(contents: Contents, checked: Checked) -> FittedPrivelet:
+    """The range counts of a release; InputError if something else is in the file."""
+    with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
+        there = copy_into(Path(scratch), contents, release.RANGES)
+        again = Path(scratch) / "again.zip"
+        try:
+            fitted = FittedPrivelet.load(there)
+        except InputError as error:
+            raise InputError(str(error).replace(str(there), release.RANGES)) from None
+        fitted.save(again)
+        with again.open("rb") as stream:
+            if sha256_of(stream) != checked.manifest.files[release.RANGES]:
+                raise InputError(f"{release.RANGES}: holds something besides the noisy counts")
+    return fitted
+
+
+def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[str, object]:
+    """The transcript of a study; InputError if anything is in it but counts of bytes."""
+    rounds_of = {SETTING_UP: 0} | Counter(step.phase for step in steps)  # as a transcript has them
+    try:
+        found = json.loads(data)
+        phases = {
+            phase: _traffic(found["phases"][phase], rounds, study)
+            for phase, rounds in rounds_of.items()
+        }
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{release.TRANSCRIPT}: not a transcript: {error!r}") from None
+    missing = missing_in(study, [step.parties for step in steps])
+    again = without_times(transcript_of(study, phases, missing))
+    if release.json_text(again).encode() != data:
+        raise InputError(f"{release.TRANSCRIPT}: is not a transcript of {release.STUDY}")
+    return again
+
+
+def _traffic(counted: Mapping[str, Any], rounds: int, study: Study) -> PhaseTraffic:
+    names = {member.name for member in study.members}
+    sent, received = (dict(counted[key]) for key in ("bytes_sent", "bytes_received"))
+    for party, size in [*sent.items(), *received.items()]:
+        if party not in names or type(size) is not int or size < 0:
+            raise ValueError(f"{size!r} bytes of {party!r}")
+    return PhaseTraffic(rounds=rounds, sent=Counter(sent), received=Counter(received))

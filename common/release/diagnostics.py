@@ -28,8 +28,7 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.release.report.expected_error import noise_distance
-
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x: a sum of many draws
 GROUPS = 8  # of an attribute, from which on they are as good as its values
 _CARE = 0.1  # noise moves more than this part of the rows of a pair's table
 _DOUBT = 4.0  # deviations of the mean square of residuals beyond which rows do not follow
@@ -45,30 +44,29 @@ class Verdict(StrEnum):
     ABSENT = "not in this release"
 
 
+def noise_distance(deviations: float, rows: int) -> float:
+    """The part of the rows that noise moves, by the sum of the deviations of all cells."""
+    return min(1.0, _MEAN_OF_NORMAL * deviations / (2 * max(1, rows)))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
-    """A table that a released sum tells.
+    """A table that a released sum tells."""
 
-    Attributes:
-        name: of the step it belongs to.
-        attributes: those that are counted together.
-        shape: values or groups of each attribute.
-        deviation: of the noise in one cell.
-        rows: how many rows it counts.
-        grouped: of each attribute, whether its values are counted in groups, or in bits.
-        summable: whether tables of fewer attributes can be summed out of it.
-        residuals: of each released number: released less synthetic, in rows; None if not compared.
-        deviations: of each residual, by noise and the drawing of synthetic rows.
-    """
-
-    name: str
-    attributes: tuple[int, ...]
-    shape: tuple[int, ...]
-    deviation: float
-    rows: int
+    name: str  # of the step it belongs to
+    attributes: tuple[int, ...]  # those that are counted together
+    shape: tuple[int, ...]  # values or groups of each attribute
+    deviation: float  # of the noise in one cell
+    rows: int  # how many rows it counts
+    # of each attribute, whether its values are counted in groups, or in bits
     grouped: tuple[bool, ...]
+    # whether tables of fewer attributes can be summed out of it: not if its margins are known from
+    # other tables only
     summable: bool = True
+    in_bits: bool = False  # whether it counts by bits of its attributes
+    # of each released number: released less synthetic, in rows; None if not compared
     residuals: NDArray[np.float64] | None = None
+    # of each residual, by noise and the drawing of synthetic rows
     deviations: NDArray[np.float64] | None = None
 
     @property
@@ -136,16 +134,11 @@ class PairFacts:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What a release measured.
+    """What a release measured."""
 
-    Attributes:
-        names: of the attributes.
-        measured: its tables and sums.
-        related: the pairs that depend on each other in the synthetic rows, more than by chance.
-    """
-
-    names: tuple[str, ...]
-    measured: tuple[Measured, ...]
+    names: tuple[str, ...]  # of the attributes
+    measured: tuple[Measured, ...]  # its tables and sums
+    # the pairs that depend on each other in the synthetic rows, more than by chance
     related: frozenset[Pair]
 
     @cached_property
@@ -201,9 +194,7 @@ class Diagnostics:
     def concerns(self, attributes: Iterable[str], *, pairwise: bool = False) -> list[str]:
         """Why a statistic of these attributes is flagged; nothing if it is not.
 
-        Args:
-            attributes: those whose relations the statistic rests on.
-            pairwise: whether it rests on pairs only, as a linear regression does.
+        A linear regression rests on pairs only, and is `pairwise`.
         """
         asked = sorted(self.names.index(name) for name in set(attributes))
         found = [

@@ -80,11 +80,7 @@ def estimate(
     flagged: bool = False,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
-    """Compute a statistic with its interval: one estimate for each of its values.
-
-    Raises:
-        InputError: a confidence that is not between 0 and 1.
-    """
+    """Compute a statistic with its interval: one estimate for each of its values."""
     if not 0 < confidence < 1:
         raise InputError(f"confidence: {confidence:g} is not between 0 and 1. Write 0.95")
     released, reference, *others = (
@@ -138,11 +134,7 @@ def _corrected(
 ) -> tuple[float, float]:
     """The released value without its bias, and its standard error.
 
-    Args:
-        value: in the release.
-        centre: in the released model; not finite if it has none.
-        apart: for independent columns; not finite for a statistic of one column.
-        replicated: in the replicates.
+    The value in the released model (`centre`) and for independent columns (`apart`) may be none.
     """
     mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
     bias = mean - centre if math.isfinite(centre) else 0.0

@@ -54,21 +54,14 @@ class Distances:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """Misclassification rates on held-out real rows when predicting `target`.
+    """Misclassification rates on held-out real rows when predicting `target`."""
 
-    Attributes:
-        target: what is predicted.
-        trained_on_real: by a classifier of real rows.
-        trained_on_synthetic: by a classifier of synthetic rows.
-        majority: by always saying the most frequent value of the held-out rows.
-        noisy_majority: the same with the value that a noisy histogram of the other rows has most
-            often [Zhang17, Sec. 6.1], expected over the noise; None if no epsilon was given.
-    """
-
-    target: str
-    trained_on_real: float
-    trained_on_synthetic: float
-    majority: float
+    target: str  # what is predicted
+    trained_on_real: float  # by a classifier of real rows
+    trained_on_synthetic: float  # by a classifier of synthetic rows
+    majority: float  # by always saying the most frequent value of the held-out rows
+    # the same with the value that a noisy histogram of the other rows has most often [Zhang17, Sec.
+    # 6.1], expected over the noise; None if no epsilon was given.
     noisy_majority: float | None = None
 
 
@@ -301,7 +294,7 @@ def _error(train: Codes, test: Codes, position: int, loss: str) -> float:
     """Share of test rows that a linear support vector machine gets wrong."""
     from sklearn.svm import LinearSVC
 
-    step = max(1, train.rows // _MOST_TRAINING_ROWS)
+    step = -(-train.rows // _MOST_TRAINING_ROWS)
     train = train.take(slice(None, None, step))
     answers, truth = train.columns[position], test.columns[position]
     if len(np.unique(answers)) < 2:

@@ -47,31 +47,19 @@ def in_short(made: Askable, rows: int, privacy: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedModel(Askable):
-    """What was released of real rows under differential privacy: all of it may be published.
+    """What was released of real rows under differential privacy: all of it may be published."""
 
-    Attributes:
-        schema: the public domains.
-        privacy: the privacy statement, as in privacy.json.
-        columns: the columns of the real table, or of the owners'.
-        seed: of a run that is not private.
-        origin: the release that it was read from, if it was.
-    """
-
-    schema: Schema
-    privacy: dict[str, object]
-    columns: Columns
-    seed: int | None = None
-    origin: Origin | None = None
+    schema: Schema  # the public domains
+    privacy: dict[str, object]  # the privacy statement, as in privacy.json
+    columns: Columns  # the columns of the real table, or of the owners'
+    seed: int | None = None  # of a run that is not private
+    origin: Origin | None = None  # the release that it was read from, if it was
 
     def __repr__(self) -> str:
         return in_short(self, self.rows, self.privacy)
 
     def report(self, path: Path | str) -> None:
-        """Write the report of a release of this model: one page, for a browser.
-
-        Raises:
-            InputError: there is such a file already.
-        """
+        """Write the report of a release of this model: one page, for a browser, in a new file."""
         from common.release.writing import write_release  # it writes every kind of model
 
         folder.check_file(Path(path), overwrite=False)
@@ -109,12 +97,7 @@ class FittedModel(Askable):
 
     @abstractmethod
     def refit(self, rows: Codes, source: RandomSource) -> FittedModel:
-        """What would have been released of these rows: the same method, with fresh noise.
-
-        Args:
-            rows: as many as there were real ones.
-            source: of the noise and of every choice.
-        """
+        """What would have been released of these rows: the same method, with fresh noise."""
 
     @abstractmethod
     def to_json(self) -> dict[str, object]:

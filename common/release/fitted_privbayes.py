@@ -17,9 +17,9 @@ from common.release import folder as release
 from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics
 from common.release.fitted import FORMAT, DrawnModel
-from common.release.measured import privbayes_diagnostics
+from common.release.measured import model_tables, privbayes_diagnostics
 from common.release.report.expected_error import noise_by_name
-from common.release.report.released import NetworkDrawing, model_tables, network_drawing
+from common.release.report.released import NetworkDrawing, network_drawing
 from common.release.single_owner import OWNER
 from common.schema import Codes, Schema
 

@@ -99,11 +99,7 @@ class FittedStudy(DrawnModel):
         return study_noise(self.study, self.steps)
 
     def save(self, path: Path | str) -> None:
-        """Write a release folder that `parley.load` reads and `parley verify` checks.
-
-        Raises:
-            InputError: there is such a folder already.
-        """
+        """Write a new release folder, which `parley.load` reads and `parley verify` checks."""
         from common.release.writing import write_release  # it writes every kind of model
 
         with release.new_folder(Path(path), overwrite=False) as folder:

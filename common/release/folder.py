@@ -169,10 +169,7 @@ def table_names() -> list[str]:
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
     """The files that a release has besides its table: neither more nor fewer.
 
-    Args:
-        listed: what the manifest lists; a single owner's release with range counts has no network,
-            and the study in it says whether a release has a prior.
-        study: whether it is the release of a study.
+    Of those `listed` in the manifest, range counts and a prior say of which kind the release is.
     """
     if study:
         return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed))

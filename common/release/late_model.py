@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from common.privacy.randomness import RandomSource
@@ -23,11 +23,6 @@ class LateModel:
         if self._model is None:
             self._model = self._fit()
         return self._model
-
-    @property
-    def arrows(self) -> Sequence[tuple[int, int]] | None:
-        """The network of attributes, if the model has one."""
-        return self.fitted.arrows
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Draw synthetic rows."""

@@ -23,7 +23,6 @@ from common.release.contents import (
     read_text,
     read_whole,
 )
-from common.release.derive import replay
 from common.release.fitted import FORMAT
 from common.release.fitted_privbayes import METHOD, FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
@@ -41,8 +40,9 @@ from common.release.folder import (
 from common.release.late_model import LateModel
 from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
+from common.release.refit import replay
 from common.release.released_rows import ReleasedRows
-from common.release.results import RESULTS, read_results
+from common.release.results import read_results
 from common.schema import Schema
 from common.schema.tables import read_table
 from common.study.document import Study
@@ -89,11 +89,7 @@ def is_release_zip(path: Path) -> bool:
 
 @contextmanager
 def synthetic_table(release: Path) -> Iterator[Path]:
-    """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards."""
     with open_release(release) as contents:
         name = _table_name(contents)
         if release.is_dir():
@@ -136,17 +132,16 @@ def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedS
     """The model of a study's release, from the study and what was published during it."""
     with open_release(path) as contents:
         study = Study.from_toml(read_text(contents, STUDY), where=f"{path}: {STUDY}")
-        with contents.open(RESULTS) as stream:
-            results = read_results(stream, size=contents.sizes()[RESULTS])
+        results = read_results(contents)
         privacy, transcript = read_json(contents, STATEMENT), read_json(contents, TRANSCRIPT)
         prior = bundled_prior(contents, study)
-    steps, script = replay(study, results, privacy["missing"], prior)
+    script = replay(study, results, privacy["missing"], prior)
     return FittedStudy(
         study=study,
         schema=study.schema,
         model=LateModel(script.model),
-        steps=tuple(steps),
-        results=tuple(results),
+        steps=tuple(script.made),
+        results=results,
         privacy=privacy,
         columns=Columns({str(k): str(v) for k, v in document["columns"].items()}),
         transcript=transcript,

@@ -35,19 +35,13 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a release consists of.
+    """What a release consists of."""
 
-    Attributes:
-        files: by name; a name is one plain word, never a path.
-        study: the digest of the study in hexadecimal; None for a release of a single owner.
-        date: when the release was made, in UTC, as 2026-11-17.
-        versions: of the software that made the release.
-    """
-
-    files: Mapping[str, FileEntry]
+    files: Mapping[str, FileEntry]  # by name; a name is one plain word, never a path
+    # the digest of the study in hexadecimal; None for a release of a single owner
     study: str | None
-    date: str
-    versions: Mapping[str, str]
+    date: str  # when the release was made, in UTC, as 2026-11-17
+    versions: Mapping[str, str]  # of the software that made the release
 
     def to_bytes(self) -> bytes:
         """The content of manifest.json."""
@@ -66,11 +60,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """A manifest read back.
-
-        Raises:
-            InputError: it is none of this version.
-        """
+        """A manifest read back; InputError if it is none of this version."""
         document = strict_json(data, MANIFEST)
         if document.get("format") != _FORMAT or document.get("version") != _VERSION:
             raise InputError(f"{MANIFEST}: not a {_FORMAT} of version {_VERSION}")
@@ -96,12 +86,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def sha256_of(stream: BinaryIO, *, most: int | None = None) -> FileEntry:
-    """A stream's size and SHA-256, in constant memory.
-
-    Args:
-        stream: read to its end, or a little past `most` bytes.
-        most: how much is worth reading: a longer one has changed anyway.
-    """
+    """A stream's size and SHA-256, in constant memory; not of much more than `most` bytes."""
     digest, size = hashlib.sha256(), 0
     while piece := stream.read(_PIECE):
         digest.update(piece)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,11 @@ from common.bayes.privbayes.model import PrivBayesModel
 from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.grouping import GroupedTables, even_groups
 from common.release.diagnostics import GROUPS, Diagnostics, Measured
-from common.release.refit import RowsInMemory
 from common.release.report.relations import stands_out
 from common.schema import Codes, Schema
 from common.schema.encodings import binarise, bit_positions
 from common.study.document import Study
-from common.study.requests import Request, split_tables
+from common.study.requests import Request, RowsInMemory, split_tables
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from common.study.sums import read_cells
 from common.wavelet.noisy_matrix import RangeRelease
@@ -42,31 +42,54 @@ def study_diagnostics(
     return Diagnostics(study.schema.names, tuple(found), _related(synthetic))
 
 
-def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> Iterator[Measured]:
-    rows = sum(member.rows for member in study.members if member.name in step.parties)
-    variance = step.law.variance(study.noise_shares(len(step.parties)))
-    published = read_cells(result, step.cells)
-    residuals = deviations = None
-    if synthetic.rows:
-        residuals, deviations = _residuals(step.request, published, synthetic, rows, variance)
-    shown, unit = step.request.shown, step.request.unit
+def study_tables(study: Study, steps: Sequence[Step]) -> list[Measured]:
+    """Every table that a published sum of a study tells, with the noise in its cells."""
+    sums = [step for step in steps if isinstance(step, SumStep)]
+    return [table for step in sums for table in _tables_of(study, step)]
+
+
+def _tables_of(study: Study, step: SumStep) -> list[Measured]:
+    shown = step.request.shown
     own = _attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
-    whole = len(published) == sum(shape.cells for shape in shown)  # else a number for each table
-    places = np.cumsum([0, *(shape.cells if whole else 1 for shape in shown)])
-    for number, shape in enumerate(shown):
-        part = slice(places[number], places[number + 1])
-        variables = tuple(own[v] for v in shape.variables) if own else shape.variables
-        yield Measured(
+    return [
+        Measured(
             name=step.name,
-            attributes=variables,
+            attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,
-            deviation=math.sqrt(variance) / unit,
-            rows=rows,
+            deviation=math.sqrt(_variance(study, step)) / step.request.unit,
+            rows=_rows(study, step.parties),
             grouped=tuple(own is not None or each for each in shape.grouped),
             summable=bool(step.tables),
-            residuals=None if residuals is None else residuals[part] / unit,
-            deviations=None if deviations is None else deviations[part] / unit,
+            in_bits=own is not None,
         )
+        for shape in shown
+    ]
+
+
+def _variance(study: Study, step: SumStep) -> float:
+    return step.law.variance(study.noise_shares(len(step.parties)))
+
+
+def _rows(study: Study, parties: Collection[str]) -> int:
+    return sum(member.rows for member in study.members if member.name in parties)
+
+
+def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:
+    """The tables of a sum, compared with the synthetic rows if there are any."""
+    tables = _tables_of(study, step)
+    if not synthetic.rows:
+        return tables
+    published, unit = read_cells(result, step.cells), step.request.unit
+    residuals, deviations = _residuals(
+        step.request, published, synthetic, _rows(study, step.parties), _variance(study, step)
+    )
+    whole = len(published) == sum(table.cells for table in tables)  # else a number for each table
+    ends = np.cumsum([table.cells if whole else 1 for table in tables])
+    parts = [slice(start, end) for start, end in pairwise([0, *ends])]
+    return [
+        replace(table, residuals=residuals[part] / unit, deviations=deviations[part] / unit)
+        for table, part in zip(tables, parts, strict=True)
+    ]
 
 
 def _residuals(
@@ -103,56 +126,50 @@ def _compared(
 def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
     """Running sums: the last of them counts the rows of all parties that had a turn."""
     coverage = step.release.books.coverage
-    rows = {member.name: member.rows for member in study.members}
     own = _attributes_of_bits(study.schema.sizes) if step.in_bits else None
     for shape in step.tables:
-        covered = coverage[tuple(shape.variables)].parties
         yield Measured(
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,
             deviation=math.sqrt(step.law.variance()),
-            rows=sum(rows[party] for party in covered),
+            rows=_rows(study, coverage[tuple(shape.variables)].parties),
             grouped=(step.in_bits,) * len(shape.variables),
         )
 
 
+def model_tables(model: PrivBayesModel) -> list[Measured]:
+    """Every released table of PrivBayes, with the noise in its cells."""
+    plan = model.plan
+    own = _attributes_of_bits(plan.sizes) if plan.encoding.in_bits else range(len(plan.sizes))
+    in_bits = plan.encoding.in_bits and max(plan.sizes) > 2
+    return [
+        Measured(
+            name="tables",
+            attributes=tuple(own[view.attribute] for view in family),
+            shape=table.shape,
+            deviation=math.sqrt(model.law.variance()),
+            rows=plan.rows,
+            grouped=tuple(in_bits or bool(view.level) for view in family),
+            in_bits=in_bits,
+        )
+        for family, table in model.tables.items()
+    ]
+
+
 def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Codes) -> Diagnostics:
     """Of PrivBayes: every released table, compared with the synthetic rows."""
-    plan = model.plan
-    in_bits = plan.encoding.in_bits
-    own = _attributes_of_bits(plan.sizes) if in_bits else range(len(plan.sizes))
-    single = in_bits and max(plan.sizes) > 2
-    gray = plan.encoding == "gray"
-    rows = binarise(synthetic, gray) if in_bits else synthetic
-    expanded = plan.domain.expand(rows)
-    variance = model.law.variance()
-    found = []
-    for family, table in model.tables.items():
-        residuals = deviations = None
-        if synthetic.rows:
-            expected = _counted(expanded, [plan.domain.views.index(view) for view in family])
+    plan, tables = model.plan, model_tables(model)
+    if synthetic.rows:
+        in_bits, gray = plan.encoding.in_bits, plan.encoding == "gray"
+        rows = RowsInMemory(plan.domain.expand(binarise(synthetic, gray) if in_bits else synthetic))
+        for place, (family, counts) in enumerate(model.tables.items()):
+            (expected,) = rows.count([tuple(plan.domain.views.index(view) for view in family)])
             residuals, deviations = _compared(
-                table.ravel(), expected.ravel(), plan.rows, synthetic.rows, variance
+                counts.ravel(), expected.ravel(), plan.rows, rows.rows, model.law.variance()
             )
-        found.append(
-            Measured(
-                name="tables",
-                attributes=tuple(own[view.attribute] for view in family),
-                shape=table.shape,
-                deviation=math.sqrt(variance),
-                rows=plan.rows,
-                grouped=tuple(single or bool(view.level) for view in family),
-                residuals=residuals,
-                deviations=deviations,
-            )
-        )
-    return Diagnostics(schema.names, tuple(found), _related(synthetic))
-
-
-def _counted(codes: Codes, places: Sequence[int]) -> NDArray[np.int64]:
-    (table,) = RowsInMemory(codes).count([tuple(places)])
-    return table
+            tables[place] = replace(tables[place], residuals=residuals, deviations=deviations)
+    return Diagnostics(schema.names, tuple(tables), _related(synthetic))
 
 
 def range_diagnostics(release: RangeRelease) -> Diagnostics:

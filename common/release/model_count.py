@@ -55,11 +55,7 @@ class ModelCount:
         return math.hypot(self.sampling_deviation, self.noise_deviation)
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Where the true count is, with this confidence; None without a standard deviation.
-
-        Raises:
-            InputError: a confidence that is not between 0 and 1.
-        """
+        """Where the true count is, with this confidence; None without a standard deviation."""
         deviation = self.standard_deviation
         if deviation is None:
             return None
@@ -72,11 +68,7 @@ class ModelCount:
 def model_count(
     query: str, schema: Schema, sample: Iterable[Codes], *, rows: int, noise: Noise
 ) -> ModelCount:
-    """Answer a query with rows of a model.
-
-    Raises:
-        InputError: the query is not understood.
-    """
+    """Answer a query with rows of a model."""
     condition = parse(query, schema)
     drawn, found = 0, 0
     for block in sample:

@@ -18,7 +18,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
 
 from common.errors import InputError
 from common.files import make_private_folder
@@ -38,23 +37,14 @@ from common.study.script import ScriptRun
 
 @dataclass(frozen=True, eq=False)
 class PriorRelease:
-    """What a study needs of an earlier release.
+    """What a study needs of an earlier release."""
 
-    Attributes:
-        data: the .zip.
-        digest: the SHA-256 of the release's manifest.
-        name: of the study that it is a release of; empty for a release of one owner.
-        signers: who signed it, in words.
-        schema: its public domains.
-        table: its synthetic rows.
-    """
-
-    data: bytes
-    digest: str
-    name: str
-    signers: tuple[str, ...]
-    schema: Schema
-    table: Codes
+    data: bytes  # the .zip
+    digest: str  # the SHA-256 of the release's manifest
+    name: str  # of the study that it is a release of; empty for a release of one owner
+    signers: tuple[str, ...]  # who signed it, in words
+    schema: Schema  # its public domains
+    table: Codes  # its synthetic rows
 
     @cached_property
     def rows(self) -> Prior:
@@ -62,11 +52,7 @@ class PriorRelease:
         return Prior(self.table)
 
     def require(self, study: Study) -> PriorRelease:
-        """Return this, if it is what a study names as its prior.
-
-        Raises:
-            InputError: it is another release, or has another schema.
-        """
+        """Return this; InputError if it is not what the study names as its prior."""
         if self.digest != study.prior:
             raise InputError(
                 f"prior: this is release {self.digest[:16]}, study {study.name!r} names "
@@ -99,8 +85,7 @@ def check_schema(prior: PriorRelease, schema: Schema) -> None:
 def read_prior(path: Path) -> PriorRelease:
     """Read a release, a folder or a .zip, or the part of one that a prior is.
 
-    Raises:
-        InputError: files are missing, or are not what the manifest says; a signature is wrong.
+    What is there must be what the manifest says, and every signature right.
     """
     with open_release(path) as contents:
         checked = check_bytes(contents)
@@ -114,8 +99,10 @@ def read_prior(path: Path) -> PriorRelease:
         name = ""
         if checked.manifest.study is not None:
             name = Study.from_toml(read_text(contents, release.STUDY), where=release.STUDY).name
+        kept = {MANIFEST, release.SCHEMA, release.STUDY, tables[0]}
+        kept |= {file for file in contents.sizes() if file.startswith(f"{FOLDER}/")}
         return PriorRelease(
-            data=b"".join(zip_pieces(_Part(contents, tables[0]))),
+            data=b"".join(zip_pieces(contents, only=kept)),
             digest=hashlib.sha256(checked.manifest_bytes).hexdigest(),
             name=name,
             signers=tuple(f"{each.role.value} {each.name}" for each in checked.signatures),
@@ -125,11 +112,7 @@ def read_prior(path: Path) -> PriorRelease:
 
 
 def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
-    """The prior of a release's study, which the release has with it.
-
-    Raises:
-        InputError: it is not the one that the study names; the message begins with its name.
-    """
+    """The prior of a release's study, in the release; an InputError begins with its name."""
     if not study.prior:
         return None
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
@@ -162,11 +145,7 @@ class Priors:
         return found
 
     def keep(self, pieces: Iterable[bytes], study: Study, *, most: int) -> PriorRelease:
-        """Put what the curator sends into the folder, if it is the prior of the study.
-
-        Raises:
-            InputError: it is too large, damaged, of another schema, or another release.
-        """
+        """Put what the curator sends into the folder, if it is the prior of the study."""
         make_private_folder(self._folder)
         with tempfile.TemporaryDirectory(prefix=".coming-", dir=self._folder) as scratch:
             file, size = Path(scratch) / release.PRIOR, 0
@@ -181,11 +160,7 @@ class Priors:
         return found
 
     def of(self, study: Study) -> PriorRelease | None:
-        """The prior of a study, if it names one.
-
-        Raises:
-            InputError: it is not here.
-        """
+        """The prior of a study, if it names one; InputError if it is not here."""
         if not study.prior:
             return None
         if study.prior not in self._read:
@@ -206,26 +181,3 @@ class Priors:
         make_private_folder(self._folder)
         with release.new_file(self._folder / f"{found.digest}.zip") as scratch:
             scratch.write_bytes(found.data)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The files of a release that a prior has."""
-
-    contents: Contents
-    table: str
-
-    @property
-    def where(self) -> str:
-        return self.contents.where
-
-    def sizes(self) -> dict[str, int]:
-        kept = {MANIFEST, release.SCHEMA, release.STUDY, self.table}
-        return {
-            name: size
-            for name, size in self.contents.sizes().items()
-            if name in kept or name.startswith(f"{FOLDER}/")
-        }
-
-    def open(self, name: str) -> BinaryIO:
-        return self.contents.open(name)

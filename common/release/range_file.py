@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.release.folder import new_file
 from common.schema import Schema
-from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, make_plan
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, axes_of, make_plan
 from common.wavelet.noisy_matrix import RangeRelease
 
 FORMAT = "parley range release"
@@ -32,11 +31,7 @@ _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far
 
 
 def save(release: RangeRelease, path: Path | str) -> None:
-    """Write a release to a file; an existing one is replaced in one step or not at all.
-
-    Raises:
-        InputError: the file cannot be written. What was there before is still there.
-    """
+    """Write a release to a file; an existing one is replaced in one step or not at all."""
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -60,11 +55,7 @@ def save(release: RangeRelease, path: Path | str) -> None:
 
 
 def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
-    """Read a release.
-
-    Raises:
-        InputError: not a release, damaged, cut short, or of a version this one does not know.
-    """
+    """Read a release; InputError if it is damaged, or of a version this one does not know."""
     try:
         with zipfile.ZipFile(path) as archive:
             about = _about(archive, path)

@@ -1,9 +1,9 @@
-"""The steps of a study answered from one table, as if its rows were the owners'.
+"""A study's script run again: on its published results, or on rows drawn from its model.
 
-A release is repeated to see how far it scatters: rows drawn from the released model are dealt out
-to the parties, every sum is counted and gets fresh noise of its law, and the study's own script
-goes on to its model. The script, the requests, the mechanisms and the noise are those of the study;
-only the cryptography, which changes no sum, is left out.
+The results lead to the steps and the model that were released. To see how far a release scatters,
+rows drawn from the released model are dealt out to the parties, every sum is counted and gets fresh
+noise of its law, and the script goes on to its model. The script, the requests, the mechanisms and
+the noise are those of the study; only the cryptography, which changes no sum, is left out.
 """
 
 from __future__ import annotations
@@ -18,40 +18,55 @@ from numpy.typing import NDArray
 
 from common.crypto.sums.plan import Aggregation, Noise, draw_noise
 from common.crypto.sums.replacement import ShareKeeper
-from common.errors import LocalError
-from common.marginals import count
+from common.errors import InputError, LocalError
 from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
+from common.release.prior import PriorRelease
 from common.schema import Codes
-from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.codes import concatenate
 from common.study.document import Study
 from common.study.prior import Prior
-from common.study.script import Result
+from common.study.requests import RowsInMemory
+from common.study.script import Result, ScriptRun
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
-from common.study.sums import sum_plan_of
+from common.study.sums import decode_total, sum_plan_of
+from common.wording import many
 
 
-@dataclass(frozen=True, slots=True)
-class RowsInMemory:
-    """Rows as a step may see them."""
+def replay(
+    study: Study,
+    results: Sequence[bytes],
+    missing: Mapping[str, int] = MappingProxyType({}),
+    prior: PriorRelease | None = None,
+) -> ScriptRun:
+    """The study's script after its last step: it has every step, and can fit the model.
 
-    table: Codes
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.table.rows
-
-    def count(
-        self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS
-    ) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set; see `PartyRows`."""
-        return count(self.table, sets, groups=groups)
-
-    def codes(self) -> Codes:
-        """All rows at once."""
-        return self.table
+    Args:
+        study: what was agreed.
+        results: step after step; ParleyError if they are not those of this study.
+        missing: for each party that went missing, the first step without it.
+        prior: what the study builds on, if it does.
+    """
+    # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. That
+    # variant of the study has no signature.
+    bounds = replace(study, aggregation=Aggregation.CLEAR, may_miss=0, signature=None)
+    run = run_of(study) if prior is None else prior.begin(study)
+    for number, result in enumerate(results):
+        run.leave_out([name for name, first in missing.items() if first <= number])
+        step = run.step()
+        if step is None:
+            raise InputError(
+                f"expected the results of {many(number, 'step')}, found {len(results)}"
+            )
+        if isinstance(step, ChoiceStep):
+            run.advance(result)
+        else:
+            plan = sum_plan_of(bounds, number, step, None, history=b"")
+            run.advance(decode_total(plan, result))
+    if run.step() is not None:
+        raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
+    return run
 
 
 def refit_study(
@@ -61,14 +76,9 @@ def refit_study(
     missing: Mapping[str, int] = MappingProxyType({}),
     prior: Prior | None = None,
 ) -> Model:
-    """Take the study's script to its model on these rows.
+    """Take the study's script to its model on these rows, dealt out to the parties in their order.
 
-    Args:
-        study: as it was agreed.
-        rows: as many as the parties have together, in an order that means nothing.
-        source: of the noise and of the parties' choices.
-        missing: for each party that went missing, the first step without it.
-        prior: the rows that the study builds on, if it does.
+    Parties go `missing` as they did, each before a step.
     """
     if rows.rows != study.rows:
         raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")

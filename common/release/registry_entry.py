@@ -20,11 +20,7 @@ FORMAT = "parley registry entry 1"
 
 
 def registry_entry(path: Path) -> dict[str, object]:
-    """Return the entry of the release in a folder or a .zip.
-
-    Raises:
-        InputError: there is no release, or no statement in it.
-    """
+    """Return the entry of the release in a folder or a .zip."""
     with open_release(path) as contents:
         manifest = Manifest.from_bytes(read_whole(contents, MANIFEST, most=MOST_JSON_BYTES))
         statement = read_json(contents, STATEMENT)

@@ -33,11 +33,7 @@ class ReleasedTable:
 
 
 def read_released_table(contents: Contents, name: str, schema: Schema) -> ReleasedTable:
-    """Encode the table of a release.
-
-    Raises:
-        InputError: it is not a table of the schema; the message begins with its name.
-    """
+    """Encode the table of a release; an InputError begins with its name."""
     kept, rows = list[Codes](), 0
     for codes in _encoded(contents, name, schema):
         if rows < KEPT_ROWS:
@@ -47,11 +43,7 @@ def read_released_table(contents: Contents, name: str, schema: Schema) -> Releas
 
 
 def read_codes(contents: Contents, name: str, schema: Schema) -> Codes:
-    """Encode the table of a release, all of it.
-
-    Raises:
-        InputError: it is not a table of the schema; the message begins with its name.
-    """
+    """Encode the table of a release, all of it."""
     return concatenate(list(_encoded(contents, name, schema)))
 
 

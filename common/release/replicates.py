@@ -69,29 +69,18 @@ class Replicates:
 
 @dataclass(frozen=True)
 class Replicator:
-    """Makes the replicates of one release.
+    """Makes the replicates of one release."""
 
-    Attributes:
-        fitted: the released model.
-        released: the synthetic rows of the release.
-        seed: the same seed makes the same replicates.
-        cache: the folder to keep them in; None keeps nothing.
-        processes: how many to work in, at most.
-    """
-
-    fitted: FittedModel
-    released: Codes
-    seed: int = 1
-    cache: Path | None = None
+    fitted: FittedModel  # the released model
+    released: Codes  # the synthetic rows of the release
+    seed: int = 1  # the same seed makes the same replicates
+    cache: Path | None = None  # the folder to keep them in; None keeps nothing
+    # how many to work in, at most
     processes: int = field(default_factory=lambda: min(len(os.sched_getaffinity(0)), _PROCESSES))
     _kept: dict[int, Codes] = field(default_factory=dict)
 
     def run(self, tables: int = TABLES, *, tell: Reporter = silent) -> Replicates:
-        """The first replicates of this seed; those that are kept are not made again.
-
-        Raises:
-            InputError: a number of tables that cannot be had.
-        """
+        """The first replicates of this seed; those that are kept are not made again."""
         check_tables(tables)
         numbers = range(tables + 1)  # 0 is the reference
         for number in numbers:
@@ -167,11 +156,7 @@ class Replicator:
 
 
 def check_tables(tables: int) -> None:
-    """Refuse a number of replicates that says nothing, or is never needed.
-
-    Raises:
-        InputError: naming the limits.
-    """
+    """Refuse a number of replicates that says nothing, or is never needed."""
     if not LEAST_TABLES <= tables <= MOST_TABLES:
         raise InputError(f"tables: {tables} is not in {LEAST_TABLES}..{MOST_TABLES:,}")
 
@@ -201,11 +186,7 @@ class _Worker:
             yield self._ahead.pop(0), path
 
     def wait(self) -> None:
-        """Wait until all are written.
-
-        Raises:
-            LocalError: the process ended before.
-        """
+        """Wait until all are written; LocalError if the process ends before."""
         if self._process.wait():
             left = many(len(self._ahead), "table")
             raise LocalError(f"replicates: another process ended with {left} to make")
@@ -236,11 +217,7 @@ def _write(folder: Path, number: int, codes: Codes) -> None:
 
 
 def _load(path: Path, schema: Schema) -> Codes:
-    """A table that `_write` wrote.
-
-    Raises:
-        InputError: it is damaged.
-    """
+    """A table that `_write` wrote; InputError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             columns = [stored[f"arr_{place}"] for place in range(len(schema.sizes))]

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from common.errors import InputError
+from common.release.contents import Contents
 
 RESULTS = "results.bin"
 _HEAD = b"parley results 2\n"
 _LENGTH_BYTES = 8
+_MOST = 1 << 30
 
 
 def write_results(path: Path, results: Sequence[bytes]) -> None:
@@ -31,21 +32,21 @@ def write_results(path: Path, results: Sequence[bytes]) -> None:
             file.write(result)
 
 
-def read_results(stream: BinaryIO, *, size: int) -> list[bytes]:
-    """The results in a stream of `size` bytes.
-
-    Raises:
-        InputError: they are cut short, or not results.
-    """
-    if stream.read(len(_HEAD)) != _HEAD:
-        raise InputError(f"{RESULTS}: not published results of version 1")
-    results, left = [], size - len(_HEAD)
-    while left > 0:
-        length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
-        left -= _LENGTH_BYTES + length
-        if left < 0:  # before anything of that length is read
-            break
-        results.append(stream.read(length))
-    if left != 0 or stream.read(1):
-        raise InputError(f"{RESULTS}: cut short, or longer than it says")
-    return results
+def read_results(contents: Contents) -> tuple[bytes, ...]:
+    """The results in a release; InputError if they are too many, cut short, or not results."""
+    size = contents.sizes().get(RESULTS, 0)
+    if size > _MOST:
+        raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST:,}")
+    with contents.open(RESULTS) as stream:
+        if stream.read(len(_HEAD)) != _HEAD:
+            raise InputError(f"{RESULTS}: not published results of version 2")
+        results, left = [], size - len(_HEAD)
+        while left > 0:
+            length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
+            left -= _LENGTH_BYTES + length
+            if left < 0:  # before anything of that length is read
+                break
+            results.append(stream.read(length))
+        if left != 0 or stream.read(1):
+            raise InputError(f"{RESULTS}: cut short, or longer than it says")
+    return tuple(results)

@@ -90,11 +90,7 @@ class Signature:
 
     @classmethod
     def from_bytes(cls, data: bytes, file: str) -> Signature:
-        """A signature read back from the file of that name.
-
-        Raises:
-            InputError: it is none of this version, or its file is called otherwise.
-        """
+        """A signature read back from the file of that name; InputError if it is none."""
         document = strict_json(data, file)
         if set(document) != _KEYS or (document["format"], document["version"]) != (
             _FORMAT,

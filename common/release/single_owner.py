@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.privacy.accountant import Accountant, Charge
-from common.privacy.promise import PureEpsilon
+from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
 from common.release.columns import Columns
@@ -65,7 +65,7 @@ def statement_of(
 ) -> dict[str, object]:
     """The content of privacy.json."""
     return PrivacyStatement(
-        promise=PureEpsilon(requested),
+        promise=Promise(requested),
         accountant=accountant,
         protections=[
             Protection(

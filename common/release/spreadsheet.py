@@ -22,8 +22,7 @@ def check_copy(where: Path, target: Path) -> None:
 def write_safe_copy(where: Path, target: Path) -> None:
     """Write the table of a verified release once more, with formulas as text.
 
-    Raises:
-        InputError: its table is Parquet, in which every cell has a type, or the disk refuses.
+    A Parquet table is refused: there every cell has a type.
     """
     name = release.table_name("csv")
     with open_release(where) as contents:

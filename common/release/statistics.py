@@ -8,20 +8,21 @@ relations it rests on, which the diagnostics compare with what was measured.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
-from common.schema.conditions import Condition, parse
+from common.schema.conditions import parse
 from common.schema.decoder import decode_column
 from common.schema.toml import suggest
 
@@ -60,171 +61,40 @@ class CodedTable:
             place = self.schema.position(name)
             source = SeededRandomSource(f"numbers/{self.seed}/{name}")
             column = decode_column(self.schema.attributes[place], self.codes.columns[place], source)
-            numbers = column.astype("Float64").to_numpy(np.float64, na_value=np.nan)
-            self._numbers[name] = numbers.astype(np.float64)
+            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            self._numbers[name] = numbers
         return self._numbers[name]
-
-    def labels(self, name: str) -> Sequence[str]:
-        """What each code of an attribute is called."""
-        return self.schema.attributes[self.schema.position(name)].labels
 
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
         """The codes of an attribute."""
         return self.codes.columns[self.schema.position(name)]
 
 
-class Statistic(Protocol):
+Rows: TypeAlias = NDArray[np.bool_]  # which rows of a table a group has
+OfRows: TypeAlias = Callable[[Rows], Mapping[str, float]]
+_UNBOUNDED = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Statistic:
     """Something to compute of a table."""
 
-    @property
-    def attributes(self) -> frozenset[str]:
-        """Those whose relations it rests on."""
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """No value of it lies outside."""
-
-    def of(self, table: CodedTable) -> Values:
-        """Its values."""
+    attributes: frozenset[str]  # those whose relations it rests on
+    of: Callable[[CodedTable], Values]  # its values in a table
+    bounds: tuple[float, float] = _UNBOUNDED  # no value of it lies outside
+    # whether it rests on relations of pairs only, as a linear regression does
+    pairwise: bool = False
 
 
-@dataclass(frozen=True)
-class Share:
-    """The proportion of rows that satisfy a condition, in all rows or in each group."""
-
-    condition: Condition
-    by: str | None = None
-    where: Condition | None = None
-    bounds = (0.0, 1.0)
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """Those of the condition and of the groups."""
-        return _together(self.condition.attributes, self.by, self.where)
-
-    def of(self, table: CodedTable) -> Values:
-        """A share for each group."""
-        inside = self.condition.mask(table.codes)
-        name = f"share of {self.condition.text}"
-        return {
-            (name, group): float(inside[rows].mean()) if rows.any() else np.nan
-            for group, rows in _groups(table, self.by, self.where)
-        }
-
-
-@dataclass(frozen=True)
-class Count:
-    """How many real rows satisfy a condition, in all or with each value of an attribute."""
-
-    condition: Condition
-    rows: int
-    by: str | None = None
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """From none to all of the rows."""
-        return 0.0, float(self.rows)
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """Those of the condition and of the groups."""
-        return _together(self.condition.attributes, self.by, None)
-
-    def of(self, table: CodedTable) -> Values:
-        """A count for each group."""
-        name = f"count of {self.condition.text}" if self.condition.text.strip() else "count"
-        return {
-            (name, group): self.rows * float(rows.mean())
-            for group, rows in _groups(table, self.by, self.condition)
-        }
-
-
-@dataclass(frozen=True)
-class OfNumbers:
-    """A function of the numbers of a column, in all rows or in each group."""
-
-    name: str
-    column: str
-    compute: Callable[[Numbers], float]
-    by: str | None = None
-    where: Condition | None = None
-    bounds = (-np.inf, np.inf)
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """The column, and those of the groups."""
-        return _together((self.column,), self.by, self.where)
-
-    def of(self, table: CodedTable) -> Values:
-        """A value for each group; empty cells are left out."""
-        numbers = table.numbers(self.column)
-        known = ~np.isnan(numbers)
-        found = {}
-        for group, rows in _groups(table, self.by, self.where):
-            asked = numbers[rows & known]
-            found[f"{self.name} of {self.column}", group] = (
-                self.compute(asked) if len(asked) else np.nan
-            )
-        return found
-
-
-@dataclass(frozen=True)
-class Regression:
-    """Coefficients of a linear regression; of a logistic one where the outcome is yes or no."""
-
-    outcome: str
-    terms: tuple[str, ...]
-    by: str | None = None
-    where: Condition | None = None
-    bounds = (-np.inf, np.inf)
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """The outcome, the terms, and those of the groups."""
-        return _together((self.outcome, *self.terms), self.by, self.where)
-
-    def of(self, table: CodedTable) -> Values:
-        """A coefficient for each term and group."""
-        formula = f"{self.outcome} ~ {' + '.join(self.terms)}"
-        columns = {"(intercept)": np.ones(table.rows)}
-        for term in self.terms:
-            columns |= _columns(table, term)
-        names, design = list(columns), np.column_stack(list(columns.values()))
-        outcome = table.numbers(self.outcome)
-        logistic = _attribute(table.schema, self.outcome).kind == "boolean"
-        known = ~np.isnan(design).any(axis=1) & ~np.isnan(outcome)
-        found: dict[tuple[str, Group], float] = {}
-        for group, rows in _groups(table, self.by, self.where):
-            use = rows & known
-            fitted = np.full(len(names), np.nan)
-            if use.any() and logistic:
-                fitted = _logistic(design[use], outcome[use])
-            elif use.any():
-                fitted = np.linalg.lstsq(design[use], outcome[use], rcond=None)[0]
-            for name, value in zip(names, fitted, strict=True):
-                found[f"{formula}: {name}", group] = float(value)
-        return found
-
-
-@dataclass(frozen=True)
-class OfTable:
+def of_table(
+    compute: Callable[[pd.DataFrame], object], attributes: frozenset[str] = frozenset()
+) -> Statistic:
     """Any function of a table that returns a number, or several by name."""
-
-    compute: Callable[[pd.DataFrame], object]
-    attributes: frozenset[str] = frozenset()
-    bounds = (-np.inf, np.inf)
-
-    def of(self, table: CodedTable) -> Values:
-        """What the function returns."""
-        return named(self.compute(table.frame))
+    return Statistic(attributes, lambda table: named(compute(table.frame)))
 
 
 def named(found: object) -> Values:
-    """The numbers that an analyst's function returned, by name.
-
-    Raises:
-        InputError: it returned something else.
-    """
+    """The numbers that an analyst's function returned, by name."""
     try:
         if isinstance(found, pd.Series | Mapping):
             return {(str(name), None): float(value) for name, value in found.items()}
@@ -236,42 +106,72 @@ def named(found: object) -> Values:
         ) from None
 
 
-def share(schema: Schema, condition: str, by: str | None = None, where: str = "") -> Share:
-    """The proportion of rows that satisfy a condition."""
-    return Share(parse(condition, schema), _known(schema, by), _where(schema, where))
+def share(schema: Schema, condition: str, by: str | None = None, where: str = "") -> Statistic:
+    """The proportion of rows that satisfy a condition, in all rows or in each group."""
+    asked = parse(condition, schema)
+
+    def of(table: CodedTable) -> OfRows:
+        inside = asked.mask(table.codes)
+        return lambda rows: {
+            f"share of {asked.text}": float(inside[rows].mean()) if rows.any() else np.nan
+        }
+
+    return _grouped(schema, asked.attributes, of, by, where, bounds=(0.0, 1.0))
 
 
-def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> Count:
-    """How many of the real rows satisfy a condition."""
-    return Count(parse(condition, schema), rows, _known(schema, by))
+def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> Statistic:
+    """How many of the real rows satisfy a condition, in all or with each value of an attribute."""
+    name = f"count of {condition}" if condition.strip() else "count"
+
+    def of(table: CodedTable) -> OfRows:
+        return lambda inside: {name: rows * float(inside.mean())}
+
+    return _grouped(schema, (), of, by, condition, bounds=(0.0, float(rows)))
 
 
-def mean(schema: Schema, column: str, by: str | None = None, where: str = "") -> OfNumbers:
+def mean(schema: Schema, column: str, by: str | None = None, where: str = "") -> Statistic:
     """The mean of a column; of yes or no, the proportion of yes."""
-    _check_numbers(schema, column)
-    return OfNumbers(
-        "mean", column, lambda v: float(v.mean()), _known(schema, by), _where(schema, where)
-    )
+    return _of_numbers(schema, "mean", column, np.mean, by, where)
 
 
 def quantile(
     schema: Schema, column: str, at: float, by: str | None = None, where: str = ""
-) -> OfNumbers:
+) -> Statistic:
     """A quantile of a column; 0.5 is the median."""
-    _check_numbers(schema, column)
     if not 0 <= at <= 1:
         raise InputError(f"quantile: {at:g} is not in 0..1. Write the median as 0.5")
     name = "median" if at == 0.5 else f"quantile {at:g}"
-    return OfNumbers(
-        name, column, lambda v: float(np.quantile(v, at)), _known(schema, by), _where(schema, where)
-    )
+    return _of_numbers(schema, name, column, lambda v: np.quantile(v, at), by, where)
 
 
-def regression(schema: Schema, formula: str, by: str | None = None, where: str = "") -> Regression:
-    """A regression, written like "income ~ age + sex"; names with other signs in backticks.
+def _of_numbers(
+    schema: Schema,
+    name: str,
+    column: str,
+    compute: Callable[[Numbers], np.floating],
+    by: str | None,
+    where: str,
+) -> Statistic:
+    """A function of the numbers of a column; empty cells are left out."""
+    _check_numbers(schema, column)
 
-    Raises:
-        InputError: the formula cannot be read, or its outcome is no number.
+    def of(table: CodedTable) -> OfRows:
+        numbers = table.numbers(column)
+        known = ~np.isnan(numbers)
+
+        def value(rows: Rows) -> dict[str, float]:
+            asked = numbers[rows & known]
+            return {f"{name} of {column}": float(compute(asked)) if len(asked) else np.nan}
+
+        return value
+
+    return _grouped(schema, (column,), of, by, where)
+
+
+def regression(schema: Schema, formula: str, by: str | None = None, where: str = "") -> Statistic:
+    """Coefficients of a linear regression; of a logistic one where the outcome is yes or no.
+
+    It is written like "income ~ age + sex"; names with other signs are in backticks.
     """
     left, tilde, right = formula.partition("~")
     terms = tuple(_bare(each) for each in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", right))
@@ -283,19 +183,58 @@ def regression(schema: Schema, formula: str, by: str | None = None, where: str =
         _attribute(schema, term)
     if outcome in terms or len(set(terms)) < len(terms):
         raise InputError(f"--regress {formula!r}: an attribute is there twice. Name it once")
-    return Regression(outcome, terms, _known(schema, by), _where(schema, where))
+    fit = _logistic if _attribute(schema, outcome).kind == "boolean" else _linear
+
+    def of(table: CodedTable) -> OfRows:
+        columns = {"(intercept)": np.ones(table.rows)}
+        for term in terms:
+            columns |= _columns(table, term)
+        names = [f"{outcome} ~ {' + '.join(terms)}: {name}" for name in columns]
+        design, values = np.column_stack(list(columns.values())), table.numbers(outcome)
+        known = ~np.isnan(design).any(axis=1) & ~np.isnan(values)
+
+        def coefficients(rows: Rows) -> dict[str, float]:
+            use = rows & known
+            fitted = fit(design[use], values[use]) if use.any() else np.full(len(names), np.nan)
+            return dict(zip(names, fitted.tolist(), strict=True))
+
+        return coefficients
+
+    return _grouped(schema, (outcome, *terms), of, by, where, pairwise=True)
 
 
 def _bare(name: str) -> str:
     return name.strip().strip("`")
 
 
-def _where(schema: Schema, text: str) -> Condition | None:
-    return parse(text, schema) if text.strip() else None
+def _grouped(
+    schema: Schema,
+    names: Iterable[str],
+    prepared: Callable[[CodedTable], OfRows],
+    by: str | None,
+    where: str,
+    *,
+    bounds: tuple[float, float] = _UNBOUNDED,
+    pairwise: bool = False,
+) -> Statistic:
+    """A statistic of the rows that satisfy a condition: of all, or of each value of `by`."""
+    condition = parse(where, schema)
+    groups = () if by is None else (_attribute(schema, by).name,)
 
+    def of(table: CodedTable) -> Values:
+        compute, inside = prepared(table), condition.mask(table.codes)
+        if by is None:
+            return {(name, None): value for name, value in compute(inside).items()}
+        codes = table.column(by)
+        return {
+            (name, label): value
+            for code, label in enumerate(_attribute(schema, by).labels)
+            for name, value in compute(inside & (codes == code)).items()
+        }
 
-def _known(schema: Schema, name: str | None) -> str | None:
-    return name if name is None else _attribute(schema, name).name
+    return Statistic(
+        frozenset({*names, *groups, *condition.attributes}), of, bounds, pairwise=pairwise
+    )
 
 
 def _attribute(schema: Schema, name: str) -> Attribute:
@@ -317,24 +256,6 @@ def _check_numbers(schema: Schema, name: str) -> None:
         )
 
 
-def _together(names: Sequence[str], by: str | None, where: Condition | None) -> frozenset[str]:
-    found = {*names, *(where.attributes if where is not None else ())}
-    return frozenset(found if by is None else found | {by})
-
-
-def _groups(
-    table: CodedTable, by: str | None, where: Condition | None
-) -> Iterator[tuple[Group, NDArray[np.bool_]]]:
-    """The rows of each group; all rows if there are no groups."""
-    rows = np.ones(table.rows, dtype=np.bool_) if where is None else where.mask(table.codes)
-    if by is None:
-        yield None, rows
-        return
-    codes = table.column(by)
-    for code, label in enumerate(table.labels(by)):
-        yield label, rows & (codes == code)
-
-
 def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
     """A term's columns: its numbers, or whether it has each value but the first."""
     attribute = _attribute(table.schema, term)
@@ -346,6 +267,10 @@ def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
         for code, label in enumerate(attribute.labels)
         if code > 0
     }
+
+
+def _linear(design: Numbers, outcome: Numbers) -> Numbers:
+    return np.asarray(np.linalg.lstsq(design, outcome, rcond=None)[0], dtype=np.float64)
 
 
 def _logistic(design: Numbers, outcome: Numbers) -> Numbers:

@@ -13,8 +13,15 @@ from pathlib import Path
 
 from common.crypto.identities.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError
-from common.release.checking import Checked, Kind, Problem, check_bytes
-from common.release.consistency import Agreement, name_problems, other_version
+from common.release.checking import (
+    Agreement,
+    Checked,
+    Kind,
+    Problem,
+    check_bytes,
+    name_problems,
+    other_version,
+)
 from common.release.contents import Contents, open_release
 from common.release.folder import STUDY
 from common.release.progress import Reporter, silent
@@ -37,21 +44,14 @@ _NO_CURATOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What is known about a release after a look at it.
+    """What is known about a release after a look at it."""
 
-    Attributes:
-        where: the folder or file.
-        checked: its bytes, against the manifest and the signatures.
-        agreement: its files, against each other; None if that was not asked for.
-        problems: everything that is wrong; empty if nothing that was looked at is.
-        remarks: what the caller asked for and the release does not allow to ask.
-    """
-
-    where: str
-    checked: Checked
-    agreement: Agreement | None
+    where: str  # the folder or file
+    checked: Checked  # its bytes, against the manifest and the signatures
+    agreement: Agreement | None  # its files, against each other; None if that was not asked for
+    # everything that is wrong; empty if nothing that was looked at is
     problems: tuple[Problem, ...]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what the caller asked for and the release does not allow to ask
 
     @property
     def not_checked(self) -> tuple[str, ...]:
@@ -83,8 +83,7 @@ class Verified:
     def require(self, *, allow_other_version: bool = False) -> None:
         """Raise InputError, naming the files, unless there is no problem.
 
-        Raises:
-            OtherVersionError: there is none, but another version made the release.
+        If there is none, but another version made the release, raise OtherVersionError.
         """
         if self.problems:
             listed = "\n".join(f"- {problem}" for problem in self.problems)

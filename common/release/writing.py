@@ -15,10 +15,11 @@ from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
 from common.methods.subn_plus.descent import SpreadModel
 from common.release import folder as release
-from common.release.finishing import finish
+from common.release.archive import finish
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
+from common.release.measured import model_tables, study_tables
 from common.release.progress import Reporter, silent
 from common.release.released_table import KEPT_ROWS
 from common.release.report.expected_error import expected_errors
@@ -28,12 +29,11 @@ from common.release.report.page import Section, paragraph, table
 from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.report.released import (
     model_shares,
-    model_tables,
     network_drawing,
     range_errors,
     range_shares,
 )
-from common.release.report.study_figures import study_shares, study_tables
+from common.release.report.study_figures import study_shares
 from common.release.report.usable_pairs import usable_pairs
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
@@ -49,19 +49,12 @@ Fitted = FittedPrivBayes | FittedPrivelet | FittedStudy
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What went into a release.
+    """What went into a release."""
 
-    Attributes:
-        files: their names.
-        rows: how many synthetic rows.
-        synthetic: those rows, or the first of them where they are very many.
-        cautions: what its users must know first; none if all is well.
-    """
-
-    files: tuple[str, ...]
-    rows: int
-    synthetic: Codes
-    cautions: tuple[str, ...]
+    files: tuple[str, ...]  # their names
+    rows: int  # how many synthetic rows
+    synthetic: Codes  # those rows, or the first of them where they are very many
+    cautions: tuple[str, ...]  # what its users must know first; none if all is well
 
 
 def write_release(
@@ -73,11 +66,11 @@ def write_release(
     signer: Signer | None = None,
     tell: Reporter = silent,
 ) -> Written:
-    """Fill a folder, usually one of `release.new_folder`, and finish it; all of it is free of cost.
+    """Fill an empty folder, usually one of `release.new_folder`, and finish it.
 
     Args:
         folder: exists and is empty.
-        fitted: what was released of the real rows.
+        fitted: what was released of the real rows; all that follows is free of cost.
         rows: how many synthetic rows; as many as there were real ones if None.
         file_format: of the synthetic rows, see `release.FORMATS`.
         signer: who signs the release, or None.
@@ -111,15 +104,11 @@ def write_release(
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What people read of a release: a function of its other files, so it can be made again.
+    """What people read of a release: a function of its other files, so it can be made again."""
 
-    Attributes:
-        files: report.html, usage.json, and network.svg where there is a network, by name.
-        cautions: what users of the release must know first.
-    """
-
+    # report.html, usage.json, and network.svg where there is a network, by name
     files: Mapping[str, str]
-    cautions: tuple[str, ...]
+    cautions: tuple[str, ...]  # what users of the release must know first
 
 
 def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages:

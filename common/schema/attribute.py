@@ -90,31 +90,22 @@ BOOLEANS = Listed((False, True))
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute and its public domain.
+    """An attribute and its public domain."""
 
-    Attributes:
-        name: the name of the column.
-        kind: what the values are, see `Kind`.
-        domain: the listed values (categorical, ordinal, boolean) or the bins (all other kinds).
-        missing: an empty cell has its own code; without it, an empty cell is refused.
-        other: a value outside the domain has its own code; without it, it is refused.
-        clip: a number outside the range counts as the nearest end of the range.
-        tree: the declared hierarchy over the codes of the values, None if there is none.
-        forgiving: no cell is refused; see `forgiven`. Never declared, and in no digest.
-        missing_codes: texts that stand for an empty cell, however their number is written.
-        frequencies: how frequent each listed value is elsewhere, in public; none if not declared.
-            Values that are too rare for a count of their own are drawn by them.
-    """
-
-    name: str
-    kind: Kind
+    name: str  # the name of the column
+    kind: Kind  # what the values are, see `Kind`
+    # the listed values (categorical, ordinal, boolean) or the bins (all other kinds)
     domain: Listed | Binning
-    missing: bool = False
-    other: bool = False
-    clip: bool = False
+    missing: bool = False  # an empty cell has its own code; without it, an empty cell is refused
+    other: bool = False  # a value outside the domain has its own code; without it, it is refused
+    clip: bool = False  # a number outside the range counts as the nearest end of the range
+    # the declared hierarchy over the codes of the values, None if there is none
     tree: Node | None = None
-    forgiving: bool = False
+    forgiving: bool = False  # no cell is refused; see `forgiven`. Never declared, and in no digest.
+    # texts that stand for an empty cell, however their number is written
     missing_codes: tuple[str, ...] = ()
+    # how frequent each listed value is elsewhere, in public; none if not declared. Values that are
+    # too rare for a count of their own are drawn by them.
     frequencies: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -253,11 +244,7 @@ class Attribute:
 
 
 def to_number(kind: str, value: Any) -> float:  # noqa: ANN401  (whatever a TOML file may hold)
-    """A bound or an edge as a number: days for dates, seconds for datetimes.
-
-    Raises:
-        InputError: if the value is not of the kind.
-    """
+    """A bound or an edge as a number: days for dates, seconds for datetimes."""
     if kind == "integer" and type(value) is int:
         return value
     if kind == "real" and type(value) in (int, float):

@@ -44,25 +44,17 @@ _BLOCK = 1 << 15  # rows per block: what a block touches stays in the cache
 
 @dataclass(frozen=True)
 class Binning:
-    """A public range cut into bins 0..count-1.
+    """A public range cut into bins 0..count-1."""
 
-    Attributes:
-        edges: the ends of the range and every inner edge, increasing; all integers or all floats.
-        equal: whether the bins are equally wide (the edge rule differs, see the module).
-        decimals: of the real numbers that are drawn; None for as many as the bins need.
-    """
-
+    # the ends of the range and every inner edge, increasing; all integers or all floats
     edges: tuple[int, ...] | tuple[float, ...]
-    equal: bool
+    equal: bool  # whether the bins are equally wide (the edge rule differs, see the module)
+    # of the real numbers that are drawn; None for as many as the bins need
     decimals: int | None = None
 
     @classmethod
     def equal_width(cls, low: float, high: float, bins: int | None, *, whole: bool) -> Binning:
-        """Bins of the same width; 16 of them, or one per whole number, unless told otherwise.
-
-        Raises:
-            InputError: for an empty range, no bins, or more bins than the range has numbers.
-        """
+        """Bins of the same width; 16 of them, or one per whole number, unless told otherwise."""
         _check_ends(low, high, whole=whole)
         available = int(high) - int(low) + 1 if whole else MAX_BINS
         bins = min(DEFAULT_BINS, available) if bins is None else bins
@@ -100,11 +92,7 @@ class Binning:
         return cls(tuple(float(edge) for edge in edges), equal=False)
 
     def with_decimals(self, decimals: int) -> Binning:
-        """The same bins of real numbers, from which numbers with these decimals are drawn.
-
-        Raises:
-            InputError: for whole numbers, and if some bin has no number with these decimals.
-        """
+        """The same bins of real numbers, from which numbers with these decimals are drawn."""
         if self.whole:
             raise InputError("decimals: only real numbers have them")
         if not 0 <= decimals <= MAX_DECIMALS:

@@ -16,15 +16,10 @@ from common.schema.limits import MOST_RULE_CELLS, check_most
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CellWeights:
-    """A weight of at least 0 for every cell of the table of some attributes.
+    """A weight of at least 0 for every cell of the table of some attributes."""
 
-    Attributes:
-        attributes: their positions in the schema, each once.
-        table: an axis for each of them.
-    """
-
-    attributes: tuple[int, ...]
-    table: NDArray[np.float64]
+    attributes: tuple[int, ...]  # their positions in the schema, each once
+    table: NDArray[np.float64]  # an axis for each of them
 
     def of(self, codes: Codes) -> NDArray[np.float64]:
         """Return the weight of every row."""
@@ -33,11 +28,7 @@ class CellWeights:
 
 
 def weights_of(condition: Condition, sizes: Sequence[int]) -> list[CellWeights]:
-    """Return a condition as weights: 1 where it holds, 0 where it does not.
-
-    Raises:
-        InputError: a part is about too many attributes at once.
-    """
+    """Return a condition as weights: 1 where it holds, 0 where it does not."""
     return [CellWeights(*cells_of(part, sizes)) for part in _conjuncts(condition.root)]
 
 

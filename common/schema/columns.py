@@ -13,7 +13,7 @@ be UTF-8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,9 +173,8 @@ def _moments(
         nothing = np.zeros(len(array), dtype=np.int64)
         return nothing, empty, excluding(np.ones(len(array), dtype=bool), empty)
     per_second = SECONDS[array.type.unit]
-    ticks = array.fill_null(pa.scalar(0, array.type)).to_numpy(zero_copy_only=False)
+    numbers = plain(array.view(pa.int64()), 0)
     divisor = per_second * (86_400 if kind == "date" else 1)
-    numbers = ticks.view(np.int64)
     return numbers // divisor if divisor > 1 else numbers, empty, excluding(wrong, empty)
 
 
@@ -266,10 +265,27 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def plain(array: pa.Array, instead: float) -> NDArray[Any]:
-    """The values as they lie in memory, with something else for null; copied only if one is."""
-    filled = array if array.null_count == 0 else array.fill_null(instead)
-    values: NDArray[Any] = filled.to_numpy(zero_copy_only=False)
-    return values
+    """The numbers or truth values as they lie in memory, with something else for null.
+
+    Not to be written to. `to_numpy` and `fill_null` would load pandas first, which takes a node
+    longer than to read a small table.
+    """
+    if pa.types.is_boolean(array.type):  # bits in Arrow, bytes in numpy
+        return plain(array.cast(pa.uint8()), instead).view(np.bool_)
+    buffers = [None, array.buffers()[1]]
+    held = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+    values: NDArray[Any] = np.from_dlpack(held)
+    if array.null_count == 0:
+        return values
+    return np.where(plain(array.is_null(), 0), values.dtype.type(instead), values)
+
+
+def text_array(texts: Sequence[object]) -> pa.StringArray:
+    """Return texts as an array; `pa.array` would load pandas first."""
+    words = [str(text).encode() for text in texts]
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
+    buffers = (pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
+    return pa.StringArray.from_buffers(len(words), *buffers)
 
 
 def null_mask(array: pa.Array) -> Mask | None:
@@ -278,8 +294,7 @@ def null_mask(array: pa.Array) -> Mask | None:
 
 
 def _nulls(array: pa.Array) -> Mask:
-    mask: Mask = array.is_null().to_numpy(zero_copy_only=False)
-    return mask
+    return plain(array.is_null(), 0)
 
 
 def either(first: Mask | None, second: Mask | None) -> Mask | None:

@@ -84,11 +84,7 @@ class Condition:
 
 
 def parse(text: str, schema: Schema) -> Condition:
-    """Compile a condition; an empty one holds for every row.
-
-    Raises:
-        InputError: showing the place that is not understood, and what may stand there.
-    """
+    """Compile a condition; an empty one holds for every row. Errors point at the place."""
     expression = syntax.parse(text)
     words = {
         name: (place, AttributeVocabulary(attribute, _positions(attribute)))

@@ -87,11 +87,7 @@ MAX_DEPTH = 100  # nesting of a hierarchy
 
 
 def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
-    """The attributes, the ignored columns and the rules of a schema file's text.
-
-    Raises:
-        InputError: naming the attribute and what is wrong with it.
-    """
+    """The attributes, the ignored columns and the rules of a schema file's text."""
     try:
         return read(parse_toml(text))
     except (ValueError, OverflowError):
@@ -103,8 +99,7 @@ def read(
 ) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
     """The attributes, the ignored columns and the rules of a parsed schema.
 
-    Raises:
-        InputError: naming the attribute and what is wrong with it.
+    Errors name the attribute and what is wrong with it.
     """
     refuse_unknown(document, ("attribute", "ignore", "rule"))
     tables = document.get("attribute", [])

@@ -1,22 +1,28 @@
-"""From codes back to values: the columns of a table that people read.
+"""From codes back to values: Arrow columns for files, and the data frame that people read.
 
 Numbers and dates come from inside their bin, along the slope of the bins around it. A missing cell
-is empty (NA, NaT or None). A cell coded `other` is "(other)" in a text column and empty in a column
-that cannot hold text. The type of a column depends on the schema alone, never on the rows: integers
-that may be empty are nullable integers in every table.
+is empty. A cell coded `other` is "(other)" in a text column and empty in a column that cannot hold
+text. The type of a column depends on the schema alone, never on the rows: integers that may be
+empty are nullable integers in every data frame.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from common.errors import LocalError
 from common.schema.attribute import OTHER_LABEL, Attribute, Listed
-from common.schema.binning import Binning
-from common.schema.codes import CodeColumn
+from common.schema.codes import CodeColumn, Codes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from common.schema.schema import Schema
 
 
 class WordSource(Protocol):
@@ -26,54 +32,68 @@ class WordSource(Protocol):
         """The next `count` uniform 64-bit words."""
 
 
-def decode_column(attribute: Attribute, codes: CodeColumn, source: WordSource) -> pd.Series[Any]:
+def decode_to_arrow(schema: Schema, codes: Codes, source: WordSource) -> pa.Table:
+    """The codes as a table of values that `Schema.encode` would give the same codes.
+
+    Dates are `date32`, datetimes `timestamp[s]`, text a dictionary, which is how Parquet stores it.
+    """
+    if codes.sizes != schema.sizes:
+        raise LocalError(f"codes of domains {codes.sizes} are not of this schema {schema.sizes}")
+    columns = [
+        decode_column(attribute, column, source)
+        for attribute, column in zip(schema.attributes, codes.columns, strict=True)
+    ]
+    for first, second, together in schema.possible.swaps(codes):
+        one, other = columns[first], columns[second]
+        wrong = pc.and_(pa.array(together), pc.fill_null(pc.greater(one, other), fill_value=False))
+        columns[first] = pc.if_else(wrong, other, one)
+        columns[second] = pc.if_else(wrong, one, other)
+    return pa.table(columns, names=list(schema.names))
+
+
+def decode_to_pandas(schema: Schema, codes: Codes, source: WordSource) -> pd.DataFrame:
+    """The same as a data frame; dates are datetimes at midnight."""
+    import pandas as pd
+
+    table = decode_to_arrow(schema, codes, source)
+    nullable: dict[Any, Any] = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    columns = {}
+    for attribute, column in zip(schema.attributes, table.columns, strict=True):
+        gaps = attribute.size > attribute.value_count
+        columns[attribute.name] = _for_pandas(column).to_pandas(
+            types_mapper=nullable.get if gaps else None
+        )
+    return pd.DataFrame(columns)
+
+
+def _for_pandas(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a type that pandas has as one of its own: no categorical, no date."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.timestamp("s")) if pa.types.is_date(column.type) else column
+
+
+def decode_column(attribute: Attribute, codes: CodeColumn, source: WordSource) -> pa.Array:
     """The values of a column of codes."""
     domain = attribute.domain
-    if isinstance(domain, Binning):
-        values = _numbers(attribute, domain, codes, source)
-    else:
-        values = _listed(attribute, domain, codes)
-    return pd.Series(values, name=attribute.name)
-
-
-def _listed(attribute: Attribute, domain: Listed, codes: CodeColumn) -> Any:  # noqa: ANN401
-    if domain.textual:
-        words: list[str | None] = [str(value) for value in domain.values]
-        words += [OTHER_LABEL] if attribute.other else []
-        words += [None] if attribute.missing else []
-        return pd.array(words, dtype="str").take(codes.astype(np.intp))
-    plain = np.array([*domain.values, *[0] * (attribute.size - domain.count)])
-    if attribute.kind == "boolean":
-        plain = plain.astype(np.bool_)
-    return _with_gaps(attribute, plain[codes], codes)
-
-
-def _numbers(
-    attribute: Attribute,
-    domain: Binning,
-    codes: CodeColumn,
-    source: WordSource,
-) -> Any:  # noqa: ANN401  (an array or an extension array)
-    bins = np.minimum(codes, domain.count - 1)
+    if isinstance(domain, Listed) and domain.textual:
+        words = [str(value) for value in domain.values] + [OTHER_LABEL] * attribute.other
+        places = pa.array(codes, mask=_gaps(codes, len(words), attribute.size))
+        return pa.DictionaryArray.from_arrays(places, pa.array(words, type=pa.string()))
+    gaps = _gaps(codes, attribute.value_count, attribute.size)
+    if isinstance(domain, Listed):
+        fillers = [domain.values[0]] * (attribute.size - domain.count)
+        return pa.array(np.array([*domain.values, *fillers]).take(codes), mask=gaps)
     # 53 random bits per cell; the words of special cells are drawn and not used.
     fractions = (source.words(len(codes)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    plain = domain.draw(bins, domain.along_slope(codes, fractions))
+    bins = np.minimum(codes, domain.count - 1)
+    numbers = domain.draw(bins, domain.along_slope(codes, fractions))
     if attribute.kind == "date":
-        plain = (plain * 86_400).view("datetime64[s]")
-    elif attribute.kind == "datetime":
-        plain = plain.view("datetime64[s]")
-    return _with_gaps(attribute, plain, codes)
+        return pa.array(numbers.astype(np.int32), mask=gaps).view(pa.date32())
+    array = pa.array(numbers, mask=gaps)
+    return array.view(pa.timestamp("s")) if attribute.kind == "datetime" else array
 
 
-def _with_gaps(attribute: Attribute, plain: NDArray[Any], codes: CodeColumn) -> Any:  # noqa: ANN401
-    """The values, with an empty cell wherever the code is a special one."""
-    if attribute.size == attribute.value_count:
-        return plain
-    gaps = codes >= attribute.value_count
-    if plain.dtype.kind == "f":
-        return np.where(gaps, np.nan, plain)
-    if plain.dtype.kind == "M":
-        return np.where(gaps, np.datetime64("NaT"), plain)
-    array = pd.array(plain, dtype="boolean" if plain.dtype.kind == "b" else "Int64")
-    array[gaps] = pd.NA
-    return array
+def _gaps(codes: CodeColumn, values: int, size: int) -> NDArray[np.bool_] | None:
+    """The cells that are empty, None where there can be none."""
+    return None if values == size else codes >= values

@@ -66,11 +66,7 @@ class _Line:
 
 
 def read_dictionary(path: Path) -> Proposal:
-    """Propose a schema, rules included, from a data dictionary.
-
-    Raises:
-        InputError: naming the file, and the line or the column that is not understood.
-    """
+    """Propose a schema, rules included, from a data dictionary; errors name the line."""
     text = text_of(path).removeprefix("\ufeff")
     try:
         return _proposed(list(_lines(text)))
@@ -81,14 +77,7 @@ def read_dictionary(path: Path) -> Proposal:
 def with_frequencies(schema: Schema, name: str, path: Path) -> Schema:
     """Return the schema with the public frequencies of an attribute's values.
 
-    Args:
-        schema: has the attribute.
-        name: of the attribute.
-        path: a CSV file with a header, of values and whole numbers. A value that is not in it
-            counts as 0.
-
-    Raises:
-        InputError: naming the file, and the line that is not understood.
+    They are in a CSV file with a header, of values and whole numbers; others count as 0.
     """
     place = schema.position(name)
     attribute = schema.attributes[place]

@@ -40,6 +40,7 @@ from common.schema.columns import (
     null_mask,
     plain,
     real_numbers,
+    text_array,
     whole_numbers,
 )
 from common.schema.refusals import RowNumbers, empty_cells, outside_cells
@@ -98,8 +99,7 @@ def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
     if encoded.outside is None or not is_text(array.type):
         return encoded
     # A text of no characters is an empty cell too; it is never a value.
-    blank = pc.equal(pc.binary_length(array), 0).fill_null(pa.scalar(value=False))
-    blanks: Mask = blank.to_numpy(zero_copy_only=False)
+    blanks = plain(pc.binary_length(array), 1) == 0
     return Encoded(encoded.codes, either(encoded.empty, blanks), encoded.outside & ~blanks)
 
 
@@ -144,7 +144,7 @@ def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encode
     if is_number(array.type):
         return _encode_numbers(domain, array, empty)
     texts = as_text(array)
-    found = pc.index_in(texts, value_set=pa.array(domain.values, type=texts.type))
+    found = pc.index_in(texts, value_set=text_array(domain.values).cast(texts.type))
     if domain.by_number and found.null_count > texts.null_count:
         found = _same_numbers(domain, texts, found)
     codes = plain(found, 0).astype(code_dtype(domain.count))
@@ -188,17 +188,14 @@ def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Enco
 
 def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
     if pa.types.is_boolean(array.type):
-        codes = (
-            array.fill_null(pa.scalar(value=False)).to_numpy(zero_copy_only=False).view(np.uint8)
-        )
-        return Encoded(codes, empty)
+        return Encoded(plain(array, 0).view(np.uint8), empty)
     if is_number(array.type):
         numbers, empty, _ = real_numbers(array, empty)
         return Encoded(numbers == 1, empty, excluding((numbers != 0) & (numbers != 1), empty))
     text = as_text(array).dictionary_encode()
     words = [boolean(word) for word in as_bytes(text.dictionary)]
     codes = np.array([*(-1 if w is None else w for w in words), -1], dtype=np.int8).take(
-        text.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+        plain(text.indices, len(words))
     )
     return Encoded(np.maximum(codes, 0).view(np.uint8), empty, excluding(codes < 0, empty))
 

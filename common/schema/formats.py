@@ -60,11 +60,7 @@ class Layout:
 
 
 def layout_of(path: Path, sheet: str = "") -> Layout:
-    """The columns of a file; no cell is read.
-
-    Raises:
-        InputError: the file cannot be read, or has no header.
-    """
+    """The columns of a file; no cell is read."""
     if KINDS[path.suffix.lower()] == "excel":
         return Layout(_header(path, sheet), {})
     metadata = _statistics(path, metadataonly=True)[1]
@@ -76,11 +72,7 @@ def layout_of(path: Path, sheet: str = "") -> Layout:
 
 
 def blocks(path: Path, names: Sequence[str], sheet: str = "") -> Iterator[list[list[Any]]]:
-    """The cells of these columns as Python holds them, some rows at a time.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """The cells of these columns as Python holds them, some rows at a time."""
     if KINDS[path.suffix.lower()] == "excel":
         return _sheet_blocks(path, names, sheet)
     return _statistics_blocks(path, names)

@@ -71,13 +71,9 @@ def contract(node: Node) -> Node:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A rooted tree whose leaves are the codes 0..size-1, each exactly once.
+    """A rooted tree whose leaves are the codes 0..size-1, each exactly once."""
 
-    Args:
-        tree: the tree as declared; it may contain unary nodes and leaves of unequal depth.
-    """
-
-    tree: Node
+    tree: Node  # the tree as declared; it may contain unary nodes and leaves of unequal depth
 
     def __post_init__(self) -> None:
         """Refuse a tree that misses or repeats a code."""

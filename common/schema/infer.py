@@ -222,9 +222,7 @@ def _labelled(array: pa.Array, labels: Mapping[bytes, str]) -> tuple[str, ...] |
 def _numbers_of(array: pa.Array, *, known: bool) -> tuple[pa.Array, tuple[str, ...]]:
     """A text column of numbers and a few codes as numbers, and the codes; any other as it is.
 
-    Args:
-        array: of texts, none of them null.
-        known: whether codes were taken from it already, so that numbers alone are numbers.
+    Where codes are `known`, because they were taken from it already, numbers alone are numbers.
     """
     texts = array.dictionary_encode()
     values = [number(word) for word in as_bytes(texts.dictionary)]

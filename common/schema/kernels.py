@@ -1,4 +1,4 @@
-"""The compiled inner loops of encoding and decoding; see `common.schema.compilation`.
+"""The compiled inner loops of encoding; see `common.schema.compilation`.
 
 A null cell is told by Arrow's bitmap of valid cells: one bit a row, from bit `first_bit` on. An
 empty bitmap means that no cell is null. A code of `REFUSED` stands for a cell that the schema does
@@ -114,30 +114,3 @@ def into_bins(
         seen |= code
         codes[row] = code
     return bool(seen < REFUSED)
-
-
-def draw_whole(
-    bins: CodeColumn,
-    words: NDArray[np.uint32],
-    first: NDArray[np.int64],
-    widths: NDArray[np.uint64],
-    numbers: NDArray[np.int64],
-) -> None:
-    """A number inside each bin from a 32-bit word: the upper half of its product with the width."""
-    for row in range(len(bins)):
-        step = (np.uint64(words[row]) * widths[bins[row]]) >> np.uint64(32)
-        numbers[row] = first[bins[row]] + np.int64(step)
-
-
-def draw_real(
-    bins: CodeColumn,
-    words: NDArray[np.uint64],
-    first: NDArray[np.float64],
-    last: NDArray[np.float64],
-    numbers: NDArray[np.float64],
-) -> None:
-    """A number inside each bin from the upper 53 bits of a word, as `Binning.draw` does it."""
-    for row in range(len(bins)):
-        low, high = first[bins[row]], last[bins[row]]
-        fraction = np.float64(words[row] >> np.uint64(11)) * 2.0**-53
-        numbers[row] = min(max(low + fraction * (high - low), low), high)

@@ -25,11 +25,7 @@ MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of 
 
 
 def check_name(name: str, *, most: int) -> None:
-    """Refuse a name that a terminal, a log or a page could not show as it is.
-
-    Raises:
-        InputError: saying what is wrong, with the characters escaped.
-    """
+    """Refuse a name that a terminal, a log or a page could not show as it is."""
     if not 0 < len(name) <= most:
         raise InputError(f"name: expected 1 to {most:,} characters, got {len(name):,}")
     if not name.isprintable():
@@ -46,11 +42,7 @@ def check_digest(key: str, text: str) -> None:
 
 
 def check_text(key: str, text: str) -> None:
-    """Refuse a text for people that is too long, or that a terminal could not show as it is.
-
-    Raises:
-        InputError: naming the key.
-    """
+    """Refuse a text for people that is too long, or that a terminal could not show as it is."""
     check_most(f"{key}: characters", len(text), MOST_TEXT)
     if not text.isprintable():
         raise InputError(
@@ -59,11 +51,7 @@ def check_text(key: str, text: str) -> None:
 
 
 def check_most(what: str, number: int, most: int) -> None:
-    """Refuse more than a limit.
-
-    Raises:
-        InputError: naming the limit.
-    """
+    """Refuse more than a limit, naming it."""
     if number > most:
         raise InputError(
             f"{what}: at most {most:,}{f', not {number:,}' if number < 1 << 99 else ''}"

@@ -132,11 +132,7 @@ def tokenise(query: str) -> list[Token]:
 
 
 def parse(query: str) -> Expression:
-    """The condition in a text.
-
-    Raises:
-        InputError: with a mark under the place that cannot be read.
-    """
+    """The condition in a text; an error has a mark under the place that cannot be read."""
     return _Parser(query).whole()
 
 

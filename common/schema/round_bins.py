@@ -26,11 +26,7 @@ _DIGITS = ("1", "1 3", "1 2 5", "1 1.5 2 3 5 7", "1 1.2 1.5 2 2.5 3 4 5 6 8")  #
 
 
 def round_numbers(low: float, high: float, *, whole: bool) -> Binning:
-    """About 16 bins around a range, in steps of 1, 2 or 5 times a power of ten.
-
-    Raises:
-        InputError: the range cannot be cut.
-    """
+    """About 16 bins around a range, in steps of 1, 2 or 5 times a power of ten."""
     start, end = Fraction(str(low)), Fraction(str(high))
     if start == end:
         return Binning.equal_width(low, high, None, whole=whole)
@@ -90,9 +86,6 @@ def growing_both_ways(
     """Growing bins for numbers some of which are negative: powers of ten below zero.
 
     Most of the negative numbers are beyond `-rare`.
-
-    Raises:
-        InputError: the range cannot be cut.
     """
     above = growing_numbers(0, common, high, decimals)
     rungs = _ladder(Fraction(str(rare)), Fraction(str(-low)), ["1"], decimals)
@@ -134,11 +127,7 @@ def _misfit(bins: int) -> float:
 
 
 def round_dates(first_s: int, last_s: int, *, by_day: bool) -> Binning:
-    """Months, quarters or years around a range of seconds since 1970; days within a few weeks.
-
-    Raises:
-        InputError: the range cannot be cut.
-    """
+    """Months, quarters or years around a range of seconds since 1970; days within a few weeks."""
     first, last = (_EPOCH + dt.timedelta(days=s // _DAY_S) for s in (first_s, last_s))
     starts, end = min(
         (_calendar(first, last, months) for months in _MONTHS), key=lambda cut: _misfit(len(cut[0]))

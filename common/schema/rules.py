@@ -53,14 +53,10 @@ _BY_ONE = 1e6  # a changed attribute weighs more than any distance inside one
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule as it is declared.
+    """A rule as it is declared."""
 
-    Attributes:
-        texts: its keys and their texts, in the order of `_FORMS`.
-        values: of a determined attribute: the values of the other one, by its own.
-    """
-
-    texts: tuple[tuple[str, str], ...]
+    texts: tuple[tuple[str, str], ...]  # its keys and their texts, in the order of `_FORMS`
+    # of a determined attribute: the values of the other one, by its own
     values: tuple[tuple[str, tuple[str | int, ...]], ...] = ()
 
     def __str__(self) -> str:
@@ -68,11 +64,7 @@ class Rule:
 
 
 def read_rules(tables: object) -> tuple[Rule, ...]:
-    """The rules of a parsed schema.
-
-    Raises:
-        InputError: naming the rule and what is wrong with it.
-    """
+    """The rules of a parsed schema."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("rules are written as [[rule]] tables, with double brackets")
     check_most("rules of a schema", len(tables), MOST_RULES)
@@ -102,21 +94,14 @@ def _rule(table: Mapping[str, Any], number: int) -> Rule:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PossibleCells:
-    """One rule as a table.
+    """One rule as a table."""
 
-    Attributes:
-        rule: as declared.
-        attributes: the positions of those that it is about; those that give way come last.
-        giving_way: how many give way.
-        table: whether each of their cells is possible.
-        ordered: of each, whether its values have an order.
-    """
-
-    rule: Rule
+    rule: Rule  # as declared
+    # the positions of those that it is about; those that give way come last
     attributes: tuple[int, ...]
-    giving_way: int
-    table: Cells
-    ordered: tuple[bool, ...]
+    giving_way: int  # how many give way
+    table: Cells  # whether each of their cells is possible
+    ordered: tuple[bool, ...]  # of each, whether its values have an order
 
     def holds(self, columns: Sequence[NDArray[Any]]) -> Cells:
         """Whether each row is possible, by all columns of the table."""
@@ -139,23 +124,14 @@ class PossibleCells:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Possible:
-    """All rules of a schema: which rows are possible.
+    """All rules of a schema: which rows are possible."""
 
-    Attributes:
-        rules: each as a table.
-        example: a possible row: a code for each attribute that a rule is about.
-    """
-
-    rules: tuple[PossibleCells, ...]
-    example: Mapping[int, int]
+    rules: tuple[PossibleCells, ...]  # each as a table
+    example: Mapping[int, int]  # a possible row: a code for each attribute that a rule is about
 
     @classmethod
     def of(cls, rules: Sequence[Rule], schema: Schema) -> Possible:
-        """Look the rules up in the attributes of a schema.
-
-        Raises:
-            InputError: a rule is not about these attributes, or no row satisfies all of them.
-        """
+        """Look the rules up in the attributes of a schema, which some row must satisfy."""
         tables = []
         for number, rule in enumerate(rules, start=1):
             try:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from common.errors import InputError, LocalError
+from common.errors import InputError
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
@@ -139,11 +139,7 @@ class Schema:
         return tuple(attribute.size for attribute in self.attributes)
 
     def position(self, name: str) -> int:
-        """The position of the attribute of that name.
-
-        Raises:
-            InputError: if there is none.
-        """
+        """The position of the attribute of that name; InputError if there is none."""
         try:
             return self.names.index(name)
         except ValueError:
@@ -235,11 +231,7 @@ class Schema:
         return all(attribute.forgiving for attribute in self.attributes)
 
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
-        """Refuse repeated and missing columns; further ones are an owner's own, and never read.
-
-        Raises:
-            InputError: naming them all.
-        """
+        """Refuse repeated and missing columns; further ones are an owner's own, and never read."""
         repeated = [name for name, times in Counter(columns).items() if times > 1]
         if repeated:
             raise InputError(f"{where}: duplicate column {_quoted(repeated)}; names are unique")
@@ -253,22 +245,9 @@ class Schema:
 
     def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:
         """The codes as a table of values that `encode` would give the same codes."""
-        import pandas as pd
+        from common.schema.decoder import decode_to_pandas
 
-        from common.schema.decoder import decode_column
-
-        if codes.sizes != self.sizes:
-            raise LocalError(f"codes of domains {codes.sizes} are not of this schema {self.sizes}")
-        columns = {
-            attribute.name: decode_column(attribute, column, source)
-            for attribute, column in zip(self.attributes, codes.columns, strict=True)
-        }
-        for first, second, together in self.possible.swaps(codes):
-            one, other = columns[self.names[first]], columns[self.names[second]]
-            wrong = together & (one > other).fillna(value=False).to_numpy(dtype=np.bool_)
-            columns[self.names[first]] = one.where(~wrong, other)
-            columns[self.names[second]] = other.where(~wrong, one)
-        return pd.DataFrame(columns)
+        return decode_to_pandas(self, codes, source)
 
 
 def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401

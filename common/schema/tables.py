@@ -48,23 +48,15 @@ csv.field_size_limit(1 << 30)  # a long cell is a cell
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table read from a file, which still knows where in the file its rows are.
+    """A table read from a file, which still knows where in the file its rows are."""
 
-    Attributes:
-        path: the file.
-        data: the columns that were read.
-        delimiter: of a CSV file; None for Parquet.
-        guessed: whether the types of the columns were guessed from the cells.
-        labels: of values, by column, where the file has such.
-        sheet: of an Excel file; empty for the first.
-    """
-
-    path: Path
-    data: pa.Table
-    delimiter: str | None
-    guessed: bool = False
+    path: Path  # the file
+    data: pa.Table  # the columns that were read
+    delimiter: str | None  # of a CSV file; None for Parquet
+    guessed: bool = False  # whether the types of the columns were guessed from the cells
+    # of values, by column, where the file has such
     labels: formats.Labels = field(default_factory=dict)
-    sheet: str = ""
+    sheet: str = ""  # of an Excel file; empty for the first
 
     def row_numbers(self, positions: Sequence[int]) -> list[int]:
         """The rows at these positions, as the user finds them in the file."""

@@ -33,11 +33,7 @@ _LONG_KEY = re.compile(f"{_KEY_PART}{{{MOST_KEY_PARTS}}}")
 
 
 def parse_toml(document: str, *, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Return the document in a TOML text.
-
-    Raises:
-        InputError: it is not TOML, is nested too deeply, or has a number or a key too long.
-    """
+    """Return the document in a TOML text."""
     if _LONG_KEY.search(document):  # tomllib takes the square of a key's parts, and more
         raise InputError(f"not valid TOML: a key has more than {MOST_KEY_PARTS} parts")
     try:
@@ -51,11 +47,7 @@ def parse_toml(document: str, *, parse_float: Callable[[str], Any] = float) -> d
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        InputError: naming the file.
-    """
+    """Return the text of a file; InputError, naming it, if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -70,11 +70,7 @@ class AttributeVocabulary:
             self._collect(child, position)
 
     def resolve(self, predicate: Predicate, query: str) -> Interval:
-        """The positions a predicate allows.
-
-        Raises:
-            InputError: an unknown value, a range where there is no order, or a bin cut in two.
-        """
+        """The positions a predicate allows; InputError where it cuts a bin in two."""
         operator, first, last = predicate.operator, predicate.first, predicate.last
         if operator == "missing":
             return self._missing(predicate.name, query)
@@ -214,11 +210,7 @@ class Vocabulary:
         self._full = [(0, attribute.size) for attribute in attributes]
 
     def compile(self, queries: Sequence[str]) -> NDArray[np.intp]:
-        """The box of each query: shape (queries, attributes, 2), first and one past the last.
-
-        Raises:
-            InputError: with the query and a mark under the place that is wrong.
-        """
+        """The box of each query: shape (queries, attributes, 2), first and one past the last."""
         boxes = np.array([self._box(query) for query in queries], dtype=np.intp)
         return boxes.reshape(len(queries), len(self._full), 2)
 

@@ -26,36 +26,23 @@ Event = Mapping[str, str]
 
 
 def check_webhook(key: str, url: str) -> None:
-    """Refuse what is not the address of a web server.
-
-    Raises:
-        InputError: naming the key.
-    """
+    """Refuse what is not the address of a web server."""
     if url and not url.startswith(("https://", "http://")):
         raise InputError(f"{key}: {url!r} is not an address. Write https://HOST/PATH")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """Where events go.
+    """Where events go."""
 
-    Attributes:
-        webhook: the address that is sent every event; empty for none.
-        command: the program that is given every event; None for none.
-    """
-
-    webhook: str = ""
-    command: Path | None = None
+    webhook: str = ""  # the address that is sent every event; empty for none
+    command: Path | None = None  # the program that is given every event; None for none
 
     def __bool__(self) -> bool:
         return bool(self.webhook) or self.command is not None
 
     def tell(self, event: Event) -> None:
-        """Hand an event over.
-
-        Raises:
-            LocalError: it was not taken; neither the address nor the event is quoted.
-        """
+        """Hand an event over; LocalError, without the address or the event, if it is not taken."""
         body = json.dumps(dict(event), ensure_ascii=False).encode()
         if self.webhook:
             self._post(body)

@@ -31,25 +31,15 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a backup is.
+    """What a backup is."""
 
-    Attributes:
-        role: curator or party.
-        state: the name of the state file in it.
-        sha256: of the state file.
-        taken_at: when.
-        software: that took it.
-        head: of a party's ledger; empty at a curator.
-        format: of the backup.
-    """
-
-    role: str
-    state: str
-    sha256: str
+    role: str  # curator or party
+    state: str  # the name of the state file in it
+    sha256: str  # of the state file
     taken_at: str
-    software: str
-    head: str
-    format: int = _FORMAT
+    software: str  # that took it
+    head: str  # of a party's ledger; empty at a curator
+    format: int = _FORMAT  # of the backup
 
 
 @contextmanager
@@ -78,12 +68,13 @@ def snapshot(state: Path) -> Iterator[Path]:
         yield copy
 
 
-def write(copy: Path, *, out: Path, about: About) -> None:
-    """Write a snapshot into a new file, whole or not at all, for its owner's eyes only.
-
-    Raises:
-        InputError: the file exists, or cannot be written.
-    """
+def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str = "") -> About:
+    """Write a snapshot into a new file, whole or not at all, for its owner's eyes only."""
+    with copy.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    about = About(
+        role=role, state=copy.name, sha256=digest, taken_at=at, software=software, head=head
+    )
     told = json.dumps(asdict(about), indent=2).encode()
     scratch: Path | None = None
     try:
@@ -104,14 +95,11 @@ def write(copy: Path, *, out: Path, about: About) -> None:
     finally:
         if scratch is not None:
             scratch.unlink(missing_ok=True)
+    return about
 
 
 def read_about(file: Path) -> About:
-    """What a backup is.
-
-    Raises:
-        InputError: it is no backup, or of another format.
-    """
+    """What a backup is; InputError if it is none, or of another format."""
     try:
         with tarfile.open(file, "r:") as tar:
             entry = tar.getmember(_ABOUT)
@@ -192,8 +180,3 @@ def _unpack(file: Path, about: About, copy: Path) -> None:
         raise InputError(f"{file}: not a backup of parley, or damaged") from error
     if digest.hexdigest() != about.sha256:
         raise InputError(f"{file}: damaged: its state has another digest. Use another backup")
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

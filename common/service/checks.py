@@ -24,19 +24,12 @@ _FEW_OPEN_FILES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check found.
+    """What one check found."""
 
-    Attributes:
-        check: what was looked at.
-        ok: whether a study can be run.
-        words: what was found, and what to do about it.
-        warning: whether an operator should look at it all the same.
-    """
-
-    check: str
-    ok: bool
-    words: str
-    warning: bool = False
+    check: str  # what was looked at
+    ok: bool  # whether a study can be run
+    words: str  # what was found, and what to do about it
+    warning: bool = False  # whether an operator should look at it all the same
 
 
 class Concern(Exception):  # not an error: the check passed

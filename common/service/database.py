@@ -39,18 +39,21 @@ _VERSION = 3
 
 
 class Database:
-    """A SQLite file, open in one process at a time."""
+    """A SQLite file, open in one process at a time; others may read it meanwhile (`read_only`)."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.commits = 0  # of this process
         self._lock = threading.RLock()
         try:
-            _make_private(path)
-            # Autocommit; transactions are begun explicitly, and take the write lock at once.
+            if not read_only:
+                _make_private(path)
+            # Autocommit; transactions are begun explicitly, and take the write lock at once. A read
+            # lets go of the file when it is done.
             self._connection = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
-            )
+                f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}", uri=True,
+                isolation_level=None, check_same_thread=False, timeout=_BUSY_S,
+            )  # fmt: skip
         except (OSError, sqlite3.Error) as error:
             raise InputError(_words(path, error)) from error
 
@@ -82,11 +85,7 @@ class Database:
             raise InputError(_words(self.path, error)) from error
 
     def check(self, *, within_s: float = math.inf) -> bool:
-        """Read the whole file, unless that takes too long; whether all of it was read.
-
-        Raises:
-            LocalError: it is damaged.
-        """
+        """Read the whole file, unless that takes too long; LocalError if it is damaged."""
         until = time.monotonic() + within_s
         with self._lock:
             self._connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
@@ -106,11 +105,7 @@ class Database:
         return True
 
     def check_at_start(self) -> None:
-        """Refuse to run on a damaged file; of a very large one, what there is time for is read.
-
-        Raises:
-            LocalError: it is damaged.
-        """
+        """Refuse to run on a damaged file; of a large one, what there is time for is read."""
         if not self.check(within_s=_START_S):
             logger.warning(
                 "%s: not all of it was checked for damage in %d s. Run `parley doctor`, which "
@@ -118,7 +113,8 @@ class Database:
             )  # fmt: skip
 
     def close(self) -> None:
-        self._connection.close()
+        with self._lock:  # not under the feet of a thread that reads
+            self._connection.close()
 
     def __enter__(self) -> Self:
         """Be open for the length of a block."""
@@ -166,11 +162,7 @@ class Database:
         self._connection.execute(statement, values)
 
     def rows(self, query: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query.
-
-        Raises:
-            LocalError: the file cannot be read.
-        """
+        """The rows of a query; LocalError if the file cannot be read."""
         try:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()

@@ -15,10 +15,6 @@ class RateLimit(logging.Filter):
 
     A kind is a logger, a level, and the `kind` of the record (`extra={"kind": ...}`) or else its
     message without the arguments.
-
-    Args:
-        per_second: records of a kind.
-        clock: seconds that only grow.
     """
 
     def __init__(

@@ -31,21 +31,13 @@ _MOST_CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One figure.
+    """One figure."""
 
-    Attributes:
-        name: as Prometheus has them: words joined by `_`, the unit last, `_total` for counters.
-        help: one line for people.
-        kind: counters only grow, and begin at 0 when the process does.
-        value: the figure.
-        labels: what tells samples of one name apart.
-    """
-
-    name: str
-    help: str
-    kind: Literal["counter", "gauge"]
+    name: str  # as Prometheus has them: words joined by `_`, the unit last, `_total` for counters
+    help: str  # one line for people
+    kind: Literal["counter", "gauge"]  # counters only grow, and begin at 0 when the process does
     value: float
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)  # what tells samples of one name apart
 
 
 def gauge(name: str, value: float, words: str, labels: Mapping[str, str] | None = None) -> Sample:
@@ -78,15 +70,7 @@ def _escaped(words: str) -> str:
 
 
 def metrics_server(listen: str, collect: Callable[[], Iterable[Sample]]) -> WebServer:
-    """A server that answers GET /metrics in threads of its own.
-
-    Args:
-        listen: address and port; port 0 takes a free one.
-        collect: the samples of this moment; called in any thread.
-
-    Raises:
-        InputError: the address cannot be used.
-    """
+    """A server that answers GET /metrics in threads of its own."""
 
     def answer(request: Request) -> Response:
         if (request.method, request.path) != ("GET", "/metrics"):

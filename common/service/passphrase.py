@@ -13,11 +13,7 @@ VARIABLE = "PARLEY_PASSPHRASE"
 
 
 def given_passphrase(file: Path | None, environment: Mapping[str, str]) -> str | None:
-    """The first line of the file, or else the variable; None if there is neither.
-
-    Raises:
-        InputError: the file cannot be read, or every user of the machine could have read it.
-    """
+    """The first line of the file, which must be private, or the variable; None for neither."""
     if file is None:
         return environment.get(VARIABLE)
     lines = read_private_key(file).decode(errors="replace").splitlines()

@@ -89,10 +89,6 @@ def alone_in(folder: Path, *, service: str) -> Iterator[None]:
     The lock is the kernel's, on an open file: it goes with the process, however that ends, and the
     file that stays behind means nothing.
 
-    Args:
-        folder: of the state; made if it is missing.
-        service: what to call it in errors.
-
     Raises:
         InputError: another one runs there, or the folder cannot be used.
     """
@@ -161,9 +157,8 @@ def stopping_on_signals(*, with_stdin: bool = False) -> Iterator[threading.Event
     SIGHUP is ignored meanwhile: a log rotation sends it, or a terminal that closes, and a service
     has no log file to open again.
 
-    Args:
-        with_stdin: set it as well when standard input ends: so a process that is not to outlive its
-            parent, however that dies, is given the reading end of a pipe from it.
+    `with_stdin` sets it as well when standard input ends: so a process that is not to outlive its
+    parent, however that dies, is given the reading end of a pipe from it.
     """
     stopping = threading.Event()
     if with_stdin:

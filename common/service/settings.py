@@ -67,13 +67,7 @@ def read_settings(
 ) -> Settings[Kind]:
     """Put the settings together.
 
-    Args:
-        kind: the dataclass; its fields are texts, numbers, yes-or-no, or paths.
-        prefix: of environment variables, such as PARLEY_CURATOR_.
-        file: the TOML file, if there is one.
-        environment: the process's.
-        flags: what the command line says; None for what it does not say.
-        tables: names of further tables that the file may have.
+    A flag that is None was not given. `tables` names further tables that the file may have.
 
     Raises:
         InputError: naming the place, the key, and what would do.
@@ -114,11 +108,7 @@ def read_settings(
 
 
 def check_seconds(key: str, value: float, *, most: float = MOST_S) -> None:
-    """Refuse a duration that is not finite, or is too short or too long to wait for.
-
-    Raises:
-        InputError: naming the key and the range.
-    """
+    """Refuse a duration that is not finite, or is too short or too long to wait for."""
     if not (math.isfinite(value) and LEAST_S <= value <= most):
         raise InputError(
             f"{key}: {value} is not a usable duration. Set {LEAST_S} to {most:.0f} seconds"
@@ -126,21 +116,13 @@ def check_seconds(key: str, value: float, *, most: float = MOST_S) -> None:
 
 
 def check_whole(key: str, value: int, *, most: int) -> None:
-    """Refuse a number outside 1..most.
-
-    Raises:
-        InputError: naming the key and the range.
-    """
+    """Refuse a number outside 1..most."""
     if not 1 <= value <= most:
         raise InputError(f"{key}: {value} is out of range. Set a whole number from 1 to {most}")
 
 
 def check_address(key: str, value: str, *, least_port: int = 0) -> None:
-    """Refuse what is not `host:port`; a server may take port 0, which stands for a free one.
-
-    Raises:
-        InputError: naming the key and the form.
-    """
+    """Refuse what is not `host:port`; a server may take port 0, which stands for a free one."""
     match = _ADDRESS.fullmatch(value)
     if match is None or not least_port <= int(match[1]) <= MOST_PORT:
         raise InputError(

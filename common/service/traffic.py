@@ -55,13 +55,7 @@ class TrafficLog:
     ) -> None:
         """Count a message, in the caller's transaction.
 
-        Args:
-            message: of a party or to one.
-            size: of its bytes.
-            party: which.
-            sent: by the party, or else received by it.
-            phase: of the step that is open.
-            at: now.
+        `sent` says that the party sent it; otherwise it was sent to the party.
         """
         study, now = message.study, round(at.timestamp() * 1000)
         step = getattr(message, "step", _SETTING_UP_STEP)

@@ -40,7 +40,7 @@ from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
-from common.privacy.promise import PartOf, PerPerson, Promise, promise_of
+from common.privacy.promise import Promise
 from common.schema import Schema
 from common.schema.limits import (
     MOST_NAME,
@@ -279,27 +279,19 @@ class Study:
     @property
     def promise(self) -> Promise:
         """What each party's rows, or people, are promised, and what that buys."""
-        to_one = promise_of(self.epsilon, self.delta)
-        if not self.rows_per_person:
-            return to_one
-        return PerPerson(to_one, self.rows_per_person, self.owners_per_person)
+        return Promise(self.epsilon, self.delta, self.rows_per_person, self.owners_per_person)
 
     @property
     def criteria_cost(self) -> Fraction:
         """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
         part = self.criteria_epsilon
-        return promise_of(part, self.delta).budget if part else part
+        return Promise(part, self.delta).budget if part else part
 
     @property
     def method_promise(self) -> Promise:
         """The promise with what the criteria leave of its budget: all that the method may spend."""
         left = self.promise.budget - self.criteria_cost
-        return PartOf(self.promise, left) if self.criteria else self.promise
-
-    @property
-    def protected_rows(self) -> int:
-        """How many rows the promise covers at once: those of one person, at all owners."""
-        return max(1, self.rows_per_person) * self.owners_per_person
+        return self.promise.with_left(left) if self.criteria else self.promise
 
     @property
     def effective_colluders(self) -> int:

@@ -101,7 +101,7 @@ class Method:
             self.script(study),
             rows,
             possible=study.schema.possible,
-            protected_rows=study.protected_rows,
+            protected_rows=study.promise.protected_rows,
             prior=prior,
             noise_shares=study.noise_shares,
         )

@@ -25,39 +25,21 @@ comes to the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.marginals import count
-from common.schema.codes import NO_GROUPS, Codes, Groups
-from common.study.requests import Attributes, Counts, Request
+from common.study.requests import Counts, Request, RowsInMemory
 
 _BITS = 20
 _SMALL = 16  # counts of a table
 _LARGEST_PRODUCT = 1 << 62
 
 
-@dataclass(frozen=True, eq=False)
-class Prior:
+class Prior(RowsInMemory):
     """The rows of an earlier release, which answer requests as a party's rows do."""
-
-    table: Codes
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.table.rows
-
-    def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        """The contingency table of every attribute set; see `PartyRows`."""
-        return count(self.table, sets, groups=groups)
-
-    def codes(self) -> Codes:
-        return self.table
 
     def answer(self, request: Request, rows: int) -> Counts:
         """What a request would come to if so many rows were like these."""

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, prod
+from math import prod
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.marginals import BinarySubsets, count
+from common.marginals import count
 from common.schema.codes import NO_GROUPS, Codes, Groups
 from common.schema.encodings import binarise
 
 Attributes = tuple[int, ...]
 Counts = NDArray[np.int64]
-
-_SUBSETS_PER_TABLE = 64  # of bits: counting a subset is that much less than handling a table
 
 
 class PartyRows(Protocol):
@@ -36,30 +34,26 @@ class PartyRows(Protocol):
         """All rows at once, for mechanisms that need more than counts."""
 
 
-class BitRows:
-    """A party's rows with every attribute as bits, most significant first."""
+@dataclass(frozen=True)
+class RowsInMemory:
+    """Encoded rows as a step may see them."""
 
-    def __init__(self, data: PartyRows) -> None:
-        self._bits = binarise(data.codes())
+    table: Codes
 
     @property
     def rows(self) -> int:
-        """As many as there are rows in the attributes' own domains."""
-        return self._bits.rows
+        return self.table.rows
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        """The contingency table of every set of bits."""
-        if groups:
-            return count(self._bits, sets, groups=groups)
-        order = max(map(len, sets), default=0)
-        subsets = sum(comb(self._bits.width, size) for size in range(order + 1))
-        lengths = {len(each) for each in sets}
-        if len(lengths) == 1 and order and subsets <= _SUBSETS_PER_TABLE * len(sets):
-            return list(BinarySubsets(self._bits, order).tables(sets))
-        return count(self._bits, sets)
+        return count(self.table, sets, groups=groups)
 
     def codes(self) -> Codes:
-        return self._bits
+        return self.table
+
+
+def rows_in_bits(data: PartyRows) -> RowsInMemory:
+    """A party's rows with every attribute as bits, most significant first."""
+    return RowsInMemory(binarise(data.codes()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,5 +167,5 @@ class TableRequest:
         return rows
 
     def answer(self, data: PartyRows) -> Counts:
-        rows = BitRows(data) if self.in_bits else data
+        rows = rows_in_bits(data) if self.in_bits else data
         return np.concatenate([table.reshape(-1) for table in rows.count(self.sets)])

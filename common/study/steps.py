@@ -37,12 +37,12 @@ from common.schema.codes import Codes
 from common.schema.limits import MOST_STEP_CELLS
 from common.study.requests import (
     Attributes,
-    BitRows,
     Counts,
     PartyRows,
     Request,
     TableRequest,
     TableShape,
+    rows_in_bits,
 )
 
 _MOST_CIRCUIT_BYTES = 1 << 27
@@ -221,7 +221,7 @@ class ReplaceStep:
     def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
         """Count the tables of the whole release, exactly, for the party whose turn it is."""
         marginals = [marginal for group in self.release.groups for marginal in group.marginals]
-        rows = BitRows(data) if self.in_bits else data
+        rows = rows_in_bits(data) if self.in_bits else data
         return dict(zip(marginals, rows.count(marginals), strict=True))
 
     @cached_property
@@ -394,10 +394,6 @@ def step_digest(history: bytes, number: int, step: Step) -> bytes:
 
 class Model(Protocol):
     """What a finished script has learnt: everything in it is noisy, so it may be published."""
-
-    @property
-    def arrows(self) -> Sequence[tuple[int, int]] | None:
-        """The network of attributes, (parent, child) in the order of drawing; None without one."""
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Draw synthetic rows, in the study's own domains."""

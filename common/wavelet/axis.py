@@ -1,7 +1,7 @@
 """One axis of the matrix of counts: what the mechanism and the answers need to know about it.
 
 Along an axis, cells have a position (depth first along a hierarchy), so that every question is an
-interval of positions; coefficients have another. The kinds of axes are in `common.wavelet.axes`.
+interval of positions; coefficients have another.
 
 A cell may be followed by one more, the sum of the empty cells a Haar axis is padded with. The
 padding is truly zero, so a range that reaches the last value may be answered with or without it,
@@ -10,7 +10,6 @@ and one of the two is the more accurate.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 Positions: TypeAlias = slice | NDArray[np.intp]
 Integers: TypeAlias = NDArray[np.integer[Any]]
+Floats: TypeAlias = NDArray[np.float64]
 AxisKind: TypeAlias = Literal["untransformed", "haar", "nominal"]
 
 
@@ -37,74 +37,65 @@ class Reach:
 
     low: Integers
     high: Integers
-    second: NDArray[np.float64]
-    fourth: NDArray[np.float64]
+    second: Floats
+    fourth: Floats
 
 
-class Axis(ABC):
-    """What the mechanism and the answers need to know about an axis."""
+class Axis:
+    """An axis that is left alone: every cell is its own coefficient [Xiao11, Sec. 6.4].
 
-    kind: AxisKind
-    size: int
+    `common.wavelet.haar` and `common.wavelet.nominal` have the axes that are transformed.
 
-    @property
-    @abstractmethod
-    def coefficients(self) -> int:
-        """The number of coefficients, padding included."""
+    Attributes:
+        size: the number of values.
+        leaf_codes: the code of the cell at each position; depth first along a hierarchy, so that
+            its nodes are intervals.
+        coefficients: their number, padding included.
+        stored: the number of cells kept in a release.
+        cells: where the stored cells sit among the coefficients before and after the transform.
+        sensitivity: generalised, the paper's P(A): one row more in a cell moves that cell by one.
+    """
 
-    @property
-    @abstractmethod
-    def stored(self) -> int:
-        """The number of cells kept in a release."""
+    kind: AxisKind = "untransformed"
 
-    @property
-    @abstractmethod
-    def cells(self) -> Positions:
-        """Where the stored cells sit among the coefficients before and after the transform."""
-
-    @property
-    @abstractmethod
-    def sensitivity(self) -> int:
-        """Generalised sensitivity, the paper's P(A)."""
+    def __init__(self, size: int, leaf_codes: NDArray[np.intp] | None = None) -> None:
+        self.size = self.coefficients = self.stored = size
+        self.leaf_codes = np.arange(size) if leaf_codes is None else leaf_codes
+        self.cells: Positions = slice(0, size)
+        self.sensitivity = 1
 
     @property
-    @abstractmethod
     def variance_bound(self) -> Fraction:
         """What a query's variance is at most multiplied by, the paper's H(A)."""
+        return Fraction(self.size)  # a query may add up every cell
 
     @property
-    @abstractmethod
     def worst_variance(self) -> Fraction:
         """What the worst query's variance is multiplied by, exactly."""
+        return Fraction(self.size)
 
-    @property
-    @abstractmethod
+    @cached_property
     def multipliers(self) -> NDArray[np.int64]:
         """Integer coefficient / weighted coefficient, for each coefficient."""
-
-    @property
-    @abstractmethod
-    def bands(self) -> tuple[slice, ...]:
-        """The coefficients of each level of the tree, coarsest first."""
-
-    @property
-    def leaf_codes(self) -> NDArray[np.intp]:
-        """The code of the cell at each position."""
-        return np.arange(self.size)
+        return np.ones(self.coefficients, dtype=np.int64)
 
     @cached_property
     def classes(self) -> NDArray[np.int64]:
         """The distinct multipliers; noise within a class has one scale."""
         return np.unique(self.multipliers)
 
-    @abstractmethod
+    @property
+    def bands(self) -> tuple[slice, ...]:
+        """The coefficients that are thresholded together, coarsest first; here each alone."""
+        return tuple(slice(cell, cell + 1) for cell in range(self.size))
+
     def forward(self, values: NDArray[np.int64]) -> None:
         """Cells to integer coefficients, in place, along the middle of three axes."""
 
-    @abstractmethod
-    def inverse(self, values: NDArray[np.float64]) -> None:
+    def inverse(self, values: Floats) -> None:
         """Integer coefficients, perturbed, to cells, in place, along the middle of three axes."""
 
-    @abstractmethod
     def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
         """What the ranges [low, high) touch; with `padding`, the more accurate of two ways."""
+        length = (high - low).astype(np.float64)[:, None]
+        return Reach(low, high, length, length)

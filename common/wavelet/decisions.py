@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
 from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
-from common.schema.codes import Codes
-from common.wavelet.axes import UntransformedAxis
+from common.schema import Attribute, Codes, Node, Schema
 from common.wavelet.axis import Axis, Positions
+from common.wavelet.haar import HaarAxis
+from common.wavelet.nominal import NominalAxis
+from common.wavelet.tree import Nested, Tree
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]
@@ -30,6 +32,22 @@ METHODS: tuple[Method, ...] = ("basic", "privelet", "privelet+", "privelet*")
 MAX_CELLS = 1 << 27  # one gibibyte of counts
 SLAB_COEFFICIENTS = 1 << 20  # coefficients worked on at once, unless one sub-matrix has more
 _LARGEST_INTEGER = 1 << 53  # up to here, integers and double-precision numbers agree
+
+
+def axes_of(schema: Schema) -> tuple[Axis, ...]:
+    """The axis of every attribute, each with the transform its kind calls for."""
+    return tuple(axis_of(attribute) for attribute in schema.attributes)
+
+
+def axis_of(attribute: Attribute) -> Axis:
+    """Haar where intervals mean something, nominal along the hierarchy otherwise."""
+    if attribute.ordered:
+        return HaarAxis(attribute.size)
+    return NominalAxis(Tree.from_nested(_nested(attribute.hierarchy.root), attribute.size))
+
+
+def _nested(node: Node) -> Nested:
+    return [_nested(child) for child in node.children] if node.code is None else node.code
 
 
 def leave_untransformed(axis: Axis, rule: Rule) -> bool:
@@ -45,11 +63,6 @@ def leave_untransformed(axis: Axis, rule: Rule) -> bool:
     if axis.size > squared * axis.variance_bound:
         return False  # decided either way, and spares looking at all ranges of a large domain
     return rule == "bound" or axis.size <= squared * axis.worst_variance
-
-
-def as_untransformed(axis: Axis) -> Axis:
-    """The same cells in the same order, left alone."""
-    return UntransformedAxis(axis.size, axis.leaf_codes)
 
 
 @dataclass(frozen=True)
@@ -234,7 +247,7 @@ def make_plan(
             alone = leave_untransformed(axis, untransformed)
         else:
             alone = axis.size == 1 or position in untransformed
-        chosen.append(as_untransformed(axis) if alone else axis)
+        chosen.append(Axis(axis.size, axis.leaf_codes) if alone else axis)
     return Plan(tuple(chosen), epsilon, method)
 
 

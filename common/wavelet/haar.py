@@ -12,66 +12,97 @@ x + 2^(k-1), so a level is a strided slice and no second array is needed.
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-def levels(size: int) -> int:
-    """ceil(log2(size)): the depth of the tree over `size` cells, padded to a power of two."""
-    return (size - 1).bit_length()
+from common.wavelet.axis import Axis, AxisKind, Floats, Integers, Reach
 
 
-def sensitivity(size: int) -> int:
-    """Generalised sensitivity 1 + l of the transform over `size` cells [Xiao11, Lemma 2].
+class HaarAxis(Axis):
+    """An ordered attribute; its cells are padded with empty ones to a power of two.
 
-    Proof: adding 1 to one cell moves its ancestor's (sum of left) - (sum of right) by exactly 1 in
-    absolute value at each of the l levels, moves the total by 1, and moves nothing else. The
-    weighted L1 distance is therefore 1 + l for every cell. l belongs to the PADDED length: every
-    coefficient of the padded tree is released.
+    The generalised sensitivity is 1 + l, l the levels of the tree [Xiao11, Lemma 2]. Proof: adding
+    1 to one cell moves its ancestor's (sum of left) - (sum of right) by exactly 1 in absolute value
+    at each of the l levels, moves the total by 1, and moves nothing else. The weighted L1 distance
+    is therefore 1 + l for every cell. l belongs to the PADDED length: every coefficient of the
+    padded tree is released.
+
+    Attributes:
+        depth: ceil(log2(size)), the levels of the tree.
     """
-    return 1 + levels(size)
+
+    kind: AxisKind = "haar"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.depth = (size - 1).bit_length()
+        self.coefficients = 1 << self.depth
+        self.stored = min(size + 1, self.coefficients)  # with the sum of the padding, if any
+        self.cells = slice(0, self.stored)
+        self.sensitivity = 1 + self.depth
+
+    @property
+    def variance_bound(self) -> Fraction:
+        """[Xiao11, Lemma 3]."""
+        return Fraction(2 + self.depth, 2)
+
+    @cached_property
+    def worst_variance(self) -> Fraction:
+        """Over all ranges of values, not using the padding, by looking at all of them."""
+        low, high = np.triu_indices(self.size + 1, k=1)
+        return Fraction(float(moments(low, high, self.depth)[0].max()))
+
+    @property
+    def bands(self) -> tuple[slice, ...]:
+        """The base, then each level, coarsest first."""
+        strides = [1 << (self.depth - level) for level in range(self.depth)]
+        return (slice(0, 1), *(slice(stride // 2, None, stride) for stride in strides))
+
+    def forward(self, values: NDArray[np.int64]) -> None:
+        step = 1
+        while step < values.shape[1]:
+            left = values[:, 0 :: 2 * step]
+            right = values[:, step :: 2 * step]
+            left += right  # the sum; then right becomes left - right = sum - 2 * right
+            right *= -2
+            right += left
+            step *= 2
+
+    def inverse(self, values: Floats) -> None:
+        """Undo `forward`; then add the padding up into the cell after the last value.
+
+        Exact for integers below 2^53 / 2^l: halves are binary fractions.
+        """
+        step = values.shape[1] // 2
+        while step:
+            left = values[:, 0 :: 2 * step]
+            right = values[:, step :: 2 * step]
+            left += right
+            left *= 0.5
+            right *= -1
+            right += left
+            step //= 2
+        if self.stored > self.size:
+            values[:, self.size] = values[:, self.size :].sum(axis=1)
+
+    def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
+        """See `moments`; a range to the last value may go on to the end of the padding."""
+        second, fourth = moments(low, high, self.depth)
+        end = high
+        if padding and self.stored > self.size:
+            padded_end = np.where(high == self.size, self.coefficients, high)
+            padded_second, padded_fourth = moments(low, padded_end, self.depth)
+            better = padded_second < second
+            second = np.where(better, padded_second, second)
+            fourth = np.where(better, padded_fourth, fourth)
+            end = np.where(better, self.stored, high)
+        return Reach(low, end, second[:, None], fourth[:, None])
 
 
-def forward(cells: NDArray[np.int64]) -> None:
-    """Replace cells by normalised coefficients along the middle of three axes, in place.
-
-    Args:
-        cells: shape (before, 2^l, after), a view onto contiguous memory.
-    """
-    step = 1
-    while step < cells.shape[1]:
-        left = cells[:, 0 :: 2 * step]
-        right = cells[:, step :: 2 * step]
-        left += right  # the sum; then right becomes left - right = sum - 2 * right
-        right *= -2
-        right += left
-        step *= 2
-
-
-def inverse(coefficients: NDArray[np.float64]) -> None:
-    """Undo `forward` in place. Exact for integers below 2^53 / 2^l: halves are binary fractions."""
-    step = coefficients.shape[1] // 2
-    while step:
-        left = coefficients[:, 0 :: 2 * step]
-        right = coefficients[:, step :: 2 * step]
-        left += right
-        left *= 0.5
-        right *= -1
-        right += left
-        step //= 2
-
-
-def bands(depth: int) -> tuple[slice, ...]:
-    """The positions of the base and of each level, coarsest first."""
-    strides = [1 << (depth - level) for level in range(depth)]
-    return (slice(0, 1), *(slice(stride // 2, None, stride) for stride in strides))
-
-
-def moments(
-    low: NDArray[np.integer[Any]], high: NDArray[np.integer[Any]], depth: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def moments(low: Integers, high: Integers, depth: int) -> tuple[Floats, Floats]:
     """Sums of squares and of fourth powers of the weights with which ranges use coefficients.
 
     The answer to [low, high) is sum over nodes of u * (covered left - covered right) / cells of the
@@ -98,9 +129,3 @@ def _tent(end: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     """Covered left minus covered right cells of the node around `end`, covered from its start."""
     inside = end % cells
     return np.minimum(inside, cells - inside)
-
-
-def worst_variance(size: int) -> float:
-    """The largest sum of squares over all ranges within `size` cells, by looking at all of them."""
-    low, high = np.triu_indices(size + 1, k=1)
-    return float(moments(low, high, levels(size))[0].max())

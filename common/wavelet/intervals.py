@@ -16,7 +16,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from common.errors import InputError
 
@@ -54,6 +53,8 @@ def half_widths(
 @lru_cache(maxsize=32)
 def _quantiles(confidence: float) -> NDArray[np.float64]:
     """The |x| not passed with this probability, for unit variance and each kurtosis of the grid."""
+    from scipy import special  # slow to load, and only Privelet's answers need it
+
     shapes = LAPLACE_KURTOSIS / _GRID[1:, None]
     middles = (np.arange(_NODES) + 0.5) / _NODES
     spread = np.sqrt(2 * special.gammaincinv(shapes, middles) / shapes)

@@ -12,110 +12,135 @@ Layout: one position per node of the tree, breadth first; the cells sit at the l
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import LocalError
+from common.wavelet.axis import Axis, AxisKind, Floats, Integers, Reach
 from common.wavelet.tree import Tree
 
 
-def sensitivity(tree: Tree) -> int:
-    """Generalised sensitivity h, the number of levels, of the transform [Xiao11, Lemma 4].
+class NominalAxis(Axis):
+    """An attribute with a hierarchy; there is one coefficient per node, leaves included.
 
-    Proof: adding 1 to one cell moves the base by 1, with weight 1. At each deeper level on its path
-    the node on the path moves by 1 - 1/f and its f - 1 siblings by -1/f, in all 2(f - 1)/f; times
-    the weight f / (2f - 2) that is 1. Nothing else moves. So a cell at depth k (root 1) costs k,
-    and the maximum over the cells is the height.
+    The generalised sensitivity is h, the number of levels [Xiao11, Lemma 4]. Proof: adding 1 to one
+    cell moves the base by 1, with weight 1. At each deeper level on its path the node on the path
+    moves by 1 - 1/f and its f - 1 siblings by -1/f, in all 2(f - 1)/f; times the weight f / (2f -
+    2) that is 1. Nothing else moves. So a cell at depth k (root 1) costs k, and the maximum over
+    the cells is the height.
     """
-    return tree.height
 
+    kind: AxisKind = "nominal"
 
-def multipliers(tree: Tree) -> NDArray[np.int64]:
-    """c~ / (W(c) * c) of each node: 1 for the base, otherwise 2(f - 1), f of the parent."""
-    result = np.ones(tree.nodes, dtype=np.int64)
-    result[1:] = 2 * (tree.fan_out[tree.parent[1:]] - 1)
-    return result
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree.size, tree.leaf_codes)
+        self.tree = tree
+        self.coefficients = tree.nodes
+        first = int(tree.leaf_nodes[0])
+        last = first + tree.size
+        one_level = np.array_equal(tree.leaf_nodes, np.arange(first, last))
+        self.cells = slice(first, last) if one_level else tree.leaf_nodes
+        self.sensitivity = tree.height
 
+    @property
+    def variance_bound(self) -> Fraction:
+        """[Xiao11, Lemma 5]."""
+        return Fraction(4)
 
-def forward(cells: NDArray[np.int64], tree: Tree) -> None:
-    """Replace cells by integer coefficients along the middle of three axes, in place.
+    @cached_property
+    def worst_variance(self) -> Fraction:
+        """The largest sum of squares over all nodes, exactly; see `moments`."""
+        variances = [Fraction(1)] * self.tree.nodes
+        for node in self.tree.inner_nodes:
+            f = int(self.tree.fan_out[node])
+            below = variances[node] / f**2 + 4 * (1 - Fraction(1, f)) ** 3
+            children: Any = self.tree.children(node)
+            variances[children] = [below] * f
+        return max(variances)
 
-    Args:
-        cells: shape (before, nodes, after); cells at the leaves' positions, zeros elsewhere.
-        tree: the hierarchy.
-    """
-    inner = tree.inner_nodes
-    for node in inner[::-1]:  # children before parents: sums climb up
-        np.sum(cells[:, tree.children(node)], axis=1, out=cells[:, node])
-    for node in inner[::-1]:  # a parent's sum must still be there when its children use it
-        children = cells[:, tree.children(node)]
-        children *= int(tree.fan_out[node])
-        children -= cells[:, node, None]
+    @cached_property
+    def multipliers(self) -> NDArray[np.int64]:
+        """c~ / (W(c) * c) of each node: 1 for the base, otherwise 2(f - 1), f of the parent."""
+        result = np.ones(self.tree.nodes, dtype=np.int64)
+        result[1:] = 2 * (self.tree.fan_out[self.tree.parent[1:]] - 1)
+        return result
 
+    @property
+    def bands(self) -> tuple[slice, ...]:
+        """Each level; the base is the first."""
+        return tuple(slice(low, high) for low, high in pairwise(self.tree.level_starts))
 
-def inverse(coefficients: NDArray[np.float64], tree: Tree) -> None:
-    """Subtract the mean of each sibling group and undo `forward`, in place.
+    def forward(self, values: NDArray[np.int64]) -> None:
+        """Replace cells, at the leaves' positions and zeros elsewhere, by coefficients."""
+        inner = self.tree.inner_nodes
+        for node in inner[::-1]:  # children before parents: sums climb up
+            np.sum(values[:, self.tree.children(node)], axis=1, out=values[:, node])
+        for node in inner[::-1]:  # a parent's sum must still be there when its children use it
+            children = values[:, self.tree.children(node)]
+            children *= int(self.tree.fan_out[node])
+            children -= values[:, node, None]
 
-    Afterwards every position holds the sum of its node, and children add up to their parent.
-    Subtracting the mean costs no privacy, and without it the variance bound does not hold
-    [Xiao11, Sec. 5.2].
-    """
-    for node in tree.inner_nodes:  # parents before children: sums climb down
-        fan_out = int(tree.fan_out[node])
-        children = coefficients[:, tree.children(node)]
-        children /= fan_out
-        surplus = coefficients[:, node] - children.sum(axis=1)
-        surplus /= fan_out
-        children += surplus[:, None]
+    def inverse(self, values: Floats) -> None:
+        """Subtract the mean of each sibling group and undo `forward`.
 
+        Afterwards every position holds the sum of its node, and children add up to their parent.
+        Subtracting the mean costs no privacy, and without it the variance bound does not hold
+        [Xiao11, Sec. 5.2].
+        """
+        for node in self.tree.inner_nodes:  # parents before children: sums climb down
+            fan_out = int(self.tree.fan_out[node])
+            children = values[:, self.tree.children(node)]
+            children /= fan_out
+            surplus = values[:, node] - children.sum(axis=1)
+            surplus /= fan_out
+            children += surplus[:, None]
 
-def bands(tree: Tree) -> tuple[slice, ...]:
-    """The positions of each level; the base is level 1."""
-    return tuple(
-        slice(a, b) for a, b in zip(tree.level_starts, tree.level_starts[1:], strict=False)
-    )
+    def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
+        """The ranges must be nodes of the hierarchy."""
+        keys, order = self._by_interval
+        wanted = low.astype(np.intp) * (self.size + 1) + high
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        if not np.array_equal(keys[place], wanted):
+            raise LocalError("a range along a hierarchy must be exactly the leaves of one node")
+        node = order[place]
+        second, fourth = self.moments
+        return Reach(low, high, second[node], fourth[node])
 
+    @cached_property
+    def _by_interval(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The nodes' intervals as sorted keys, and the nodes in that order."""
+        keys = self.tree.low * (self.size + 1) + self.tree.high
+        order = np.argsort(keys)
+        return keys[order], order
 
-def moments(
-    tree: Tree, classes: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sums of squares and of fourth powers of the weights with which nodes use coefficients.
+    @cached_property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Sums of squares and of fourth powers of the weights with which nodes use coefficients.
 
-    Weights are with respect to the weighted coefficients u = W(c) * c BEFORE the mean is
-    subtracted. A node below the fan-outs f_0 .. f_k uses the base with 1 / (f_0 * .. * f_k), and
-    of a sibling group on its path, with s the product of 1/f below that group, the node on the path
-    with 2 s (1 - 1/f)^2 and each of its f - 1 siblings with -2 s (1 - 1/f) / f. The squares add up
-    to V_0 = 1, V_{j+1} = V_j / f_j^2 + 4 (1 - 1/f_j)^3, which stays below 4 [Xiao11, Lemma 5].
+        Weights are with respect to the weighted coefficients u = W(c) * c BEFORE the mean is
+        subtracted. A node below the fan-outs f_0 .. f_k uses the base with 1 / (f_0 * .. * f_k),
+        and of a sibling group on its path, with s the product of 1/f below that group, the node on
+        the path with 2 s (1 - 1/f)^2 and each of its f - 1 siblings with -2 s (1 - 1/f) / f. The
+        squares add up to V_0 = 1, V_{j+1} = V_j / f_j^2 + 4 (1 - 1/f_j)^3, which stays below 4
+        [Xiao11, Lemma 5].
 
-    Args:
-        tree: the hierarchy.
-        classes: the distinct multipliers, sorted; the noise of a class has one scale.
-
-    Returns:
-        Two arrays of shape (nodes, len(classes)).
-    """
-    second = np.zeros((tree.nodes, len(classes)))
-    fourth = np.zeros_like(second)
-    second[0, 0] = fourth[0, 0] = 1.0  # the base has multiplier 1, the smallest
-    for node in tree.inner_nodes:
-        f = float(tree.fan_out[node])
-        rest = 1 - 1 / f
-        children = tree.children(node)
-        second[children] = second[node] / f**2
-        fourth[children] = fourth[node] / f**4
-        own = np.searchsorted(classes, 2 * (int(f) - 1))
-        second[children, own] += 4 * rest**3
-        fourth[children, own] += (2 * rest) ** 4 * (rest**4 + (f - 1) / f**4)
-    return second, fourth
-
-
-def worst_variance(tree: Tree) -> Fraction:
-    """The largest sum of squares over all nodes, exactly."""
-    variances = [Fraction(1)] * tree.nodes
-    for node in tree.inner_nodes:
-        f = int(tree.fan_out[node])
-        below = variances[node] / f**2 + 4 * (1 - Fraction(1, f)) ** 3
-        children: Any = tree.children(node)
-        variances[children] = [below] * f
-    return max(variances)
+        Both have the shape (nodes, noise classes).
+        """
+        tree, classes = self.tree, self.classes
+        second = np.zeros((tree.nodes, len(classes)))
+        fourth = np.zeros_like(second)
+        second[0, 0] = fourth[0, 0] = 1.0  # the base has multiplier 1, the smallest
+        for node in tree.inner_nodes:
+            f = float(tree.fan_out[node])
+            rest = 1 - 1 / f
+            children = tree.children(node)
+            second[children] = second[node] / f**2
+            fourth[children] = fourth[node] / f**4
+            own = np.searchsorted(classes, 2 * (int(f) - 1))
+            second[children, own] += 4 * rest**3
+            fourth[children, own] += (2 * rest) ** 4 * (rest**4 + (f - 1) / f**4)
+        return second, fourth

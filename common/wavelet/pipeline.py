@@ -18,8 +18,7 @@ from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
-from common.wavelet.decisions import MAX_CELLS, Method, Plan, Rule, make_plan
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import Method, Plan, Rule, axes_of, make_plan
 from common.wavelet.mechanism import noisy_cells
 from common.wavelet.noisy_matrix import RangeRelease
 
@@ -30,7 +29,6 @@ def plan_privelet(
     *,
     method: Method = "privelet+",
     untransformed: Rule | Sequence[str] = "exact",
-    max_cells: int = MAX_CELLS,
 ) -> Plan:
     """What `privelet` would do, from public facts alone; see there."""
     rule: Rule | list[int]
@@ -41,7 +39,7 @@ def plan_privelet(
     else:
         rule = [schema.position(name) for name in untransformed]
     plan = make_plan(axes_of(schema), parse_epsilon(epsilon), method, rule)
-    plan.check_size(schema.names, max_cells)
+    plan.check_size(schema.names)
     return plan
 
 
@@ -55,7 +53,6 @@ def privelet(
     party: str = "owner",
     method: Method = "privelet+",
     untransformed: Rule | Sequence[str] = "exact",
-    max_cells: int = MAX_CELLS,
 ) -> RangeRelease:
     """Noisy counts of every cell, epsilon-differentially private for a replaced row.
 
@@ -71,15 +68,12 @@ def privelet(
         untransformed: for the last two, which attributes are left alone: those for which the
             worst query's variance is then smaller ("exact", or "bound" by the paper's bound), or
             the names given.
-        max_cells: refuse a larger domain.
 
     Raises:
         InputError: a domain too large, or an epsilon too small for exact arithmetic.
         PolicyError: the owner's budget does not allow it. Nothing was charged or drawn.
     """
-    plan = plan_privelet(
-        schema, epsilon, method=method, untransformed=untransformed, max_cells=max_cells
-    )
+    plan = plan_privelet(schema, epsilon, method=method, untransformed=untransformed)
     plan.check_rows(codes)
     accountant.charge(
         laplace_charge(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Self
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -19,179 +19,128 @@ from common.wire.v1 import errors_pb2
 
 TRAILER = "parley-error-bin"
 
-
-class ErrorCode(enum.IntEnum):
-    """The codes of protos/common/wire/v1/errors.proto."""
-
-    MALFORMED = 1
-    FIELD_MISSING = 2
-    FIELD_UNKNOWN = 3
-    FIELD_INVALID = 4
-    TOO_LARGE = 5
-    OUT_OF_ORDER = 6
-    SEQUENCE_REUSED = 7
-    VERSION_MISMATCH = 8
-    CERTIFICATE_MISSING = 9
-    CERTIFICATE_UNTRUSTED = 10
-    CERTIFICATE_EXPIRED = 11
-    CERTIFICATE_REVOKED = 12
-    NAME_MISMATCH = 13
-    CURATOR_UNTRUSTED = 14
-    STUDY_UNKNOWN = 15
-    STUDY_CLOSED = 16
-    APPROVAL_INVALID = 17
-    OUT_OF_TURN = 18
-    REFUSED = 19
-    UNAVAILABLE = 20
-    INTERNAL = 21
-    TOO_MANY_CALLS = 22
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What the other side may know of an error.
-
-    Attributes:
-        status: the gRPC status the call ends with.
-        public: what happened.
-        remedy: what to do about it.
-    """
-
-    status: grpc.StatusCode
-    public: str
-    remedy: str
-
-
 _SAME_VERSION = "Run the same version of parley on both sides."
 _Status = grpc.StatusCode
-CATALOGUE: dict[ErrorCode, Entry] = {
-    ErrorCode.MALFORMED: Entry(
-        _Status.INVALID_ARGUMENT, "The bytes are not a message of the protocol.", _SAME_VERSION
-    ),
-    ErrorCode.FIELD_MISSING: Entry(
-        _Status.INVALID_ARGUMENT, "A field of the message is missing.", _SAME_VERSION
-    ),
-    ErrorCode.FIELD_UNKNOWN: Entry(
-        _Status.INVALID_ARGUMENT,
-        "The message holds something that this version does not know.",
+
+
+class ErrorCode(enum.IntEnum):
+    """The codes of protos/common/wire/v1/errors.proto, and what the other side may know of each."""
+
+    status: grpc.StatusCode  # with which the call ends
+    public: str  # what happened
+    remedy: str  # what to do about it
+
+    def __new__(cls, number: int, status: grpc.StatusCode, public: str, remedy: str) -> Self:
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.status, code.public, code.remedy = status, public, remedy
+        return code
+
+    # fmt: off
+    MALFORMED = (
+        1, _Status.INVALID_ARGUMENT, "The bytes are not a message of the protocol.",
         _SAME_VERSION,
-    ),
-    ErrorCode.FIELD_INVALID: Entry(
-        _Status.INVALID_ARGUMENT, "A field of the message has a value it must not have.",
+    )
+    FIELD_MISSING = 2, _Status.INVALID_ARGUMENT, "A field of the message is missing.", _SAME_VERSION
+    FIELD_UNKNOWN = (
+        3, _Status.INVALID_ARGUMENT, "The message holds something that this version does not know.",
         _SAME_VERSION,
-    ),
-    ErrorCode.TOO_LARGE: Entry(
-        _Status.INVALID_ARGUMENT,
-        "The message is larger than the protocol allows.",
+    )
+    FIELD_INVALID = (
+        4, _Status.INVALID_ARGUMENT, "A field of the message has a value it must not have.",
+        _SAME_VERSION,
+    )
+    TOO_LARGE = (
+        5, _Status.INVALID_ARGUMENT, "The message is larger than the protocol allows.",
         "Use fewer or smaller attributes, or a method with smaller tables.",
-    ),
-    ErrorCode.OUT_OF_ORDER: Entry(
-        _Status.FAILED_PRECONDITION,
-        "A part of the conversation was skipped.",
-        "Reconnect: both sides then go on from what is on disk. If it stays, a folder was restored "
-        "from an old copy: end the study.",
-    ),
-    ErrorCode.SEQUENCE_REUSED: Entry(
-        _Status.FAILED_PRECONDITION,
-        "A message came again with other content.",
-        "Has a party's folder been restored from an old copy, or is it running twice? An answer "
-        "is drawn once: stop the study.",
-    ),
-    ErrorCode.VERSION_MISMATCH: Entry(
-        _Status.FAILED_PRECONDITION, "The two sides speak different versions.", _SAME_VERSION
-    ),
-    ErrorCode.CERTIFICATE_MISSING: Entry(
-        _Status.UNAUTHENTICATED,
-        "No certificate was presented.",
+    )
+    OUT_OF_ORDER = (
+        6, _Status.FAILED_PRECONDITION, "A part of the conversation was skipped.",
+        ("Reconnect: both sides then go on from what is on disk. If it stays, a folder was "
+         "restored from an old copy: end the study."),
+    )
+    SEQUENCE_REUSED = (
+        7, _Status.FAILED_PRECONDITION, "A message came again with other content.",
+        ("Has a party's folder been restored from an old copy, or is it running twice? An answer "
+         "is drawn once: stop the study."),
+    )
+    VERSION_MISMATCH = (
+        8, _Status.FAILED_PRECONDITION, "The two sides speak different versions.",
+        _SAME_VERSION,
+    )
+    CERTIFICATE_MISSING = (
+        9, _Status.UNAUTHENTICATED, "No certificate was presented.",
         "Make a key and a request with `parley keys init`, and have it approved.",
-    ),
-    ErrorCode.CERTIFICATE_UNTRUSTED: Entry(
-        _Status.UNAUTHENTICATED,
+    )
+    CERTIFICATE_UNTRUSTED = (
+        10, _Status.UNAUTHENTICATED,
         "The certificate is not one that this consortium issued to a party.",
         "Compare the authority's fingerprint on both sides with `parley keys show`.",
-    ),
-    ErrorCode.CERTIFICATE_EXPIRED: Entry(
-        _Status.UNAUTHENTICATED,
-        "The certificate is not valid at this time.",
+    )
+    CERTIFICATE_EXPIRED = (
+        11, _Status.UNAUTHENTICATED, "The certificate is not valid at this time.",
         "Check the clock; renew the certificate with `parley keys rotate`.",
-    ),
-    ErrorCode.CERTIFICATE_REVOKED: Entry(
-        _Status.UNAUTHENTICATED,
-        "The certificate was revoked.",
+    )
+    CERTIFICATE_REVOKED = (
+        12, _Status.UNAUTHENTICATED, "The certificate was revoked.",
         "Speak to the curator's operator; a new one needs `parley keys rotate`.",
-    ),
-    ErrorCode.NAME_MISMATCH: Entry(
-        _Status.PERMISSION_DENIED,
-        "The certificate belongs to another party.",
+    )
+    NAME_MISMATCH = (
+        13, _Status.PERMISSION_DENIED, "The certificate belongs to another party.",
         "Use the certificate that was issued for this party's name.",
-    ),
-    ErrorCode.CURATOR_UNTRUSTED: Entry(
-        _Status.UNAUTHENTICATED,
+    )
+    CURATOR_UNTRUSTED = (
+        14, _Status.UNAUTHENTICATED,
         "The curator's certificate is not trusted, or is not for this address.",
         "Check the address and the authority's fingerprint; do not go on before both are right.",
-    ),
-    ErrorCode.STUDY_UNKNOWN: Entry(
-        _Status.NOT_FOUND,
-        "There is no such study for this party.",
+    )
+    STUDY_UNKNOWN = (
+        15, _Status.NOT_FOUND, "There is no such study for this party.",
         "Compare the study's digest on both sides.",
-    ),
-    ErrorCode.STUDY_CLOSED: Entry(
-        _Status.FAILED_PRECONDITION,
-        "The study does not take this any more.",
+    )
+    STUDY_CLOSED = (
+        16, _Status.FAILED_PRECONDITION, "The study does not take this any more.",
         "Look at its status; a new study needs a new approval.",
-    ),
-    ErrorCode.APPROVAL_INVALID: Entry(
-        _Status.PERMISSION_DENIED,
+    )
+    APPROVAL_INVALID = (
+        17, _Status.PERMISSION_DENIED,
         "The approval is not signed by the identity that the study pins.",
         "Compare the identity's fingerprint with the study's.",
-    ),
-    ErrorCode.OUT_OF_TURN: Entry(
-        _Status.FAILED_PRECONDITION,
-        "The message is not one that may be sent now.",
+    )
+    OUT_OF_TURN = (
+        18, _Status.FAILED_PRECONDITION, "The message is not one that may be sent now.",
         "Look at the logs of both sides; nothing was changed by it.",
-    ),
-    ErrorCode.REFUSED: Entry(
-        _Status.PERMISSION_DENIED,
-        "Refused by a budget or a policy.",
+    )
+    REFUSED = (
+        19, _Status.PERMISSION_DENIED, "Refused by a budget or a policy.",
         "Ask the other side's operator, whose log has the reason.",
-    ),
-    ErrorCode.UNAVAILABLE: Entry(
-        _Status.UNAVAILABLE,
-        "The other side cannot be reached.",
+    )
+    UNAVAILABLE = (
+        20, _Status.UNAVAILABLE, "The other side cannot be reached.",
         "Check address, firewall and proxy; trying again is safe.",
-    ),
-    ErrorCode.INTERNAL: Entry(
-        _Status.INTERNAL,
-        "The other side had a failure of its own.",
+    )
+    INTERNAL = (
+        21, _Status.INTERNAL, "The other side had a failure of its own.",
         "Its log has the cause; trying again is safe.",
-    ),
-    ErrorCode.TOO_MANY_CALLS: Entry(
-        _Status.RESOURCE_EXHAUSTED,
+    )
+    TOO_MANY_CALLS = (
+        22, _Status.RESOURCE_EXHAUSTED,
         "Too many calls of this party are under way, or of all parties.",
         "Trying again is safe. If it stays: does a second node run with this certificate?",
-    ),
-}  # fmt: skip
+    )
+    # fmt: on
 
 
 class WireError(RemoteProtocolError):
     """A call was refused, by us or by the peer.
 
-    Attributes:
-        code: why, from the catalogue.
-        detail: for our own log only; never sent.
+    The detail is for our own log and is never sent.
     """
 
     def __init__(self, code: ErrorCode, detail: str = "") -> None:
-        entry = CATALOGUE[code]
         aside = f" ({detail})" if detail else ""
-        super().__init__(f"{code.name}: {entry.public}{aside} {entry.remedy}")
-        self.code = code
-        self.detail = detail
-
-    @property
-    def entry(self) -> Entry:
-        """What the peer may know."""
-        return CATALOGUE[self.code]
+        super().__init__(f"{code.name}: {code.public}{aside} {code.remedy}")
+        self.code, self.detail = code, detail
 
     def trailer(self) -> tuple[tuple[str, bytes], ...]:
         """The trailing metadata that carries the code."""
@@ -235,6 +184,7 @@ def received(
 
 def _code_in(trailer: bytes) -> ErrorCode:
     try:
-        return ErrorCode(errors_pb2.ErrorDetail.FromString(trailer).code)
-    except (DecodeError, ValueError):  # a code of a later version
+        number = errors_pb2.ErrorDetail.FromString(trailer).code
+        return ErrorCode[errors_pb2.ErrorCode.Name(number).removeprefix("ERROR_CODE_")]
+    except (DecodeError, ValueError, KeyError):  # a code of a later version
         return ErrorCode.INTERNAL

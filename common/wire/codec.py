@@ -1,7 +1,7 @@
 """Messages to bytes and back.
 
-    data = encode_to_curator(message)      # what a party journals, and sends
-    message = decode_to_curator(data)      # what the curator's role receives
+    data = TO_CURATOR.encode(message)      # what a party journals, and sends
+    message = TO_CURATOR.decode(data)      # what the curator's role receives
 
 The bytes are an encoded ToParty or ToCurator of protos/common/wire/v1/messages.proto. Decoding is
 strict (see `strict`): whatever bytes arrive, the outcome is a message that checked itself or a
@@ -10,152 +10,91 @@ strict (see `strict`): whatever bytes arrive, the outcome is a message that chec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from dataclasses import fields
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, get_args
 
 from google.protobuf.message import Message
 
 from common.errors import LocalError, RemoteProtocolError
-from common.study.messages import (
-    ChoiceSubmitted,
-    EnvelopePosted,
-    EnvelopeRelayed,
-    KeysDealt,
-    KeysRelayed,
-    ListPublished,
-    ListSigned,
-    MasksRevealed,
-    PartyRefused,
-    ResultPublished,
-    ShareSubmitted,
-    SignaturesRelayed,
-    StepOpened,
-    StudyAborted,
-    StudyFinished,
-    StudyOpened,
-    ToCurator,
-    ToParty,
-)
+from common.study.messages import ToCurator, ToParty
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.v1 import messages_pb2
 
 ENCODING = 1
-TO_PARTY: Mapping[str, type[ToParty]] = {
-    "study_opened": StudyOpened,
-    "step_opened": StepOpened,
-    "envelope_relayed": EnvelopeRelayed,
-    "result_published": ResultPublished,
-    "study_finished": StudyFinished,
-    "study_aborted": StudyAborted,
-    "keys_relayed": KeysRelayed,
-    "list_published": ListPublished,
-    "signatures_relayed": SignaturesRelayed,
-}
-TO_CURATOR: Mapping[str, type[ToCurator]] = {
-    "envelope_posted": EnvelopePosted,
-    "share_submitted": ShareSubmitted,
-    "choice_submitted": ChoiceSubmitted,
-    "party_refused": PartyRefused,
-    "keys_dealt": KeysDealt,
-    "list_signed": ListSigned,
-    "masks_revealed": MasksRevealed,
-}
 
-_Envelope = TypeVar("_Envelope", messages_pb2.ToParty, messages_pb2.ToCurator)
+_Kind = TypeVar("_Kind", ToParty, ToCurator)
 
 
-def encode_to_party(message: ToParty) -> bytes:
-    """The bytes of a message to a party.
+class Codec(Generic[_Kind]):
+    """The messages of one direction.
 
-    Raises:
-        LocalError: the message is one that the receiver would refuse.
+    Args:
+        envelope: of the contract: the study, and one field for each kind of message.
+        kinds: the union of these kinds. A kind has the name of its field, and the same fields.
     """
-    return _encode(messages_pb2.ToParty(), message, TO_PARTY)
+
+    def __init__(self, envelope: type[Message], kinds: Any) -> None:  # noqa: ANN401  # a union
+        self._envelope = envelope
+        self.kinds: dict[str, type[_Kind]] = {_field(kind): kind for kind in get_args(kinds)}
+
+    def encode(self, message: _Kind) -> bytes:
+        """Return the bytes of a message; LocalError if the receiver would refuse it."""
+        name, field = type(message).__name__, _field(type(message))
+        if field not in self.kinds:
+            raise LocalError(f"a {name} does not travel in this direction")
+        envelope: Any = self._envelope()
+        try:
+            envelope.encoding, envelope.study = ENCODING, message.study
+            body = getattr(envelope, field)
+            body.SetInParent()
+            for key in _keys(type(message)):
+                value = getattr(message, key)
+                if isinstance(value, tuple):
+                    getattr(body, key).extend(value)
+                else:
+                    setattr(body, key, value)
+            data = bytes(envelope.SerializeToString())
+            strict.check(envelope, size=len(data))
+        except (WireError, TypeError, ValueError) as error:
+            raise LocalError(f"this {name} would be refused: {error}") from error
+        if len(data) > strict.MOST_MESSAGE_BYTES:
+            raise LocalError(
+                f"a {name} of {len(data):,} bytes would be refused: "
+                f"at most {strict.MOST_MESSAGE_BYTES:,}"
+            )
+        return data
+
+    def decode(self, data: bytes) -> _Kind:
+        """Return the message in some bytes; WireError names what is wrong with them."""
+        envelope: Any = strict.parse(self._envelope, data, most=strict.MOST_MESSAGE_BYTES)
+        if envelope.encoding != ENCODING:
+            raise WireError(ErrorCode.VERSION_MISMATCH, f"encoding {envelope.encoding}")
+        field = envelope.WhichOneof("message")  # `parse` refuses an envelope without one
+        body, kind = getattr(envelope, field), self.kinds[field]
+        try:
+            return kind(study=envelope.study, **{key: _value(body, key) for key in _keys(kind)})
+        except RemoteProtocolError as error:  # the message's own checks
+            raise WireError(ErrorCode.FIELD_INVALID, str(error)) from error
 
 
-def encode_to_curator(message: ToCurator) -> bytes:
-    """The bytes of a message to the curator.
-
-    Raises:
-        LocalError: the message is one that the receiver would refuse.
-    """
-    return _encode(messages_pb2.ToCurator(), message, TO_CURATOR)
-
-
-def decode_to_party(data: bytes) -> ToParty:
-    """The message to a party in some bytes.
-
-    Raises:
-        WireError: naming what is wrong with them.
-    """
-    return cast(ToParty, _decode(messages_pb2.ToParty, data, TO_PARTY))
-
-
-def decode_to_curator(data: bytes) -> ToCurator:
-    """The message to the curator in some bytes.
-
-    Raises:
-        WireError: naming what is wrong with them.
-    """
-    return cast(ToCurator, _decode(messages_pb2.ToCurator, data, TO_CURATOR))
-
-
-def _encode(
-    envelope: _Envelope, message: ToParty | ToCurator, kinds: Mapping[str, type[Any]]
-) -> bytes:
-    kind = next((name for name, known in kinds.items() if type(message) is known), None)
-    if kind is None:
-        raise LocalError(f"a {type(message).__name__} does not travel in this direction")
-    try:
-        envelope.encoding, envelope.study = ENCODING, message.study
-        body = getattr(envelope, kind)
-        body.SetInParent()
-        for name in _names(type(message)):
-            value = getattr(message, name)
-            if isinstance(value, tuple):
-                getattr(body, name).extend(value)
-            else:
-                setattr(body, name, value)
-        data = envelope.SerializeToString()
-        strict.check(envelope, size=len(data))
-    except (WireError, TypeError, ValueError) as error:
-        raise LocalError(f"this {type(message).__name__} would be refused: {error}") from error
-    if len(data) > strict.MOST_MESSAGE_BYTES:
-        raise LocalError(
-            f"a {type(message).__name__} of {len(data):,} bytes would be refused: "
-            f"at most {strict.MOST_MESSAGE_BYTES:,}"
-        )
-    return data
-
-
-def _decode(
-    envelope_kind: type[_Envelope], data: bytes, kinds: Mapping[str, type[Any]]
-) -> ToParty | ToCurator:
-    envelope = strict.parse(envelope_kind, data, most=strict.MOST_MESSAGE_BYTES)
-    if envelope.encoding != ENCODING:
-        raise WireError(ErrorCode.VERSION_MISMATCH, f"encoding {envelope.encoding}")
-    kind = envelope.WhichOneof("message")
-    if kind is None:  # `parse` refuses it; said again for the type checker
-        raise WireError(ErrorCode.FIELD_UNKNOWN, "no message we know")
-    body, message_kind = getattr(envelope, kind), kinds[kind]
-    try:
-        message: ToParty | ToCurator = message_kind(
-            study=envelope.study, **{name: _value(body, name) for name in _names(message_kind)}
-        )
-    except RemoteProtocolError as error:  # the message's own checks
-        raise WireError(ErrorCode.FIELD_INVALID, str(error)) from error
-    return message
-
-
-def _value(body: Message, name: str) -> object:
+def _value(body: Message, name: str) -> Any:  # noqa: ANN401  # what the field has
     """A field as messages have it: a list is a tuple there."""
     value = getattr(body, name)
     repeated = body.DESCRIPTOR.fields_by_name[name].is_repeated
     return tuple(value) if repeated else value
 
 
-def _names(kind: type[ToParty | ToCurator]) -> list[str]:
+def _field(kind: type) -> str:
+    """The field of an envelope that holds a kind of message: step_opened for StepOpened."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def _keys(kind: type[Any]) -> list[str]:
     """The fields that the message's own part of the envelope holds, by the same names."""
     return [field.name for field in fields(kind) if field.name != "study"]
+
+
+TO_PARTY: Codec[ToParty] = Codec(messages_pb2.ToParty, ToParty)
+TO_CURATOR: Codec[ToCurator] = Codec(messages_pb2.ToCurator, ToCurator)

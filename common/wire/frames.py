@@ -89,11 +89,7 @@ class Assembler:
         return Whole(sequence=self._sequence, data=data, digest=self._digest)
 
     def finish(self) -> None:
-        """The stream ended.
-
-        Raises:
-            WireError: it ended within a message.
-        """
+        """The stream ended; WireError if that is within a message."""
         if self._payloads:
             raise WireError(ErrorCode.OUT_OF_ORDER, f"message {self._sequence} is incomplete")
 

@@ -25,60 +25,27 @@ MOST_STUDY_BYTES = 2 * MIB
 MOST_NAME = 100
 SIGNATURE_BYTES = 64
 
-_DIGEST = range(DIGEST_BYTES, DIGEST_BYTES + 1)
 _NAME = range(1, MOST_NAME + 1)
-_TEXT = range(MOST_TEXT + 1)
 _PAYLOAD = range(MOST_MESSAGE_BYTES + 1)
+_PART = range(1, MOST_FRAME_BYTES + 1)
+_KEY = range(16 * 1024 + 1)
 LIMITS: dict[str, range] = {
-    "ToParty.study": _DIGEST,
-    "ToCurator.study": _DIGEST,
-    "StudyOpened.public_key": range(16 * 1024 + 1),
-    "StepOpened.digest": _DIGEST,
-    "StepOpened.opening": _PAYLOAD,
-    "StepOpened.missing": range(MOST_PARTIES + 1),
-    "KeysRelayed.missing": range(MOST_PARTIES + 1),
-    "KeysRelayed.payload": _PAYLOAD,
-    "ListPublished.missing": range(MOST_PARTIES + 1),
-    "SignaturesRelayed.payload": _PAYLOAD,
-    "KeysDealt.payload": _PAYLOAD,
-    "ListSigned.signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
-    "MasksRevealed.payload": _PAYLOAD,
-    "EnvelopeRelayed.sender": _NAME,
-    "EnvelopeRelayed.envelope": _PAYLOAD,
-    "ResultPublished.result": _PAYLOAD,
-    "StudyAborted.reason": _TEXT,
-    "EnvelopePosted.recipient": _NAME,
-    "EnvelopePosted.envelope": _PAYLOAD,
-    "ShareSubmitted.payload": _PAYLOAD,
-    "ChoiceSubmitted.payload": _PAYLOAD,
-    "PartyRefused.reason": _TEXT,
-    "Frame.digest": _DIGEST,
-    "Frame.payload": range(1, MOST_FRAME_BYTES + 1),
-    "EnrolRequest.software": _NAME,
-    "EnrolRequest.party": _NAME,
-    "EnrolRequest.identity": range(16 * 1024 + 1),
-    "EnrolResponse.software": _NAME,
-    "EnrolResponse.studies": range(1_000 + 1),
-    "StudySummary.study": _DIGEST,
-    "StudySummary.name": _NAME,
-    "FetchStudyRequest.study": _DIGEST,
-    "FetchStudyResponse.document": range(MOST_STUDY_BYTES + 1),
-    "ApproveRequest.study": _DIGEST,
-    "ApproveRequest.signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
-    "DeclineRequest.study": _DIGEST,
-    "DeclineRequest.reason": _TEXT,
-    "WorkRequest.study": _DIGEST,
-    "AcknowledgeRequest.study": _DIGEST,
-    "SubmitRequest.study": _DIGEST,
-    "StatusRequest.study": _DIGEST,
-    "StatusResponse.cause": _TEXT,
-    "StatusResponse.waiting_for": range(1_000 + 1),
-    "FetchReleaseRequest.study": _DIGEST,
-    "FetchReleaseResponse.piece": range(1, MOST_FRAME_BYTES + 1),
-    "CountersignRequest.study": _DIGEST,
-    "CountersignRequest.signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
+    **dict.fromkeys(("study", "digest"), range(DIGEST_BYTES, DIGEST_BYTES + 1)),
+    **dict.fromkeys(("sender", "recipient", "party", "name", "software"), _NAME),
+    **dict.fromkeys(("reason", "cause"), range(MOST_TEXT + 1)),
+    **dict.fromkeys(("payload", "envelope", "opening", "result"), _PAYLOAD),
+    **dict.fromkeys(("public_key", "identity"), _KEY),
+    **dict.fromkeys(("studies", "waiting_for"), range(1_000 + 1)),
+    "missing": range(MOST_PARTIES + 1),
+    "signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
+    "document": range(MOST_STUDY_BYTES + 1),
+    "piece": _PART,
+    "Frame.payload": _PART,
 }
-"""Lengths allowed: bytes of bytes, characters of text, entries of lists."""
+"""Lengths allowed: bytes of bytes, characters of text, entries of lists.
+
+By the name of a field, wherever it is; or of one message, where that differs.
+"""
 
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\t"))  # allowed in texts that are not names
 
@@ -86,11 +53,7 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -> AnyMessage:
-    """The message in some bytes, checked.
-
-    Raises:
-        WireError: naming what is wrong with it.
-    """
+    """The message in some bytes, checked; WireError names what is wrong with it."""
     if len(data) > most:
         raise WireError(ErrorCode.TOO_LARGE, f"{len(data):,} bytes, at most {most:,}")
     message = decode(kind, data)
@@ -99,11 +62,7 @@ def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -
 
 
 def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
-    """The message in some bytes, as protobuf reads it: of a contract that is not ours.
-
-    Raises:
-        WireError: MALFORMED.
-    """
+    """The message in some bytes, as protobuf reads it: of a contract that is not ours."""
     message = kind()
     try:
         message.ParseFromString(data)
@@ -115,9 +74,7 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
 def check(message: Message, *, size: int | None = None) -> None:
     """Refuse a message that is not whole, holds unknown fields, or passes a limit.
 
-    Args:
-        message: as it was received.
-        size: of its bytes, where they are at hand; else it is computed.
+    `size` is that of its bytes, where they are at hand.
 
     Raises:
         WireError: naming the field and what is wrong with it.
@@ -141,11 +98,11 @@ def _check(message: Message) -> int:
             raise WireError(ErrorCode.FIELD_UNKNOWN, f"{descriptor.name} says nothing we know")
     for field in descriptor.fields:
         name = f"{descriptor.name}.{field.name}"
-        allowed = LIMITS.get(name)
+        allowed = LIMITS.get(name, LIMITS.get(field.name))
         known = None if field.enum_type is None else set(field.enum_type.values_by_number) - {0}
         if field.is_repeated:
             entries = getattr(message, field.name)
-            _check_length(name, len(entries), LIMITS[name])
+            _check_length(name, len(entries), LIMITS[field.name])
             allowed = _NAME if field.message_type is None else None  # texts in lists are names
         elif message.HasField(field.name):
             entries = (getattr(message, field.name),)

@@ -13,20 +13,16 @@ is asked to CONNECT, and TLS is spoken through it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import cast
 
 import grpc
 
-from common.errors import InputError
 from common.wire import strict
 from common.wire.catalogue import TRAILER, ErrorCode, WireError, received
 from common.wire.pki.certificates import Role
-from common.wire.pki.credentials import CredentialFiles, Credentials
-
-logger = logging.getLogger(__name__)
+from common.wire.pki.credentials import CredentialFiles, Credentials, Followed
 
 Options = tuple[tuple[str, int | str], ...]
 _KEEPALIVE_MS = 30_000
@@ -93,34 +89,12 @@ def server_credentials(files: CredentialFiles) -> grpc.ServerCredentials:
     Raises:
         InputError: the files cannot be used now. Later on, the last good ones stay in use.
     """
-    reload = _Reloading(files)
+    followed = Followed(files, _configuration)
     return grpc.dynamic_ssl_server_credentials(
-        _configuration(files.load()),
-        reload,  # type: ignore[arg-type]  # gRPC documents None for "no change", its stubs do not
+        followed.current,
+        followed.fresh,  # type: ignore[arg-type]  # None is "no change"; gRPC's stubs lack it
         require_client_authentication=True,
     )
-
-
-class _Reloading:
-    """Asked by gRPC at each handshake: new credentials, or None to keep what there is."""
-
-    def __init__(self, files: CredentialFiles) -> None:
-        self._files = files
-        self._state = files.state()
-
-    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        state = self._files.state()
-        if state == self._state:
-            return None
-        try:
-            credentials = self._files.load()
-        except InputError as error:
-            # Two files are replaced one after the other; in between they do not fit.
-            logger.warning("keeping the certificates in use: %s", error)
-            return None
-        self._state = state
-        logger.info("certificates reloaded from %s", self._files.certificate)
-        return _configuration(credentials)
 
 
 def _configuration(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
@@ -165,12 +139,6 @@ def explain(
 
     A server that refuses a certificate during the handshake says no more than a closed connection,
     so that case is told by looking at our own certificate.
-
-    Args:
-        error: what gRPC raised.
-        mine: what we showed; None for nothing.
-        at: the time.
-        target: what was dialled, in words.
     """
     trailer = cast(Iterable[tuple[str, str | bytes]] | None, error.trailing_metadata())
     told = received(error.code(), trailer)

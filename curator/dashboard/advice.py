@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from common.wire.catalogue import CATALOGUE, ErrorCode
+from common.wire.catalogue import ErrorCode
 from curator.store.records import StudyState
 
 _BUDGET = "What the steps so far cost stays spent in the parties' ledgers."
@@ -58,8 +58,8 @@ def troubles(counted: Iterable[tuple[tuple[str, str], int]]) -> list[dict[str, o
         {
             "code": code,
             "count": number,
-            "what": CATALOGUE[ErrorCode[code]].public,
-            "todo": CATALOGUE[ErrorCode[code]].remedy,
+            "what": ErrorCode[code].public,
+            "todo": ErrorCode[code].remedy,
         }
         for code, number in sorted(totals.items())
     ]

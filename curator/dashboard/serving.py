@@ -20,6 +20,7 @@ from cryptography import x509
 
 from common.errors import InputError
 from common.files import read
+from common.service.database import Database
 from common.service.web.server import WebServer
 from common.service.web.sessions import Sessions, token_in
 from common.service.web.site import LOOPBACK, Site
@@ -37,10 +38,7 @@ logger = logging.getLogger(__name__)
 class Operators:
     """Client certificates that may log in: listed by fingerprint, of the consortium, not revoked.
 
-    Args:
-        path: SHA-256 fingerprints, one per line, read again for every visitor; None for none.
-        revocations: the consortium's.
-        clock: the time.
+    The list has SHA-256 fingerprints, one per line, and is read again for every visitor.
     """
 
     def __init__(
@@ -77,21 +75,13 @@ class Operators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the dashboard is, and where its files are.
-
-    Attributes:
-        listen: address and port.
-        token: the file with the token; made if it is not there.
-        store: the curator's SQLite file.
-        operators: the list of certificates that may log in; None for none.
-        revoked: the revocation list.
-    """
+    """Where the dashboard is, and where its files are."""
 
     listen: str
-    token: Path
-    store: Path
-    operators: Path | None
-    revoked: Path
+    token: Path  # the file with the token; made if it is not there
+    store: Path  # the curator's SQLite file
+    operators: Path | None  # the list of certificates that may log in; None for none
+    revoked: Path  # the revocation list
 
     @property
     def host(self) -> str:
@@ -113,18 +103,13 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
-    """Serve the dashboard for the length of a block; without a place there is none.
-
-    Raises:
-        InputError: the address, the token or the certificates cannot be used.
-    """
+    """Serve the dashboard for the length of a block; without a place there is none."""
     if place is None:
         yield
         return
     operators = Operators(place.operators, Revocations(place.revoked), service.clock)
-    reader = StoreReader(place.store)
-    try:
-        dashboard = Dashboard(service, reader)
+    with Database(place.store, read_only=True) as database:
+        dashboard = Dashboard(service, StoreReader(database))
         site = Site(
             title="Parley curator",
             hosts=_hosts(place, service),
@@ -146,8 +131,6 @@ def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
                 scheme, place.listen.rpartition(":")[0], port, place.token,
             )  # fmt: skip
             yield
-    finally:
-        reader.close()
 
 
 def _hosts(place: Place, service: Service) -> list[str]:

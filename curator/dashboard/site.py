@@ -17,19 +17,27 @@ from common.errors import InputError
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.release.folder import cautions_of
+from common.service.clock import Clock
 from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.feed import Feed
 from common.service.web.pages import Asset, Markup, asset, page
 from common.service.web.sessions import Session
 from common.service.web.site import Route
+from common.study.document import Study
 from common.study.ids import StudyId
 from common.wire.pki.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
-from curator.dashboard.snapshot import spent_by_party, study_document, unreadable_document
+from curator.dashboard.snapshot import (
+    StudyView,
+    UnreadableStudy,
+    spent_by_party,
+    study_document,
+    unreadable_document,
+)
 from curator.metrics import CallCounter
-from curator.presence import Presence
 from curator.releases import release_folder
-from curator.store.reader import StoreReader, StudyView, UnreadableStudy
+from curator.store.reader import StoreReader
+from curator.store.records import Record
 from curator.studies import Studies
 from curator.waiting import waited
 
@@ -43,27 +51,15 @@ _PICTURE = "network.svg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What the dashboard watches.
-
-    Attributes:
-        studies: to give one up, if that is allowed.
-        presence: who is there.
-        calls: how calls ended.
-        files: the curator's certificate.
-        clock: the time.
-        software: what we are.
-        actions: whether the operator may give a study up here.
-        deadline: how long a step may wait for parties.
-    """
+    """What the dashboard watches."""
 
     studies: Studies
-    presence: Presence
     calls: CallCounter
     files: CredentialFiles
-    clock: Callable[[], dt.datetime]
+    clock: Clock
     software: str
-    actions: bool
-    deadline: dt.timedelta = dt.timedelta(hours=1)
+    actions: bool  # whether the operator may give a study up here
+    deadline: dt.timedelta = dt.timedelta(hours=1)  # how long a step may wait for parties
 
 
 class Dashboard:
@@ -74,6 +70,7 @@ class Dashboard:
         self._seen: tuple[object, ...] = ()
         self._document = b""
         self._read: dict[Path, list[str]] = {}
+        self._agreed: dict[StudyId, Study] = {}
         self.feed = Feed(self.document)
         self.alive: Callable[[Session], bool] = lambda session: True
 
@@ -96,22 +93,22 @@ class Dashboard:
         """Everything, as one line of JSON; made again only when something may have changed."""
         now = self._service.clock()
         calls = tuple(self._service.calls.counted())
-        news = (self._reader.version(), calls, int(now.timestamp()) // _REFRESH_S)
+        news = (self._reader.data_version(), calls, int(now.timestamp()) // _REFRESH_S)
         if news != self._seen:
             self._document = json.dumps(self._make(now), ensure_ascii=False).encode()
             self._seen = news
         return self._document
 
     def _make(self, now: dt.datetime) -> dict[str, object]:
-        views = self._reader.newest(MOST_STUDIES)
-        online = self._service.presence.online(now)
+        views = [self._view(record) for record in self._reader.newest(MOST_STUDIES)]
+        online = self._service.studies.presence.online(now)
         expires = self._service.files.load().certificate.not_valid_after_utc
         return {
             "software": self._service.software,
             "certificate_ends": expires.isoformat(timespec="seconds"),
             "certificate_days": (expires - now).days,
             "actions": self._service.actions,
-            "older": max(0, self._reader.count() - len(views)),
+            "older": max(0, sum(self._reader.count_by_state().values()) - len(views)),
             "parties": self._parties(
                 [view for view in views if isinstance(view, StudyView)], online
             ),
@@ -119,10 +116,25 @@ class Dashboard:
             "troubles": troubles(self._service.calls.counted()),
         }
 
+    def _view(self, record: Record) -> StudyView | UnreadableStudy:
+        try:
+            if record.study not in self._agreed:  # it never changes, so it is parsed once
+                self._agreed[record.study] = self._reader.study(record.study)
+        except InputError as error:
+            return UnreadableStudy(record=record, problem=str(error))
+        return StudyView(
+            record=record,
+            study=self._agreed[record.study],
+            approvals=self._reader.approvals(record.study),
+            steps=self._reader.steps(record.study),
+            traffic=self._reader.step_bytes(record.study),
+            awaited=self._reader.awaited(record.study),
+        )
+
     def _parties(self, views: list[StudyView], online: frozenset[str]) -> list[dict[str, object]]:
-        seen = self._service.presence.seen()
+        seen = self._service.studies.presence.seen()
         spent = spent_by_party(views)
-        known = {record.name: record for record in self._reader.parties()}
+        known = self._reader.parties()
         names = sorted(known.keys() | {m.name for view in views for m in view.study.members})
         return [
             {
@@ -143,7 +155,7 @@ class Dashboard:
     def _study(
         self, view: StudyView | UnreadableStudy, online: frozenset[str], now: dt.datetime
     ) -> dict[str, object]:
-        place = release_folder(view.state, view.place)
+        place = release_folder(view.record.state, view.record.place)
         if isinstance(view, UnreadableStudy):
             return unreadable_document(view, has_release=place is not None)
         waits = (waited(each.since, now) for each in view.awaited)
@@ -180,8 +192,7 @@ class Dashboard:
         return self.feed.response(lambda: self.alive(session))
 
     def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        view = self._reader.study(StudyId(bytes.fromhex(match["digest"])))
-        place = None if view is None else release_folder(view.state, view.place)
+        place = self._place(match)
         if place is None:
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
         try:
@@ -190,9 +201,16 @@ class Dashboard:
             return text(HTTPStatus.CONFLICT, f"The release cannot be sent: {error}")
         return download(f"{place.name}.zip", zip_pieces(release))
 
+    def _place(self, match: Mapping[str, str]) -> Path | None:
+        """Where the release of a study is."""
+        try:
+            record = self._reader.record(StudyId(bytes.fromhex(match["digest"])))
+        except InputError:
+            return None
+        return release_folder(record.state, record.place)
+
     def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        view = self._reader.study(StudyId(bytes.fromhex(match["digest"])))
-        place = None if view is None else release_folder(view.state, view.place)
+        place = self._place(match)
         if place is None or not (place / _PICTURE).is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no picture of this study.")
         return Response(kind="image/svg+xml", body=(place / _PICTURE).read_bytes())
@@ -200,7 +218,7 @@ class Dashboard:
     def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         """As `parley curator study abort` does: asked for durably, then done."""
         study, studies = StudyId(bytes.fromhex(match["digest"])), self._service.studies
-        if self._reader.study(study) is None:
+        if not self._reader.members(study):
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
         logger.warning("study %s is given up at the dashboard", match["digest"][:16])
         studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.around.now())

@@ -9,18 +9,39 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
 from common.privacy.spending import Spending, short
+from common.study.document import Study
 from common.wording import many
 from curator.dashboard.advice import UNREADABLE_ADVICE, advice
 from curator.progress import StepRecord
-from curator.store.reader import StudyView, UnreadableStudy
-from curator.store.records import StudyState
+from curator.store.records import Awaited, Record, StepBytes, StudyState
 from curator.waiting import approvals_in_words, how_long, in_words, waited
 
 Document = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyView:
+    """A study as the store has it."""
+
+    record: Record
+    study: Study
+    approvals: Mapping[str, str]
+    steps: Sequence[StepRecord]
+    traffic: Sequence[StepBytes]
+    awaited: Sequence[Awaited]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableStudy:
+    """A study whose text this version of the program cannot read; `problem` says why."""
+
+    record: Record
+    problem: str
 
 
 def study_document(
@@ -33,28 +54,15 @@ def study_document(
     has_picture: bool,
     cautions: Sequence[str],
 ) -> Document:
-    """One study.
-
-    Args:
-        view: as the store has it.
-        online: the parties that are connected.
-        now: the time.
-        overdue: whether it waits for parties for longer than it should.
-        has_release: whether there is something to download.
-        has_picture: whether the release has a drawing of its network.
-        cautions: what users of the release must know first.
-    """
-    study = view.study
-    awaited = _awaited(view)
+    """One study; `cautions` are what users of its release must know first."""
+    study, record, awaited = view.study, view.record, _awaited(view)
     return {
-        "digest": study.digest.hex(),
-        "name": study.name,
-        "state": view.state.value,
-        "kind": _KINDS[view.state],
+        **_standing(record, has_release=has_release),
+        "state": record.state.value,
+        "kind": _KINDS[record.state],
         "overdue": overdue,
-        "over": view.state.over,
-        "cause": view.cause,
-        "advice": advice(view.state, view.cause, overdue=overdue),
+        "cause": record.cause,
+        "advice": advice(record.state, record.cause, overdue=overdue),
         "waits_for": _waits_for(view),
         "method": study.method,
         "profile": study.profile,
@@ -65,12 +73,9 @@ def study_document(
         "budget": short(study.promise.budget),
         "rows": study.rows,
         "attributes": len(study.schema.attributes),
-        "proposed_at": view.proposed_at,
-        "ended_at": view.ended_at,
         "phases": _phases(view),
         "parties": [_party(view, name, online, awaited, now) for name in _names(view)],
         "network": _network(view),
-        "release": has_release,
         "picture": has_picture,
         "cautions": list(cautions),
     }
@@ -78,34 +83,36 @@ def study_document(
 
 def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Document:
     """What can be said of a study that this version cannot read."""
-    unknown = "not known"
+    unknown = ("method", "profile", "aggregation", "epsilon", "delta", "budget")
     return {
-        "digest": study.digest.hex(),
-        "name": study.name,
-        "state": f"{study.state.value}, unreadable",
+        **_standing(study.record, has_release=has_release),
+        **dict.fromkeys(unknown, "not known"),
+        "state": f"{study.record.state.value}, unreadable",
         "kind": "bad",
         "overdue": False,
-        "over": study.state.over,
         "cause": study.problem,
         "advice": UNREADABLE_ADVICE,
         "waits_for": "",
-        "method": unknown,
-        "profile": unknown,
-        "aggregation": unknown,
-        "epsilon": unknown,
-        "delta": unknown,
         "currency": "epsilon",
-        "budget": unknown,
         "rows": 0,
         "attributes": 0,
-        "proposed_at": study.proposed_at,
-        "ended_at": study.ended_at,
         "phases": [],
         "parties": [],
         "network": {"names": [], "phase": "", "links": []},
-        "release": has_release,
         "picture": False,
         "cautions": [],
+    }
+
+
+def _standing(record: Record, *, has_release: bool) -> Document:
+    """What is known of every study, readable or not."""
+    return {
+        "digest": record.study.hex(),
+        "name": record.name,
+        "over": record.state.over,
+        "proposed_at": record.proposed_at,
+        "ended_at": record.ended_at,
+        "release": has_release,
     }
 
 
@@ -134,16 +141,17 @@ def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
 
 def _awaited(view: StudyView) -> Mapping[str, str]:
     """The parties whose next word would bring a study on, and since when."""
-    if view.state is StudyState.WAITING:
-        return {name: view.proposed_at for name in _names(view) if name not in view.approvals}
-    return {} if view.state.over else {each.party: each.since for each in view.awaited}
+    record = view.record
+    if record.state is StudyState.WAITING:
+        return {name: record.proposed_at for name in _names(view) if name not in view.approvals}
+    return {} if record.state.over else {each.party: each.since for each in view.awaited}
 
 
 def _waits_for(view: StudyView) -> str:
-    if view.state is not StudyState.WAITING:
-        return in_words(view.awaited, step=view.step)
+    if view.record.state is not StudyState.WAITING:
+        return in_words(view.awaited, step=view.record.step)
     names = list(_awaited(view))
-    return approvals_in_words(names, since=view.proposed_at, until=view.study.expires)
+    return approvals_in_words(names, since=view.record.proposed_at, until=view.study.expires)
 
 
 def _names(view: StudyView) -> list[str]:
@@ -184,7 +192,7 @@ def _budget(steps: Sequence[StepRecord], party: str) -> Document:
 def _phases(view: StudyView) -> list[Document]:
     """Approvals, every phase so far, the release."""
     approved, parties = len(view.approvals), len(view.study.members)
-    begun = bool(view.steps) or view.state not in (StudyState.WAITING, StudyState.REFUSED)
+    begun = bool(view.steps) or view.record.state not in (StudyState.WAITING, StudyState.REFUSED)
     phases: list[Document] = [
         {
             "name": "approvals",
@@ -195,13 +203,13 @@ def _phases(view: StudyView) -> list[Document]:
     for phase, run in groupby(view.steps, key=lambda step: step.phase):
         phases.append(_phase(view, phase, list(run)))
     known = {StudyState.DONE: "done", StudyState.PUBLISHING: "open"}
-    status = known.get(view.state, _halted(view, "later"))
+    status = known.get(view.record.state, _halted(view, "later"))
     phases.append({"name": "release", "detail": "", "status": status})
     return phases
 
 
 def _phase(view: StudyView, name: str, steps: Sequence[StepRecord]) -> Document:
-    done = sum(step.number < view.step for step in steps)
+    done = sum(step.number < view.record.step for step in steps)
     numbers = {step.number for step in steps}
     moved = sum(each.sent + each.received for each in view.traffic if each.step in numbers)
     running = done < len(steps)
@@ -215,7 +223,7 @@ def _phase(view: StudyView, name: str, steps: Sequence[StepRecord]) -> Document:
 
 
 def _halted(view: StudyView, otherwise: str) -> str:
-    return "stopped" if view.state.over else otherwise
+    return "stopped" if view.record.state.over else otherwise
 
 
 def _network(view: StudyView) -> Document:

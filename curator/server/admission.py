@@ -48,11 +48,7 @@ class Limit:
 
 
 def limits(most_streams: int) -> Mapping[Kind, Limit]:
-    """The limits of a curator.
-
-    Args:
-        most_streams: how many sessions of parties may wait for work at a time.
-    """
+    """The limits of a curator."""
     return {
         Kind.SHORT: Limit(max(200, most_streams), 16),
         Kind.WORK: Limit(most_streams, max(16, most_streams // 4)),
@@ -62,31 +58,20 @@ def limits(most_streams: int) -> Mapping[Kind, Limit]:
 
 @dataclass(slots=True, eq=False)
 class AdmittedCall:
-    """One call under way.
-
-    Attributes:
-        kind: what it counts as.
-        peer: who makes it.
-        context: gRPC's.
-        timeout_s: how long the peer may take to send or to take a frame.
-        place: what the party has one call for at a time; a newer call ends the older one.
-        deadline: when the peer must have acted.
-        held: bytes of an unfinished message in memory.
-        handled: whether our part of the call is over; gRPC may still be sending the answer.
-        closed: whether gRPC's part is over; we may still be at work.
-        ended: why we ended the call, if we did.
-    """
+    """One call under way."""
 
     kind: Kind
-    peer: Peer
+    peer: Peer  # who makes it
     context: grpc.ServicerContext
-    timeout_s: float
+    timeout_s: float  # how long the peer may take to send or to take a frame
+    # What the party has one call for at a time; a newer call ends the older one.
     place: object = None
-    deadline: float = math.inf
-    held: int = 0
+    deadline: float = math.inf  # when the peer must have acted
+    held: int = 0  # bytes of an unfinished message in memory
+    # Whether our part of the call is over; gRPC may still be sending the answer.
     handled: bool = False
-    closed: bool = False
-    ended: WireError | None = None
+    closed: bool = False  # whether gRPC's part is over; we may still be at work
+    ended: WireError | None = None  # why we ended the call, if we did
 
     @contextlib.contextmanager
     def in_time(self) -> Iterator[None]:
@@ -104,13 +89,7 @@ class AdmittedCall:
 
 
 class Admission:
-    """The calls under way. Threads may share it.
-
-    Args:
-        limits: by kind.
-        revocations: the certificates that open no door any more.
-        timeout_s: how long a peer may take to send or to take a frame.
-    """
+    """The calls under way. Threads may share it."""
 
     def __init__(
         self, limits: Mapping[Kind, Limit], revocations: Revocations, *, timeout_s: float
@@ -174,11 +153,7 @@ class Admission:
             each.end(WireError(ErrorCode.UNAVAILABLE, "the party made a newer one"))
 
     def hold(self, call: AdmittedCall, size: int) -> None:
-        """Count bytes of an unfinished message.
-
-        Raises:
-            WireError: TOO_MANY_CALLS: unfinished messages fill all the memory they may.
-        """
+        """Count bytes of an unfinished message; TOO_MANY_CALLS if they fill all that they may."""
         with self._lock:
             held = {c: c.held for c in self._calls}
             own = sum(size for c, size in held.items() if c.peer.name == call.peer.name)

@@ -58,10 +58,7 @@ def one(parse: Callable[[bytes], _Request]) -> Callable[..., _Request]:
 class Front:
     """Makes gRPC handlers of methods that take requests and an admitted call.
 
-    Args:
-        admission: of calls.
-        identify: who makes a call; raises a WireError for a caller that may not.
-        calls: counts them.
+    `identify` says who makes a call; it raises a WireError for a caller that may not.
     """
 
     def __init__(
@@ -137,7 +134,7 @@ class Front:
         )  # fmt: skip
         self._calls.add(name, outcome=refusal.code.name)
         context.set_trailing_metadata(refusal.trailer())
-        context.abort(refusal.entry.status, refusal.entry.public)
+        context.abort(refusal.code.status, refusal.code.public)
 
 
 def _serialize(message: Message) -> bytes:

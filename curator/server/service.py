@@ -46,16 +46,7 @@ _KINDS = {"Work": Kind.WORK, "FetchRelease": Kind.RELEASE}
 class CuratorServer:
     """One port.
 
-    Args:
-        studies: what is served.
-        files: the server's key and certificate; replaced files are taken into use by themselves.
-        revoked: the revocation list; the same.
-        listen: address and port; port 0 takes a free one.
-        clock: the time.
-        software: what to tell the parties we are.
-        most_streams: how many parties may wait for work at a time, over all studies.
-        frame_timeout_s: how long a party may take to send or to take one frame.
-        reflection: whether to tell callers which calls there are.
+    Replaced key files and a changed revocation list are taken into use by themselves.
     """
 
     def __init__(
@@ -90,7 +81,6 @@ class CuratorServer:
             admission=self._admission,
         )
         self.calls = CallCounter()
-        self.presence = servicer.presence
         front = Front(self._admission, servicer.identify, self.calls)
         handlers = [_curator_handler(front, servicer), health_handler(front, self._is_serving)]
         if reflection:
@@ -99,11 +89,7 @@ class CuratorServer:
         self._credentials = server_credentials(files)
 
     def start(self) -> int:
-        """Listen; the port.
-
-        Raises:
-            InputError: the address cannot be used.
-        """
+        """Listen, and return the port; InputError if the address cannot be used."""
         try:
             port = self._server.add_secure_port(self._listen, self._credentials)
         except RuntimeError as error:

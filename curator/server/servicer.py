@@ -10,7 +10,7 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Protocol, cast
 
 import grpc
 
@@ -18,6 +18,7 @@ from common.files import pieces_of
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.study.ids import StudyId
+from common.study.messages import MOST_TEXT
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
@@ -43,16 +44,14 @@ _STATES = {
 }
 
 
-class CuratorServicer:
-    """What a party asks of the curator.
+class _OfStudy(Protocol):
+    """A request about one study."""
 
-    Args:
-        studies: all there are.
-        revocations: the certificates that open no door any more.
-        clock: the time.
-        software: what to tell the parties we are.
-        admission: of calls, which a method may tell more of its own.
-    """
+    study: bytes
+
+
+class CuratorServicer:
+    """What a party asks of the curator."""
 
     def __init__(
         self,
@@ -68,7 +67,6 @@ class CuratorServicer:
         self._clock = clock
         self._software = software
         self._admission = admission
-        self.presence = studies.presence
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
         """Introductions, and the studies of this party."""
@@ -112,7 +110,7 @@ class CuratorServicer:
         self._admission.take_over(call, node.digest)
         wake = functools.partial(self._studies.wake, node.digest, [peer.name])
         call.context.add_callback(wake)
-        with self.presence.listening(peer.name):
+        with self._studies.presence.listening(peer.name):
             node.called(peer.name)  # again: an older stream may have ended meanwhile
             yield from self._messages(node, request.received, call)
 
@@ -190,7 +188,7 @@ class CuratorServicer:
         return pb.StatusResponse(
             state=_STATES[record.state],
             step=record.step,
-            cause=record.cause[: strict.LIMITS["StatusResponse.cause"].stop - 1],
+            cause=record.cause[:MOST_TEXT],
             waiting_for=node.waiting_for,
         )
 
@@ -238,29 +236,14 @@ class CuratorServicer:
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
-        """Who makes a call.
-
-        Raises:
-            WireError: a caller that may not.
-        """
+        """Who makes a call; WireError for a caller that may not."""
         # gRPC's stubs say that a property has one value; it has a list of them.
         now = self._clock()
         peer = identify(cast(Call, context), self._revocations, at=now)
         self._studies.called(peer.name)
         return peer
 
-    def _node(
-        self,
-        request: pb.FetchStudyRequest
-        | pb.ApproveRequest
-        | pb.DeclineRequest
-        | pb.WorkRequest
-        | pb.AcknowledgeRequest
-        | pb.StatusRequest
-        | pb.FetchReleaseRequest
-        | pb.CountersignRequest,
-        call: AdmittedCall,
-    ) -> tuple[StudyNode, Peer]:
+    def _node(self, request: _OfStudy, call: AdmittedCall) -> tuple[StudyNode, Peer]:
         return self._studies.node(StudyId(request.study), call.peer.name), call.peer
 
 

@@ -1,194 +1,196 @@
-"""The curator's store, read by a connection of its own that cannot write.
+"""What can be read of the curator's store, without its secrets.
 
-So the dashboard never holds the lock of the service, and a mistake in it changes nothing. Every
-read is short: SQLite lets a writer wait for a reader. Keys, messages and signatures are
-never selected.
+The service reads through its own connection. The dashboard has one that cannot write, so it never
+holds the lock of the service, and a mistake in it changes nothing. Every read is short: SQLite lets
+a writer wait for a reader. Keys, messages and signatures are never selected here.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from common.errors import InputError, LocalError
+from common.errors import InputError
+from common.service.database import Database
 from common.study.document import Study
 from common.study.ids import StudyId
 from curator.progress import StepRecord
-from curator.store.records import Awaited, StudyState, Word
-from curator.store.store import read_study
+from curator.store.records import (
+    UNREADABLE,
+    Awaited,
+    PartyRecord,
+    Record,
+    StepBytes,
+    StudyState,
+    Summary,
+    Word,
+)
 
-_WAIT_S = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartyRecord:
-    """A party as it introduced itself."""
-
-    name: str
-    software: str
-    seen_at: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepBytes:
-    """Bytes of one party in one step: what it sent, and what it was sent."""
-
-    party: str
-    step: int
-    sent: int
-    received: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyView:
-    """A study as the store has it; see `curator.store.records.Record`."""
-
-    study: Study
-    state: StudyState
-    step: int
-    phase: str
-    cause: str
-    place: str
-    proposed_at: str
-    ended_at: str | None
-    approvals: Mapping[str, str]
-    steps: Sequence[StepRecord]
-    traffic: Sequence[StepBytes]
-    awaited: Sequence[Awaited]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadableStudy:
-    """A study whose text this version of the program cannot read; `problem` says why."""
-
-    digest: StudyId
-    name: str
-    state: StudyState
-    place: str
-    proposed_at: str
-    ended_at: str | None
-    problem: str
+_READ_ELSEWHERE = "Go on with the version of parley that the study was offered with"
+_SUMMARIES = (
+    "SELECT study.study, name, state, "
+    "EXISTS (SELECT 1 FROM approval WHERE study = member.study AND party = member.party), "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM received "
+    "WHERE study = member.study AND sender = member.party), "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
+    "WHERE study = member.study AND recipient = member.party AND acknowledged = 1), "
+    "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
+    "WHERE study = member.study AND recipient = member.party) "
+    "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
+    "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
+)
+_ALL_SUMMARIES = _SUMMARIES.format(index="member_of", which="")
+_OPEN_SUMMARIES = _SUMMARIES.format(index="member_open", which="AND settled = 0")
+_RECORDS = (
+    "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, ''), proposed_at, "
+    "ended_at FROM study LEFT JOIN abort_request USING (study)"
+)
 
 
 class StoreReader:
-    """Reads a store that another process writes. Threads may share it."""
+    """The studies of a curator, as they are on disk. Threads may share it."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._studies: dict[StudyId, Study] = {}
-        try:
-            # Without transactions of its own: each read lets go of the file when it is done.
-            self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None,
-                check_same_thread=False, timeout=_WAIT_S,
-            )  # fmt: skip
-        except sqlite3.Error as error:
-            raise LocalError(f"{path} cannot be read: {error}") from error
+    def __init__(self, database: Database) -> None:
+        self._file = database
 
-    def close(self) -> None:
-        """Close the file; not under the feet of a thread that reads."""
-        with self._lock:
-            self._connection.close()
-
-    def version(self) -> int:
-        """Changes whenever the service has written something; asking costs next to nothing."""
-        ((version,),) = self._rows("PRAGMA data_version")
+    def data_version(self) -> int:
+        """Changes whenever another connection has written; asking costs next to nothing."""
+        ((version,),) = self._file.rows("PRAGMA data_version")
         return int(version)
 
-    def parties(self) -> list[PartyRecord]:
-        """Return every party that ever introduced itself."""
-        rows = self._rows("SELECT name, software, seen_at FROM party ORDER BY name")
-        return [PartyRecord(name=n, software=s, seen_at=at) for n, s, at in rows]
+    def parties(self) -> Mapping[str, PartyRecord]:
+        """Every party that ever introduced itself, as it did last."""
+        rows = self._file.rows("SELECT name, identity, software, seen_at FROM party ORDER BY name")
+        return {
+            name: PartyRecord(identity=bytes(identity), software=software, seen_at=seen_at)
+            for name, identity, software, seen_at in rows
+        }
 
-    def count(self) -> int:
-        """How many studies there are."""
-        ((number,),) = self._rows("SELECT COUNT(*) FROM study")
-        return int(number)
-
-    def newest(self, most: int) -> list[StudyView | UnreadableStudy]:
-        """The newest studies, newest first."""
-        rows = self._rows("SELECT study FROM study ORDER BY rowid DESC LIMIT ?", (most,))
-        return [view for (digest,) in rows if (view := self.study(StudyId(digest))) is not None]
-
-    def study(self, digest: StudyId) -> StudyView | UnreadableStudy | None:
-        found = self._rows(
-            "SELECT name, state, step, phase, cause, place, proposed_at, ended_at FROM study "
-            "WHERE study = ?",
-            (digest,),
-        )
-        if not found:
-            return None
-        name, state, step, phase, cause, place, proposed_at, ended_at = found[0]
-        try:
-            study = self._document(digest, name)
-        except InputError as error:
-            return UnreadableStudy(
-                digest=digest, name=name, state=StudyState(state), place=place,
-                proposed_at=proposed_at, ended_at=ended_at, problem=str(error),
-            )  # fmt: skip
-        approvals = self._rows("SELECT party, approved_at FROM approval WHERE study = ?", (digest,))
-        return StudyView(
-            study=study,
-            state=StudyState(state),
-            step=step,
-            phase=phase,
-            cause=cause,
-            place=place,
-            proposed_at=proposed_at,
-            ended_at=ended_at,
-            approvals=dict(approvals),
-            steps=self._steps(digest),
-            traffic=self._traffic(digest),
-            awaited=self._awaited(digest),
+    def under_way(self) -> Mapping[StudyId, str]:
+        """The studies that are not over, and why the operator wants them ended; empty if not."""
+        return dict(
+            self._file.rows(
+                "SELECT study.study, COALESCE(reason, '') FROM study INDEXED BY study_open "
+                "LEFT JOIN abort_request USING (study) WHERE ended_at IS NULL ORDER BY study.rowid"
+            )
         )
 
-    def _document(self, digest: StudyId, name: str) -> Study:
-        """The agreed study; it never changes, so it is parsed once."""
-        if digest not in self._studies:
-            ((text,),) = self._rows("SELECT document FROM study WHERE study = ?", (digest,))
-            self._studies[digest] = read_study(digest, name, text=text)
-        return self._studies[digest]
+    def members(self, study: StudyId) -> tuple[str, ...]:
+        """The parties of a study, in its order; none if there is no such study."""
+        rows = self._file.rows("SELECT party FROM member WHERE study = ? ORDER BY rowid", (study,))
+        return tuple(party for (party,) in rows)
 
-    def _awaited(self, digest: StudyId) -> list[Awaited]:
-        rows = self._rows(
-            "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (digest,)
+    def summaries(self, party: str, *, with_settled: bool, most: int) -> list[Summary]:
+        """The studies of a party, newest first.
+
+        `with_settled` adds those that ended and that the party has acknowledged.
+        """
+        rows = self._file.rows(_ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES, (party, most))
+        return [
+            Summary(
+                study=StudyId(study), name=name, state=StudyState(state), approved=bool(approved),
+                submitted=submitted, acknowledged=acknowledged, queued=queued,
+            )
+            for study, name, state, approved, submitted, acknowledged, queued in rows
+        ]  # fmt: skip
+
+    def study(self, study: StudyId) -> Study:
+        """A study, read from its text; InputError if this version cannot read it."""
+        ((name, text),) = self._file.rows(
+            "SELECT name, document FROM study WHERE study = ?", (study,)
         )
-        return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
+        return _read_study(study, name, text=text)
 
-    def _steps(self, digest: StudyId) -> list[StepRecord]:
-        rows = self._rows(
+    def document(self, study: StudyId) -> str:
+        """The text of a study, with the signature under it if it has one."""
+        ((document,),) = self._file.rows("SELECT document FROM study WHERE study = ?", (study,))
+        return str(document)
+
+    def record(self, study: StudyId) -> Record:
+        rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
+        if not rows:
+            raise InputError(f"there is no study {study.hex()[:16]} here")
+        return _record(rows[0])
+
+    def records(self) -> list[Record]:
+        """Where every study stands, oldest first."""
+        return [_record(row) for row in self._file.rows(f"{_RECORDS} ORDER BY study.rowid")]
+
+    def newest(self, most: int) -> list[Record]:
+        """Where the newest studies stand, newest first."""
+        rows = self._file.rows(f"{_RECORDS} ORDER BY study.rowid DESC LIMIT ?", (most,))
+        return [_record(row) for row in rows]
+
+    def count_by_state(self) -> Mapping[StudyState, int]:
+        """How many studies there are in every state that occurs."""
+        rows = self._file.rows("SELECT state, COUNT(*) FROM study GROUP BY state")
+        return {StudyState(state): number for state, number in rows}
+
+    def approvals(self, study: StudyId) -> Mapping[str, str]:
+        """When every party that approved did."""
+        return dict(
+            self._file.rows("SELECT party, approved_at FROM approval WHERE study = ?", (study,))
+        )
+
+    def steps(self, study: StudyId) -> list[StepRecord]:
+        """The steps that were opened, in order."""
+        rows = self._file.rows(
             "SELECT number, name, phase, opened_at, costs, links FROM step WHERE study = ? "
             "ORDER BY number",
-            (digest,),
+            (study,),
         )
         return [
             StepRecord(
-                number=number,
-                name=name,
-                phase=phase,
-                opened_at=opened_at,
+                number=number, name=name, phase=phase, opened_at=opened_at,
                 costs={party: Fraction(cost) for party, cost in json.loads(costs).items()},
                 links=tuple((a, b) for a, b in json.loads(links)),
             )
             for number, name, phase, opened_at, costs, links in rows
-        ]
+        ]  # fmt: skip
 
-    def _traffic(self, digest: StudyId) -> list[StepBytes]:
-        rows = self._rows(
-            "SELECT party, step, sent, received FROM traffic WHERE study = ?", (digest,)
+    def step_bytes(self, study: StudyId) -> list[StepBytes]:
+        rows = self._file.rows(
+            "SELECT party, step, sent, received FROM traffic WHERE study = ?", (study,)
         )
         return [StepBytes(party=p, step=s, sent=o, received=i) for p, s, o, i in rows]
 
-    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        try:
-            with self._lock:
-                return self._connection.execute(query, tuple(values)).fetchall()
-        except sqlite3.Error as error:
-            raise LocalError(f"{self._path} cannot be read now: {error}") from error
+    def awaited(self, study: StudyId) -> list[Awaited]:
+        """Whom a running study waits for."""
+        rows = self._file.rows(
+            "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
+        )
+        return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
+
+    def all_awaited(self) -> list[tuple[StudyId, Awaited]]:
+        """Whom the running studies wait for."""
+        rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")
+        return [
+            (StudyId(study), Awaited(party=party, word=Word(word), since=since))
+            for study, party, word, since in rows
+        ]
+
+    def waiting_since(self) -> Mapping[StudyId, str]:
+        """The running studies that wait for parties, and since when the longest."""
+        return dict(self._file.rows("SELECT study, MIN(since) FROM awaited GROUP BY study"))
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    study, name, state, step, phase, cause, place, abort_asked, proposed_at, ended_at = row
+    return Record(
+        study=StudyId(study), name=name, state=StudyState(state), step=step, phase=phase,
+        cause=cause, place=place, abort_asked=abort_asked, proposed_at=proposed_at,
+        ended_at=ended_at,
+    )  # fmt: skip
+
+
+def _read_study(digest: StudyId, name: str, *, text: str) -> Study:
+    where = f"study {digest.hex()[:16]} ({name!r})"
+    try:
+        study = Study.from_toml(text, where="its text")
+    except InputError as error:
+        raise InputError(f"{where}: {UNREADABLE}: {error}. {_READ_ELSEWHERE}") from error
+    if study.digest != digest:
+        raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
+    return study

@@ -28,29 +28,18 @@ class StudyState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A study as the store knows it.
-
-    Attributes:
-        study: its digest.
-        name: for people.
-        state: where it stands.
-        step: how many steps have their result.
-        phase: what the open step belongs to; empty before the first.
-        cause: why it was refused or failed, or why its release cannot be made.
-        place: where the release is.
-        abort_asked: why the operator wants it ended; empty if not.
-        proposed_at: when it was offered.
-    """
+    """A study as the store knows it."""
 
     study: StudyId
     name: str
     state: StudyState
-    step: int
-    phase: str
-    cause: str
-    place: str
-    abort_asked: str
-    proposed_at: str
+    step: int  # how many steps have their result
+    phase: str  # what the open step belongs to; empty before the first
+    cause: str  # why it was refused or failed, or why its release cannot be made
+    place: str  # where the release is
+    abort_asked: str  # why the operator wants it ended; empty if not
+    proposed_at: str  # when it was offered
+    ended_at: str | None  # when it ended
 
     @property
     def unreadable(self) -> bool:
@@ -75,23 +64,44 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """A study as one of its parties needs to know it.
+class PartyRecord:
+    """A party as it introduced itself; its identity is empty if it was withheld."""
 
-    Attributes:
-        study: its digest.
-        name: for people.
-        state: where it stands.
-        approved: whether the party approved.
-        submitted: the newest message of the party that is on disk here.
-        acknowledged: the newest message to the party that the party acknowledged.
-        queued: the newest message to the party.
-    """
+    identity: bytes
+    software: str
+    seen_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBytes:
+    """Bytes of one party in one step: what it sent, and what it was sent."""
+
+    party: str
+    step: int
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """An event of a study that the operator is to be told of."""
+
+    number: int
+    study: StudyId
+    name: str
+    event: str
+    words: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A study as one of its parties needs to know it."""
 
     study: StudyId
     name: str
     state: StudyState
-    approved: bool
-    submitted: int
-    acknowledged: int
-    queued: int
+    approved: bool  # whether the party approved
+    submitted: int  # the newest message of the party that is on disk here
+    acknowledged: int  # the newest message to the party that the party acknowledged
+    queued: int  # the newest message to the party

@@ -17,7 +17,6 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
 from common.crypto.paillier import key_file as keyfile
 from common.crypto.paillier.keys import PrivateKey
@@ -31,41 +30,27 @@ from common.study.document import Study
 from common.study.ids import StudyId
 from common.wire.strict import MOST_STUDY_BYTES
 from curator.progress import Links, StepRecord
-from curator.store.alerts import AlertLog
-from curator.store.missing import MissingRequests
-from curator.store.records import (
-    UNREADABLE,
-    Awaited,
-    Record,
-    StudyState,
-    Summary,
-    Word,
-)
+from curator.store.reader import StoreReader
+from curator.store.records import Alert, StudyState, Word
 from curator.store.tables import TABLES
 
 KEEP_QUEUES = dt.timedelta(days=30)  # of an ended study, for a party that does not acknowledge
-_READ_ELSEWHERE = "Go on with the version of parley that the study was offered with"
 
 
-class Store:
+class Store(StoreReader):
     """The store of all studies of a curator. Threads may share it.
 
-    Args:
-        database: the file.
-        source: where the keys of steps are drawn from.
-        passphrase: protects Paillier keys on top of the file's mode; None for the mode alone.
+    A passphrase protects Paillier keys on top of the file's mode.
     """
 
     def __init__(
         self, database: Database, source: RandomSource, *, passphrase: str | None = None
     ) -> None:
-        self._file = database
+        super().__init__(database)
         self._source = source
         self._passphrase = passphrase
         database.add_tables(TABLES)
         self.traffic = TrafficLog(database)
-        self.alerts = AlertLog(database)
-        self.missing = MissingRequests(database)
         self.inbox, self.outbox = Inbox(database), Outbox(database)
         self.keys = StepKeys(database, source)
 
@@ -93,31 +78,14 @@ class Store:
                 "INSERT OR REPLACE INTO party VALUES (?, ?, ?, ?)", (name, identity, software, at)
             )
 
-    def introductions(self) -> Mapping[str, tuple[bytes, str]]:
-        """The identity that every party offered last, empty if withheld, and its software."""
-        rows = self._file.rows("SELECT name, identity, software FROM party")
-        return {name: (bytes(identity), software) for name, identity, software in rows}
-
     def note_calls(self, calls: Mapping[str, str]) -> None:
         """Note when parties called last."""
         with self._file.transaction():
             for party, at in calls.items():
                 self._file.write("UPDATE party SET seen_at = ? WHERE name = ?", (at, party))
 
-    def parties(self) -> Mapping[str, str]:
-        """The software that every party called with last."""
-        return dict(self._file.rows("SELECT name, software FROM party ORDER BY name"))
-
-    def last_calls(self) -> Mapping[str, str]:
-        """When every party called last, to the minute; a node that runs calls every few seconds."""
-        return dict(self._file.rows("SELECT name, seen_at FROM party ORDER BY name"))
-
     def propose(self, study: Study, *, at: str) -> None:
-        """Take in a study; again is harmless, and brings its signature up to date.
-
-        Raises:
-            InputError: it is too long for the parties to fetch.
-        """
+        """Take in a study; again is harmless, and brings its signature up to date."""
         document = study.to_toml()
         if len(document) > MOST_STUDY_BYTES:
             raise InputError(
@@ -136,68 +104,6 @@ class Store:
                 self._file.write(
                     "INSERT OR IGNORE INTO member VALUES (?, ?, 0)", (study.digest, member.name)
                 )
-
-    def under_way(self) -> Mapping[StudyId, str]:
-        """The studies that are not over, and why the operator wants them ended; empty if not."""
-        return dict(
-            self._file.rows(
-                "SELECT study.study, COALESCE(reason, '') FROM study INDEXED BY study_open "
-                "LEFT JOIN abort_request USING (study) WHERE ended_at IS NULL ORDER BY study.rowid"
-            )
-        )
-
-    def members(self, study: StudyId) -> tuple[str, ...]:
-        """The parties of a study, in its order; none if there is no such study."""
-        rows = self._file.rows("SELECT party FROM member WHERE study = ? ORDER BY rowid", (study,))
-        return tuple(party for (party,) in rows)
-
-    def summaries(self, party: str, *, with_settled: bool, most: int) -> list[Summary]:
-        """The studies of a party, newest first.
-
-        Args:
-            party: whose.
-            with_settled: those as well that ended and that the party has acknowledged.
-            most: how many.
-        """
-        rows = self._file.rows(_ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES, (party, most))
-        return [
-            Summary(
-                study=StudyId(study), name=name, state=StudyState(state), approved=bool(approved),
-                submitted=submitted, acknowledged=acknowledged, queued=queued,
-            )
-            for study, name, state, approved, submitted, acknowledged, queued in rows
-        ]  # fmt: skip
-
-    def study(self, study: StudyId) -> Study:
-        """A study, read from its text.
-
-        Raises:
-            InputError: naming the study: this version of the program cannot read it.
-        """
-        ((name, text),) = self._file.rows(
-            "SELECT name, document FROM study WHERE study = ?", (study,)
-        )
-        return read_study(study, name, text=text)
-
-    def document(self, study: StudyId) -> str:
-        """The text of a study, with the signature under it if it has one."""
-        ((document,),) = self._file.rows("SELECT document FROM study WHERE study = ?", (study,))
-        return str(document)
-
-    def record(self, study: StudyId) -> Record:
-        rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
-        if not rows:
-            raise InputError(f"there is no study {study.hex()[:16]} here")
-        return _record(rows[0])
-
-    def records(self) -> list[Record]:
-        """Where every study stands, oldest first."""
-        return [_record(row) for row in self._file.rows(f"{_RECORDS} ORDER BY study.rowid")]
-
-    def count_by_state(self) -> Mapping[StudyState, int]:
-        """How many studies there are in every state that occurs."""
-        rows = self._file.rows("SELECT state, COUNT(*) FROM study GROUP BY state")
-        return {StudyState(state): number for state, number in rows}
 
     def move(self, study: StudyId, state: StudyState, *, step: int, phase: str) -> None:
         """Note where a study stands, in the caller's transaction."""
@@ -235,7 +141,7 @@ class Store:
             "UPDATE study SET state = ?, cause = ?, place = ?, ended_at = ? WHERE study = ?",
             (state.value, cause, place, at, study),
         )
-        self.alerts.add(study, state.value, words=cause or place, at=at)
+        self.add_alert(study, state.value, words=cause or place, at=at)
         self.keys.wipe(study)
         self.inbox.wipe(study)
         self._file.write("DELETE FROM paillier_key WHERE study = ?", (study,))
@@ -248,6 +154,49 @@ class Store:
             self._file.write(
                 "INSERT OR IGNORE INTO abort_request VALUES (?, ?, ?)", (study, reason, at)
             )
+
+    def ask_to_miss(self, study: StudyId, party: str, *, at: str) -> None:
+        """Have the curator that runs on this file, now or later, go on without a party."""
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR IGNORE INTO missing_request VALUES (?, ?, ?)", (study, party, at)
+            )
+
+    def asked_to_miss(self) -> list[tuple[StudyId, str]]:
+        """The studies and the parties that they are to go on without."""
+        rows = self._file.rows("SELECT study, party FROM missing_request ORDER BY rowid")
+        return [(StudyId(study), party) for study, party in rows]
+
+    def drop_missing(self, study: StudyId, party: str) -> None:
+        """Forget a request: it was seen to, or the study is over."""
+        with self._file.transaction():
+            self._file.write(
+                "DELETE FROM missing_request WHERE study = ? AND party = ?", (study, party)
+            )
+
+    def add_alert(self, study: StudyId, event: str, *, words: str, at: str) -> None:
+        """Note an event for the operator, in the caller's transaction or in one of its own."""
+        with self._file.transaction():
+            self._file.write(
+                "INSERT INTO alert (study, event, words, at) VALUES (?, ?, ?, ?)",
+                (study, event, words, at),
+            )
+
+    def alerts(self) -> list[Alert]:
+        """The events that the operator's hook did not take yet, oldest first."""
+        rows = self._file.rows(
+            "SELECT number, alert.study, name, event, words, at FROM alert JOIN study "
+            "USING (study) ORDER BY number"
+        )
+        return [
+            Alert(number=number, study=StudyId(study), name=name, event=event, words=words, at=at)
+            for number, study, name, event, words, at in rows
+        ]
+
+    def drop_alerts(self, newest: int) -> None:
+        """Forget the events up to a number."""
+        with self._file.transaction():
+            self._file.write("DELETE FROM alert WHERE number <= ?", (newest,))
 
     def hold(self, study: StudyId, body: bytes) -> None:
         """Keep the message that opens a step until it may be sent, in the caller's transaction."""
@@ -274,35 +223,10 @@ class Store:
         for party in parties:
             self._file.write("DELETE FROM awaited WHERE study = ? AND party = ?", (study, party))
 
-    def awaited(self, study: StudyId) -> list[Awaited]:
-        """Whom a running study waits for."""
-        rows = self._file.rows(
-            "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
-        )
-        return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
-
-    def all_awaited(self) -> list[tuple[StudyId, Awaited]]:
-        """Whom the running studies wait for."""
-        rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")
-        return [
-            (StudyId(study), Awaited(party=party, word=Word(word), since=since))
-            for study, party, word, since in rows
-        ]
-
-    def waiting_since(self) -> Mapping[StudyId, str]:
-        """The running studies that wait for parties, and since when the longest."""
-        return dict(self._file.rows("SELECT study, MIN(since) FROM awaited GROUP BY study"))
-
     def approve(self, study: StudyId, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction; again is harmless."""
         self._file.write(
             "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?)", (study, party, signature, at)
-        )
-
-    def approvals(self, study: StudyId) -> Mapping[str, bytes]:
-        """The signature of every party that approved."""
-        return dict(
-            self._file.rows("SELECT party, signature FROM approval WHERE study = ?", (study,))
         )
 
     def acknowledge(self, study: StudyId, party: str, newest: int) -> None:
@@ -341,47 +265,3 @@ class Store:
         data = keyfile.to_bytes(key, passphrase=self._passphrase, source=self._source)
         with self._file.transaction():
             self._file.write("INSERT INTO paillier_key VALUES (?, ?)", (study, data))
-
-
-_SUMMARIES = (
-    "SELECT study.study, name, state, "
-    "EXISTS (SELECT 1 FROM approval WHERE study = member.study AND party = member.party), "
-    "(SELECT COALESCE(MAX(sequence), 0) FROM received "
-    "WHERE study = member.study AND sender = member.party), "
-    "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND recipient = member.party AND acknowledged = 1), "
-    "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND recipient = member.party) "
-    "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
-    "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
-)
-_ALL_SUMMARIES = _SUMMARIES.format(index="member_of", which="")
-_OPEN_SUMMARIES = _SUMMARIES.format(index="member_open", which="AND settled = 0")
-_RECORDS = (
-    "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, ''), proposed_at "
-    "FROM study LEFT JOIN abort_request USING (study)"
-)
-
-
-def _record(row: tuple[Any, ...]) -> Record:
-    study, name, state, step, phase, cause, place, abort_asked, proposed_at = row
-    return Record(
-        study=StudyId(study), name=name, state=StudyState(state), step=step, phase=phase,
-        cause=cause, place=place, abort_asked=abort_asked, proposed_at=proposed_at,
-    )  # fmt: skip
-
-
-def read_study(digest: StudyId, name: str, *, text: str) -> Study:
-    """A study of the store from its text.
-
-    Raises:
-        InputError: naming the study: this version of the program cannot read it.
-    """
-    where = f"study {digest.hex()[:16]} ({name!r})"
-    try:
-        study = Study.from_toml(text, where="its text")
-    except InputError as error:
-        raise InputError(f"{where}: {UNREADABLE}: {error}. {_READ_ELSEWHERE}") from error
-    if study.digest != digest:
-        raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
-    return study

@@ -24,7 +24,7 @@ from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 # Under their headings, in the order in which a newcomer meets them: the name of a module of
 # `parley.cli.commands` that has an `app`, and one line of help.
 COMMANDS: dict[str, dict[str, str]] = {
-    "To see it work": {"demo": "Run a whole consortium on this machine, on made-up people."},
+    "To see it work": {"demo": "Run a whole consortium on this machine, on simulated people."},
     "One owner": {
         "schema": "Propose a schema from a table, or check one.",
         "synthesize": "Publish a synthetic table of one owner's rows.",

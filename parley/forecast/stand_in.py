@@ -1,6 +1,6 @@
 """Rows that stand in for the owners', so that a study can be tried before anything is spent.
 
-Either a public table that the owners think is like theirs, or made-up rows for any schema: drawn
+Either a public table that the owners think is like theirs, or simulated rows for any schema: drawn
 from a random Bayesian network over the schema's own domains. In schema order, each attribute has up
 to two earlier ones as parents. A row's value is found in four steps:
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -46,7 +47,6 @@ from party.countersigning import countersign
 HOST = "127.0.0.1"
 _CURATOR = "curator"
 _LOOK_EVERY_S = 0.1
-_STARTS_S = 120.0
 _ENDS_S = 60.0
 _TAIL_LINES = 12
 _OURS = ("PARLEY_", "HTTPS_PROXY", "https_proxy")  # of the user's own services, not of these
@@ -88,6 +88,7 @@ class Consortium:
         self._folder = folder.absolute()
         self._file_format = file_format
         self._children: dict[str, _Child] = {}
+        self.address = ""  # the curator's, while it runs
         ring = init_curator(
             self._folder / _CURATOR / "keys", _CURATOR, (HOST,), now=system_clock(), external=False
         )
@@ -153,20 +154,17 @@ class Consortium:
                 the last lines of that process's log.
         """
         deadline = time.monotonic() + timeout_s
-        tell(0.0, "starting the curator")
-        port = self._start_curator(min(deadline, time.monotonic() + _STARTS_S))
-        tell(0.0, "starting the parties")
-        flags = {"curator": f"{HOST}:{port}"}
-        for name, home in self._parties.items():
-            words = ["party", "join", "--once", "--curator", flags["curator"]]
-            self._start(name, home, [*words, "--config", str(home / "party.toml")])
-        place = self._watch(deadline, tell)
+        tell(0.0, "starting the curator and the parties")
+        with _reserved_port() as port:
+            self.address = f"{HOST}:{port}"
+            self._start_all()
+            place = self._watch(deadline, tell)
         tell(0.99, "verifying the release")
         found = verify(place, unsigned=True)  # once: the owners of a simulation are one user
         for name, home in self._parties.items():
             self._wait_for_end(name)
             tell(0.99, f"{name} countersigns the release")
-            settings = party_settings(home / "party.toml", {}, flags).values
+            settings = party_settings(home / "party.toml", {}, {"curator": self.address}).values
             countersign(place, settings, passphrase=no_passphrase, found=found)
         return place
 
@@ -175,18 +173,14 @@ class Consortium:
         with open_store(self._curator) as store:
             return transcript_of(self.study, store.traffic.phases(self.study.digest))
 
-    def _start_curator(self, deadline: float) -> int:
+    def _start_all(self) -> None:
+        """Start all processes at once; the parties dial until the curator answers."""
         home = self._folder / _CURATOR
-        file = home / "port"
-        words = ["curator", "serve", "--config", str(home / "curator.toml")]
-        words += ["--port-file", str(file), "--format", self._file_format]
-        self._start(_CURATOR, home, words)
-        while not file.exists():
-            self._check_alive()
-            if time.monotonic() > deadline:
-                raise self._failure(_CURATOR, "the curator did not start in time")
-            time.sleep(_LOOK_EVERY_S)
-        return int(file.read_text(encoding="ascii"))
+        words = ["curator", "serve", "--listen", self.address, "--format", self._file_format]
+        self._start(_CURATOR, home, [*words, "--config", str(home / "curator.toml")])
+        for name, home in self._parties.items():
+            words = ["party", "join", "--once", "--curator", self.address]
+            self._start(name, home, [*words, "--config", str(home / "party.toml")])
 
     def _start(self, name: str, home: Path, words: list[str]) -> None:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
@@ -225,11 +219,6 @@ class Consortium:
                 tell(record.step / (record.step + 3), _doing(record))
                 time.sleep(_LOOK_EVERY_S)
 
-    def _check_alive(self) -> None:
-        for name, child in self._children.items():
-            if child.process.poll() is not None:
-                raise self._failure(name, f"{name!r} stopped")
-
     def _culprit(self) -> str:
         """Who to ask why: a party that gave up, or else the curator."""
         for name in self._parties:
@@ -250,6 +239,18 @@ class Consortium:
         lines = self._children[name].log.read_text(encoding="utf-8", errors="replace").splitlines()
         tail = "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])
         return LocalError(f"{what}\nthe end of the log of {name!r}:\n{tail}")
+
+
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A free port on loopback that no other process is given, and that the curator can listen on.
+
+    Linux lets a second socket bind to it because both allow reuse and this one does not listen.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((HOST, 0))
+        yield holder.getsockname()[1]
 
 
 def _doing(record: Record) -> str:

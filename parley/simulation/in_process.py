@@ -17,11 +17,11 @@ from common.crypto.paillier.keys import Blinder, PublicKey, generate_key_pair
 from common.errors import InputError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.release.progress import Reporter, silent
-from common.release.refit import RowsInMemory as RowsInMemory
 from common.schema.codes import Codes
 from common.study.document import Study
 from common.study.messages import KeysRelayed, StepOpened, ToCurator, ToParty, message_bytes
 from common.study.requests import PartyRows
+from common.study.requests import RowsInMemory as RowsInMemory
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.sums import needs_key

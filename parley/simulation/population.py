@@ -1,4 +1,4 @@
-"""A made-up population with known structure, for the demonstration and the benchmarks.
+"""A simulated population with known structure, for the demonstration and the benchmarks.
 
 No real person is in it. Each attribute is drawn from its parents by a fixed rule, so that what a
 synthetic table should have learnt is known: age drives marital status, education and health;
@@ -31,7 +31,7 @@ def demo_schema_toml() -> str:
 
 
 def make_population(rows: int, seed: int) -> pd.DataFrame:
-    """`rows` made-up people; the same seed makes the same people."""
+    """`rows` simulated people; the same seed makes the same people."""
     rng = np.random.default_rng(seed)
     age = np.clip(rng.gamma(6.0, 7.5, rows), 0, 99).astype(np.int64)
     region = rng.choice(len(REGIONS), rows, p=[0.2, 0.17, 0.23, 0.15, 0.21, 0.04])

@@ -19,19 +19,12 @@ _OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS)
 
 @dataclass(slots=True, kw_only=True)
 class Backoff:
-    """Counts failures since the last progress.
+    """Counts failures since the last progress."""
 
-    Attributes:
-        first_s: the first wait.
-        longest_s: the longest.
-        attempts: how many times in a row the curator may be out of reach.
-        source: of the random part; nothing depends on its being secret.
-    """
-
-    first_s: float
+    first_s: float  # the first wait; waits double
     longest_s: float
-    attempts: int
-    source: RandomSource
+    attempts: int  # how many times in a row the curator may be out of reach
+    source: RandomSource  # of the random part; nothing depends on its being secret
     failed: int = field(default=0, init=False)
 
     def progressed(self) -> None:
@@ -42,9 +35,7 @@ class Backoff:
     ) -> float:
         """Return how many seconds to wait after an error.
 
-        Args:
-            error: why the attempt failed.
-            out_of_reach: the codes that `attempts` applies to.
+        `attempts` applies to the codes in `out_of_reach`.
 
         Raises:
             WireError: the error, if waiting does not help or did not for too long.

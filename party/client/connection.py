@@ -10,8 +10,10 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 from common.errors import LocalError
 from common.service.durable.messages import Outgoing
@@ -38,8 +40,6 @@ STATES = {
     pb.STUDY_STATE_REFUSED: "refused",
     pb.STUDY_STATE_FAILED: "failed",
 }
-
-
 OPEN = ("waiting for parties", "running")
 ENDED = ("refused", "failed")
 
@@ -53,40 +53,24 @@ class HungUpError(LocalError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A study that lists this party, as the curator knows it.
-
-    Attributes:
-        study: its digest.
-        name: for people; the curator's word.
-        state: where it stands.
-        approved: whether the curator has our approval.
-        submitted: the newest message of ours that is on the curator's disk.
-        acknowledged: the newest message to us that the curator knows to be on our disk.
-        queued: the newest message to us.
-    """
+    """A study that lists this party, as the curator knows it."""
 
     study: StudyId
-    name: str
+    name: str  # for people; the curator's word
     state: str
-    approved: bool
-    submitted: int
-    acknowledged: int
-    queued: int
+    approved: bool  # whether the curator has our approval
+    submitted: int  # the newest message of ours that is on the curator's disk
+    acknowledged: int  # the newest message to us that the curator knows to be on our disk
+    queued: int  # the newest message to us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:
-    """What the curator says of itself, and the studies that list this party, newest first.
+    """What the curator says of itself, and the studies that list this party, newest first."""
 
-    Attributes:
-        software: and its version.
-        time_s: its clock, in seconds since 1970.
-        studies: newest first.
-    """
-
-    software: str
-    time_s: float
-    studies: list[Summary]
+    software: str  # and its version
+    time_s: float  # its clock, in seconds since 1970
+    studies: list[Summary]  # newest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +124,13 @@ class Connection:
                 raise
             raise HungUpError from error
 
+    def _call(self, method: str, request: Message, *, timeout: float = _CALL_S) -> Any:  # noqa: ANN401  # its response
+        """Make a call that has one answer; the answer, checked."""
+        with self._explained():
+            response = getattr(self._stub, method)(request, timeout=timeout)
+        strict.check(response)
+        return response
+
     def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[Summary]:
         """Introduce ourselves; the studies that list us, newest first."""
         return self.greet(party, identity, with_ended=with_ended).studies
@@ -147,52 +138,37 @@ class Connection:
     def greet(self, party: str, identity: bytes, *, with_ended: bool = True) -> Greeting:
         """Introduce ourselves; who answers, and the studies that list us.
 
-        Args:
-            party: our name.
-            identity: our public identity.
-            with_ended: list the studies as well that ended and that we acknowledged: all that our
-                journal must know of. A poll leaves them out.
+        `with_ended` lists the studies as well that ended and that we acknowledged: all that our
+        journal must know of. A poll leaves them out.
         """
         request = pb.EnrolRequest(
             protocol=PROTOCOL, software=self._software, party=party, identity=identity,
             with_ended=with_ended,
         )  # fmt: skip
-        with self._explained():
-            response = self._stub.Enrol(request, timeout=_CALL_S)
-        strict.check(response)
+        response = self._call("Enrol", request)
         if response.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {response.protocol}")
         studies = [
             Summary(
-                study=each.study,
-                name=each.name,
-                state=STATES[each.state],
-                approved=each.approved,
-                submitted=each.submitted,
-                acknowledged=each.acknowledged,
-                queued=each.queued,
+                study=each.study, name=each.name, state=STATES[each.state], approved=each.approved,
+                submitted=each.submitted, acknowledged=each.acknowledged, queued=each.queued,
             )
             for each in response.studies
-        ]
+        ]  # fmt: skip
         return Greeting(software=response.software, time_s=response.time_ms / 1000, studies=studies)
 
     def fetch_study(self, study: StudyId) -> str:
         """The text of a study, as the curator has it."""
-        with self._explained():
-            response = self._stub.FetchStudy(pb.FetchStudyRequest(study=study), timeout=_CALL_S)
-        strict.check(response)
-        return str(response.document)
+        return str(self._call("FetchStudy", pb.FetchStudyRequest(study=study)).document)
 
     def approve(self, study: StudyId, signature: bytes) -> None:
         """Hand in the owner's approval; the last one to do so waits for the study to begin."""
         request = pb.ApproveRequest(study=study, signature=signature)
-        with self._explained():
-            self._stub.Approve(request, timeout=_SUBMIT_S)
+        self._call("Approve", request, timeout=_SUBMIT_S)
 
     def decline(self, study: StudyId, reason: str) -> None:
         """Say that the owner does not approve."""
-        with self._explained():
-            self._stub.Decline(pb.DeclineRequest(study=study, reason=reason), timeout=_CALL_S)
+        self._call("Decline", pb.DeclineRequest(study=study, reason=reason))
 
     def work(self, study: StudyId, *, received: int) -> Iterator[Whole]:
         """Yield the messages to us after a number until the study is over or `stop_listening`."""
@@ -222,9 +198,7 @@ class Connection:
 
     def acknowledge(self, study: StudyId, received: int) -> None:
         """Say what is on our disk."""
-        request = pb.AcknowledgeRequest(study=study, received=received)
-        with self._explained():
-            self._stub.Acknowledge(request, timeout=_CALL_S)
+        self._call("Acknowledge", pb.AcknowledgeRequest(study=study, received=received))
 
     def submit(self, study: StudyId, messages: Iterable[Outgoing]) -> int:
         """Hand in messages, in order; the number of the newest that is on the curator's disk."""
@@ -251,15 +225,11 @@ class Connection:
 
     def countersign(self, study: StudyId, signature: bytes) -> None:
         """Hand in our signature under a study's release."""
-        request = pb.CountersignRequest(study=study, signature=signature)
-        with self._explained():
-            self._stub.Countersign(request, timeout=_CALL_S)
+        self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
 
     def status(self, study: StudyId) -> Status:
         """How a study is getting on."""
-        with self._explained():
-            response = self._stub.Status(pb.StatusRequest(study=study), timeout=_CALL_S)
-        strict.check(response)
+        response = self._call("Status", pb.StatusRequest(study=study))
         return Status(
             state=STATES[response.state],
             step=response.step,

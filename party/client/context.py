@@ -45,44 +45,29 @@ class PinnedRows(PartyRows, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyContext:
-    """What a party is and has, for all its studies.
-
-    Attributes:
-        name: the party's.
-        identity: its keys, as studies pin them.
-        policy: what its owner takes part in.
-        approvals: what its owner decided.
-        journal: with the ledger and the approvals in one file.
-        ledger: what was spent.
-        notes: what the node says about its studies, for the owner.
-        collection: the releases that were fetched.
-        check_source: raises InputError if the owner's table cannot be read, whatever the study.
-        open_source: reads the owner's table in a study's domains.
-        begin: begins a fresh copy of a study's script.
-        forecast: what a study asks of a party, at most, step by step.
-        clock: the time.
-        authority: fingerprint of the authority that certified the curator; TLS checks that it did.
-        blinder_of: makes the source of Paillier blinding factors, once per key.
-        hook: where the owner is told of events.
-        priors: the earlier releases that studies build on, if there is a place for them.
-    """
+    """What a party is and has, for all its studies."""
 
     name: str
-    identity: Identity
-    policy: Policy
-    approvals: Approvals
-    journal: Journal
+    identity: Identity  # its keys, as studies pin them
+    policy: Policy  # what its owner takes part in
+    approvals: Approvals  # what its owner decided
+    journal: Journal  # with the ledger and the approvals in one file
     ledger: Ledger
-    notes: Notes
-    collection: Collection
+    notes: Notes  # what the node says about its studies, for the owner
+    collection: Collection  # the releases that were fetched
+    # Raises InputError if the owner's table cannot be read, whatever the study.
     check_source: Callable[[], None]
-    open_source: Callable[[Study], PinnedRows]
-    begin: Callable[[Study], ScriptRun]
+    open_source: Callable[[Study], PinnedRows]  # reads the owner's table in a study's domains
+    begin: Callable[[Study], ScriptRun]  # begins a fresh copy of a study's script
+    # What a study asks of a party, at most, step by step.
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
     clock: Clock
+    # Fingerprint of the authority that certified the curator; TLS checks that it did.
     authority: str | None = None
+    # Makes the source of Paillier blinding factors, once per key.
     blinder_of: BlinderOfKey = FixedBaseBlinder
-    hook: Hook = field(default_factory=Hook)
+    hook: Hook = field(default_factory=Hook)  # where the owner is told of events
+    # The earlier releases that studies build on, if there is a place for them.
     priors: Priors | None = None
 
     def take_prior(self, study: Study, connection: Connection) -> None:

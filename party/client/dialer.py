@@ -22,19 +22,12 @@ from party.client.connection import Connection, HungUpError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where the curator is, and how to get there.
-
-    Attributes:
-        target: host and port.
-        proxy: the proxy to ask for the way; None to dial directly.
-        files: what we show, and whom we trust.
-        software: what to tell the curator we are.
-    """
+    """Where the curator is, and how to get there."""
 
     target: str
-    proxy: str | None
-    files: CredentialFiles
-    software: str
+    proxy: str | None  # the proxy to ask for the way; None to dial directly
+    files: CredentialFiles  # what we show, and whom we trust
+    software: str  # what to tell the curator we are
 
     @property
     def words(self) -> str:
@@ -43,12 +36,7 @@ class Address:
 
 
 class Dialer:
-    """Dials, and can hang up on everything that waits. Threads may share it.
-
-    Args:
-        address: the curator's.
-        clock: the time.
-    """
+    """Dials, and can hang up on everything that waits. Threads may share it."""
 
     def __init__(self, address: Address, clock: Callable[[], dt.datetime]) -> None:
         self._address = address

@@ -18,11 +18,6 @@ from party.owner.policy import Policy
 def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:
     """Go on only if the journal knows of every message of ours that the curator has.
 
-    Args:
-        journal: of this folder.
-        policy: the owner's, which may write studies off as forgotten.
-        studies: that list us, as the curator has them.
-
     Raises:
         LocalError: naming the studies, and the two ways out.
     """

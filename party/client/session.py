@@ -21,8 +21,6 @@ from common.service.durable.role import SourceForStep
 from common.study import approval
 from common.study.document import Study
 from common.study.ids import StudyId
-from common.study.messages import ToCurator, ToParty
-from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
 from party.client.connection import ENDED, OPEN, Connection, Summary
@@ -58,19 +56,12 @@ class Need(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long a study may keep its seat.
+    """How long a study may keep its seat."""
 
-    Attributes:
-        idle_s: without a message, if another study waits for a seat.
-        turn_s: with messages, if another study waits for a seat.
-        listening_s: without a message, if none does.
-        stalled_s: without a message that the curator said it has.
-    """
-
-    idle_s: float = 1.0
-    turn_s: float = 10.0
-    listening_s: float = 60.0
-    stalled_s: float = 600.0
+    idle_s: float = 1.0  # without a message, if another study waits for a seat
+    turn_s: float = 10.0  # with messages, if another study waits for a seat
+    listening_s: float = 60.0  # without a message, if none does
+    stalled_s: float = 600.0  # without a message that the curator said it has
 
 
 DEFAULT_LIMITS = Limits()
@@ -87,14 +78,7 @@ def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) ->
 
 
 class StudySession:
-    """One study at one party. Its turns are taken one at a time; `cede` may come from any thread.
-
-    Args:
-        study: the digest of the study.
-        context: of the party.
-        limits: how long a turn may last.
-        monotonic: a clock that never jumps.
-    """
+    """One study at one party. Turns are taken one at a time; `cede` may come from any thread."""
 
     def __init__(
         self,
@@ -158,8 +142,7 @@ class StudySession:
     def cede(self, *, wanted: bool) -> None:
         """End the turn soon if it waits for messages for too long, or lasts too long.
 
-        Args:
-            wanted: whether another study waits for the seat.
+        `wanted` says that another study waits for the seat.
         """
         limits, now = self._limits, self._monotonic()
         connection, since = self._connection, self._listening_since
@@ -332,11 +315,7 @@ class StudySession:
         return node
 
     def _opened_or_refused(self, connection: Connection, study: Study) -> PinnedRows:
-        """The rows; a study that they have no columns for is refused as the policy would.
-
-        Raises:
-            InputError: the table cannot be read, whatever the study; or it is to be tried again.
-        """
+        """The rows; a study that they have no columns for is refused as the policy would."""
         try:
             return self._opened(study)
         except InputError as error:
@@ -401,7 +380,6 @@ class StudySession:
             journal=self._context.journal,
             ledger=self._context.ledger,
             caps=approved,
-            codec=WireCodec(),
             clock=self._context.clock,
             send=self._outbox.append,  # handed in together when the message is taken in
             consents=lambda: not self._context.withdrew(study.digest),
@@ -438,15 +416,3 @@ class StudySession:
         else:
             node.acknowledge(newest)
         self._outbox.clear()
-
-
-class WireCodec:
-    """Messages as the wire has them."""
-
-    def encode(self, message: ToCurator) -> bytes:
-        """The bytes of a message to the curator."""
-        return codec.encode_to_curator(message)
-
-    def decode(self, body: bytes) -> ToParty:
-        """The message to a party in these bytes."""
-        return codec.decode_to_party(body)

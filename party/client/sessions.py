@@ -24,10 +24,10 @@ from party.client.backoff import Backoff
 from party.client.connection import OPEN, Connection, HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.client.readable import SourceWatch
-from party.client.releases import ReleaseCollector, ReleaseWatch
 from party.client.rollback import require_no_rollback
 from party.client.session import DEFAULT_LIMITS, Limits, Need, StudySession, decline
+from party.client.watches import ReleaseWatch, SourceWatch
+from party.collecting import Collector
 from party.journal import StudyState
 
 logger = logging.getLogger(__name__)
@@ -63,18 +63,7 @@ class _Place:
 
 
 class SessionManager:
-    """Looks for studies now and then, and takes part in them.
-
-    Args:
-        context: of the party.
-        dialer: opens connections.
-        backoff: makes the backoff of one series of attempts.
-        stopping: set when this node is to stop.
-        look_again_s: how often to look for studies and for the owner's decisions.
-        seats: how many studies are worked on at a time.
-        limits: how long a study keeps its seat.
-        collector: fetches the releases of studies that ended; None to fetch none.
-    """
+    """Looks for studies now and then, and takes part in them."""
 
     def __init__(
         self,
@@ -86,7 +75,7 @@ class SessionManager:
         look_again_s: float,
         seats: int = DEFAULT_SEATS,
         limits: Limits = DEFAULT_LIMITS,
-        collector: ReleaseCollector | None = None,
+        collector: Collector | None = None,
     ) -> None:
         self._context = context
         self._dialer = dialer
@@ -111,9 +100,7 @@ class SessionManager:
         A study that cannot go on because of something here (a table without its columns, a full
         disk) is tried again now and then, and the log says so.
 
-        Args:
-            once: come back when all studies there are have ended; else go on until told to stop.
-            only: the digest of the one study to take part in.
+        With `once` it comes back when all studies there are have ended.
 
         Raises:
             InputError: with `once`, the owner's table cannot be read.
@@ -143,11 +130,7 @@ class SessionManager:
         return {study: _ending(each) for study, each in self._places.items()}
 
     def _all_done(self) -> bool:
-        """Whether there were studies, and none needs anything more.
-
-        Raises:
-            InputError: the table cannot be read, so none will ever be done.
-        """
+        """Whether there were studies, and none needs anything more; raises if it never will be."""
         if self._source.error is not None:
             raise self._source.error
         return bool(self._places) and all(

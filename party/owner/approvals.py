@@ -39,23 +39,14 @@ CREATE TABLE IF NOT EXISTS reviewed_rows (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What an owner decided about a study.
+    """What an owner decided about a study."""
 
-    Attributes:
-        approved: yes or no; no, once it is withdrawn.
-        epsilon: what was approved: the study may not cost our rows more, whatever it asks.
-        reason: of a no, for the owner's own records; it is not sent.
-        decided_by: the owner, or the owner's policy.
-        decided_at: when.
-        withdrawn_at: when the owner took a yes back; None if that never happened.
-    """
-
-    approved: bool
-    epsilon: Fraction
-    reason: str
-    decided_by: str
+    approved: bool  # yes or no; no, once it is withdrawn
+    epsilon: Fraction  # what was approved: the study may not cost our rows more, whatever it asks
+    reason: str  # of a no, for the owner's own records; it is not sent
+    decided_by: str  # the owner, or the owner's policy
     decided_at: str
-    withdrawn_at: str | None = None
+    withdrawn_at: str | None = None  # when the owner took a yes back; None if that never happened
 
 
 class Approvals:
@@ -115,11 +106,7 @@ class Approvals:
         return str(found[0][0]) if found else ""
 
     def decide(self, study: StudyId, decision: Decision) -> None:
-        """Decide; the same again is harmless, and a no after a yes withdraws it.
-
-        Raises:
-            PolicyError: a yes after a no.
-        """
+        """Decide; again is harmless, a no after a yes withdraws, a yes after a no raises."""
         with self._file.transaction():
             earlier = self.decision(study)
             if earlier is not None and decision.approved and not earlier.approved:

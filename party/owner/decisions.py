@@ -16,12 +16,7 @@ from party.owner.review import Review
 def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "") -> None:
     """Approve a study as it was reviewed, at the cost that was shown.
 
-    Args:
-        approvals: where it is written.
-        seen: the review.
-        at: the time.
-        data_digest: of the rows that were reviewed; rows that differ when the study begins are
-            told to the owner.
+    Rows whose digest is another one when the study begins are told to the owner.
 
     Raises:
         PolicyError: the owner's policy refuses it, or it was declined before.
@@ -51,13 +46,7 @@ def decline(
     Once this returns nothing more is charged: the node looks for it in the transaction in which it
     charges, and a charge that was earlier is in the ledger by now.
 
-    Args:
-        study: its digest.
-        approvals: where it is written.
-        journal: how far the study is; in one file with the approvals and the ledger.
-        ledger: what it cost so far.
-        reason: for the owner's own records; it is not sent.
-        at: the time.
+    The reason is for the owner's own records; it is not sent.
 
     Raises:
         PolicyError: it was approved before, and is over.
@@ -73,11 +62,7 @@ def decline(
 
 
 def withdrawal_means(study: StudyId, *, journal: Journal, ledger: Ledger) -> str:
-    """What comes of withdrawing from a study that was approved, for the owner.
-
-    Raises:
-        PolicyError: the study is over: there is nothing to withdraw from.
-    """
+    """What comes of withdrawing from an approved study; PolicyError if it is over."""
     charged = ledger.spending(study.hex())
     record = journal.record(study)
     if record is not None and record.state is not StudyState.RUNNING:

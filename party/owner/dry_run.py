@@ -27,11 +27,7 @@ from party.owner.review import PlannedStep, planned
 
 
 def rehearse(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
-    """The steps of a study as they concern a party, in order.
-
-    Raises:
-        PolicyError: the study's method cannot do what the study asks of it.
-    """
+    """The steps of a study as they concern a party; PolicyError if they cannot be made."""
     try:
         return list(_rehearsed(study, party, begin(study)))
     except InputError as error:

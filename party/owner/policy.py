@@ -82,36 +82,27 @@ automatic = false               # true: what this policy allows is approved with
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What a study is checked against besides the policy.
+    """What a study is checked against besides the policy."""
 
-    Attributes:
-        party: this party's name in the study.
-        identity: our keys, as studies have to pin them.
-        fewest_owners: in a sum that our rows are in, by the rehearsed plan; None without sums.
-        rows: how many rows our source has.
-        data_as_of: the date of our data, where it is known; of several tables, of the oldest.
-        data_newest: the date of the newest of several tables, where it is another.
-        today: by which it is told whether the study expired; None to leave that open.
-        cost: what the study's plan charges our rows, in all.
-        spent_in_total: what the ledger has of other studies.
-        spent_in_year: what it has of other studies in this calendar year.
-        signer: the signer's fingerprint; None without a signature. A study checks it itself.
-        curator: fingerprint of the authority that certified the curator. Verified by the caller.
-        note: what only we may know about our rows.
-    """
-
-    party: str
-    identity: PublicIdentity
+    party: str  # this party's name in the study
+    identity: PublicIdentity  # our keys, as studies have to pin them
+    # In a sum that our rows are in, by the rehearsed plan; None without sums.
     fewest_owners: int | None
-    rows: int
+    rows: int  # how many rows our source has
+    # The date of our data, where it is known; of several tables, of the oldest.
     data_as_of: dt.date | None
-    cost: Spending
-    spent_in_total: Spending
+    cost: Spending  # what the study's plan charges our rows, in all
+    spent_in_total: Spending  # what the ledger has of other studies
+    # The signer's fingerprint; None without a signature. A study checks it itself.
     signer: str | None
+    # Fingerprint of the authority that certified the curator. Verified by the caller.
     curator: str | None
+    # The date of the newest of several tables, where it is another.
     data_newest: dt.date | None = None
+    # By which it is told whether the study expired; None to leave that open.
     today: dt.date | None = None
-    note: str = ""
+    note: str = ""  # what only we may know about our rows
+    # What it has of other studies in this calendar year.
     spent_in_year: Spending = field(default_factory=lambda: Spending.of(Fraction(0)))
 
 

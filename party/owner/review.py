@@ -35,73 +35,42 @@ _TRAVELS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A step as it concerns this party.
+    """A step as it concerns this party."""
 
-    Attributes:
-        phase: what it belongs to.
-        cost: what it costs our rows, in the currency of the study's promise.
-        tables: how many tables of counts it asks of us.
-        cells: how many integers they are, together.
-        choices: how many outcomes of mechanisms it asks of us.
-        owners: whose rows are in a sum, or a joint choice, that ours come into, ours included; 0 if
-            they do not. Of several steps, the fewest.
-    """
-
-    phase: str
-    cost: Fraction
-    tables: int = 0
-    cells: int = 0
-    choices: int = 0
+    phase: str  # what it belongs to
+    cost: Fraction  # what it costs our rows, in the currency of the study's promise
+    tables: int = 0  # how many tables of counts it asks of us
+    cells: int = 0  # how many integers they are, together
+    choices: int = 0  # how many outcomes of mechanisms it asks of us
+    # Whose rows are in a sum, or a joint choice, that ours come into, ours included; 0 if they do
+    # not. Of several steps, the fewest.
     owners: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """A study through one owner's eyes.
-
-    Attributes:
-        study: its name.
-        digest: what an approval signs, in hexadecimal.
-        party: whose eyes.
-        signer: the signer's fingerprint; None without a signature.
-        purpose: what the study is for, who gets its table, whom to ask, until when.
-        claimed: the epsilon that the study's method is run with.
-        cost: the epsilon that it charges our rows, at the study's delta.
-        delta: of the study; 0 for pure epsilon.
-        delta_means: in words; empty for pure epsilon.
-        currency: of the phases' costs: epsilon, or rho.
-        spent: what other studies charged before, as epsilon at the largest delta of them.
-        left: what the policy leaves for later studies, when this one is done.
-        about: what is published in the end, and about how many columns of ours.
-        columns: those, and what they may contain.
-        members: who takes part, with how many rows and which identity.
-        phases: the steps, put together phase by phase.
-        leaves: what leaves the building.
-        protections: who learns what.
-        limits: what the epsilon does not promise, and until when we can stop.
-        reasons_against: what the policy says against it; empty if it allows it.
-    """
+    """A study through one owner's eyes."""
 
     study: str
-    digest: str
-    party: str
-    signer: str | None
-    purpose: tuple[str, ...]
-    claimed: Fraction
-    cost: Fraction
-    delta: Fraction
-    delta_means: str
-    currency: str
-    spent: Fraction
-    left: Fraction
-    about: tuple[str, ...]
-    columns: tuple[str, ...]
-    members: tuple[str, ...]
-    phases: tuple[PlannedStep, ...]
-    leaves: tuple[str, ...]
-    protections: tuple[Protection, ...]
-    limits: tuple[str, ...]
-    reasons_against: tuple[str, ...]
+    digest: str  # what an approval signs, in hexadecimal
+    party: str  # whose eyes
+    signer: str | None  # the signer's fingerprint; None without a signature
+    purpose: tuple[str, ...]  # what the study is for, who gets its table, whom to ask, until when
+    claimed: Fraction  # the epsilon that the study's method is run with
+    cost: Fraction  # the epsilon that it charges our rows, at the study's delta
+    delta: Fraction  # of the study; 0 for pure epsilon
+    delta_means: str  # in words; empty for pure epsilon
+    currency: str  # of the phases' costs: epsilon, or rho
+    spent: Fraction  # what other studies charged before, as epsilon at the largest delta of them
+    left: Fraction  # what the policy leaves for later studies, when this one is done
+    about: tuple[str, ...]  # what is published in the end, and about how many columns of ours
+    columns: tuple[str, ...]  # those, and what they may contain
+    members: tuple[str, ...]  # who takes part, with how many rows and which identity
+    phases: tuple[PlannedStep, ...]  # the steps, put together phase by phase
+    leaves: tuple[str, ...]  # what leaves the building
+    protections: tuple[Protection, ...]  # who learns what
+    limits: tuple[str, ...]  # what the epsilon does not promise, and until when we can stop
+    reasons_against: tuple[str, ...]  # what the policy says against it; empty if it allows it
 
     @property
     def at_delta(self) -> str:
@@ -160,14 +129,7 @@ class Review:
 def review(
     study: Study, policy: Policy, circumstances: Circumstances, steps: Sequence[PlannedStep]
 ) -> Review:
-    """A study, for its owner to approve or not.
-
-    Args:
-        study: as proposed.
-        policy: the owner's.
-        circumstances: the owner's, with the cost that `steps` add up to.
-        steps: what the study asks of this party.
-    """
+    """A study, for its owner to approve or not."""
     phases = _by_phase(steps)
     promise, cost = study.promise, circumstances.cost
     epsilon = promise.delivered(cost.paid)

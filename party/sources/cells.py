@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.schema.columns import arrow_column, as_text, is_number, is_text
+from common.schema.columns import arrow_column, as_text, is_number, is_text, plain
 from common.schema.words import number, word_of
 
 
@@ -25,7 +25,7 @@ def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], lis
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     words = _words(arrow_column(array.dictionary))
-    places = array.indices.cast(pa.int64()).fill_null(len(words)).to_numpy(zero_copy_only=False)
+    places = plain(array.indices.cast(pa.int64()), len(words))
     return places, [*words, None]
 
 

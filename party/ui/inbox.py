@@ -29,11 +29,7 @@ MOST_STUDIES = 100
 class OwnerInbox:
     """The studies that this owner may decide about. Threads may share it.
 
-    Args:
-        house: whose inbox.
-        studies: that the owner has as files.
-        dial: opens a connection to the curator; None to stay offline.
-        node: the process of our node, in words; None if it does not run.
+    Without `dial` it stays offline.
     """
 
     def __init__(
@@ -106,11 +102,7 @@ class OwnerInbox:
         return self.house.review(study, source), source.snapshot.digest
 
     def approve(self, study: Study, *, shown_cost: str) -> None:
-        """The owner's yes, to what was shown.
-
-        Raises:
-            PolicyError: it costs something else by now, or the policy refuses it.
-        """
+        """The owner's yes, to what was shown; PolicyError if that is not true any more."""
         seen, rows = self._review(study)
         if str(seen.cost) != shown_cost:
             raise PolicyError(
@@ -120,11 +112,7 @@ class OwnerInbox:
         decisions.approve(self.house.approvals, seen, at=self.house.now(), data_digest=rows)
 
     def decline(self, study: Study, *, reason: str) -> None:
-        """The owner's no, also to what was approved.
-
-        Raises:
-            PolicyError: it was approved, and is over.
-        """
+        """The owner's no, also to what was approved; PolicyError if it is over."""
         house = self.house
         decisions.decline(
             study.digest, approvals=house.approvals, journal=house.journal, ledger=house.ledger,

@@ -152,11 +152,7 @@ class OwnerPages:
 
 @contextmanager
 def serving_ui(inbox: OwnerInbox, *, port: int) -> Iterator[str]:
-    """Serve the owner's pages for the length of a block; the address to open.
-
-    Raises:
-        InputError: the port cannot be used.
-    """
+    """Serve the owner's pages for the length of a block; the address to open."""
     token = secrets.token_urlsafe(32)
     site = Site(
         title=f"Parley, for {inbox.house.name}",

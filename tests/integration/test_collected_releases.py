@@ -138,7 +138,7 @@ def collect_again(place, port, change):
             database.write("DELETE FROM collected")
             database.write(change)
         collector = party_app.Collector(
-            context=context, collection=context.collection, folder=place.folder / "again",
+            context=context, folder=place.folder / "again",
             countersigns=True, dial=dialer_of(place, port).dial,
         )  # fmt: skip
         assert collector.due() == [study]

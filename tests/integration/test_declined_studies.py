@@ -137,7 +137,7 @@ def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(con
     assert endings == {digest: StudyState.ABORTED}
     assert "party 'north' withdrew" in consortium.node.record.cause
     last = store.outbox.next(digest, "east", after=store.outbox.newest(digest, "east") - 1)
-    assert "party 'north' withdrew" in codec.decode_to_party(last.body).reason
+    assert "party 'north' withdrew" in codec.TO_PARTY.decode(last.body).reason
     with north.house() as house:
         assert house.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
         house.ledger.verify()

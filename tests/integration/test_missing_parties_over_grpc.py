@@ -128,12 +128,12 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
 
 def declare_south_missing(consortium):
     """As `parley curator study missing` does, long before any deadline."""
-    requests = consortium.curator.store.missing
-    requests.ask(consortium.study.digest, "south", at="now")
+    store = consortium.curator.store
+    store.ask_to_miss(consortium.study.digest, "south", at="now")
     upkeep = Upkeep(consortium.curator.studies, WaitingLimits(deadline=dt.timedelta(days=1)))
     for _ in range(600):
         upkeep.look()
-        if not requests.pending():
+        if not store.asked_to_miss():
             return
         threading.Event().wait(0.05)
     raise AssertionError("the curator never went on without south")

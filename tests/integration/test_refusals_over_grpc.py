@@ -140,7 +140,7 @@ def test_a_dead_curator_is_given_up_on_after_a_bounded_number_of_attempts(gather
 
 def share(study, step=0, chunk=0):
     message = ShareSubmitted(study=study.digest, step=step, chunk=chunk, payload=b"x")
-    return codec.encode_to_curator(message)
+    return codec.TO_CURATOR.encode(message)
 
 
 def test_a_party_out_of_turn_is_refused_and_the_study_goes_on(gathering):

@@ -30,7 +30,7 @@ class Servicer(curator_pb2_grpc.CuratorServiceServicer):
         except WireError as error:
             refusal = classify(error)
             context.set_trailing_metadata(refusal.trailer())
-            context.abort(refusal.entry.status, refusal.entry.public)
+            context.abort(refusal.code.status, refusal.code.public)
         return curator_pb2.SubmitResponse(submitted=len(self.stored))
 
     def _store(self, whole):
@@ -66,7 +66,7 @@ def stub(servicer):
 
 def share(size, chunk=0):
     message = messages.ShareSubmitted(study=STUDY, step=1, chunk=chunk, payload=bytes(size))
-    return codec.encode_to_curator(message)
+    return codec.TO_CURATOR.encode(message)
 
 
 def requests(data, sequence):
@@ -87,7 +87,7 @@ def test_a_message_above_the_limit_of_a_call_goes_there_and_back(stub, servicer)
     work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=0), timeout=60)
     arrived = [assembler.add(response) for response in work]
     assert len(arrived) == 10
-    assert codec.decode_to_curator(arrived[-1].data) == codec.decode_to_curator(data)
+    assert codec.TO_CURATOR.decode(arrived[-1].data) == codec.TO_CURATOR.decode(data)
 
 
 def test_a_submission_that_breaks_off_is_sent_again_and_stored_once(stub, servicer):
@@ -103,7 +103,7 @@ def test_another_answer_under_the_same_number_is_refused(stub, servicer):
     assert stub.Submit(requests(share(10), 1), timeout=60).submitted == 1
     other = requests(share(10, chunk=1), 1)
     assert refusal_of(lambda: stub.Submit(other, timeout=60)) is ErrorCode.SEQUENCE_REUSED
-    assert codec.decode_to_curator(servicer.stored[0].data).chunk == 0
+    assert codec.TO_CURATOR.decode(servicer.stored[0].data).chunk == 0
 
 
 def test_a_gap_is_refused_and_work_goes_on_after_what_was_received(stub, servicer):

@@ -78,7 +78,7 @@ class Servicer(curator_pb2_grpc.CuratorServiceServicer):
         except Exception as error:  # noqa: BLE001
             refusal = classify(error)
             context.set_trailing_metadata(refusal.trailer())
-            context.abort(refusal.entry.status, refusal.entry.public)
+            context.abort(refusal.code.status, refusal.code.public)
         return curator_pb2.EnrolResponse(protocol=1, software=f"hello {peer.name}")
 
 

@@ -9,11 +9,12 @@ from scipy import stats
 from common.crypto.identities.identity import Member
 from common.crypto.sums.one_share import SEED_BYTES, Selection
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan, draw_noise
-from common.crypto.sums.secure_sum import SumCurator, SumParty, run_secure_sum
+from common.crypto.sums.secure_sum import SumCurator, SumParty
 from common.errors import InputError, LocalError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 from common.privacy.secret import Secret
+from tests.harness.secure_sums import run_secure_sum
 
 STUDY = bytes(range(32))
 

@@ -17,11 +17,12 @@ from common.crypto.sums.plan import (
     PartialForwarded,
     SumPlan,
 )
-from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step, run_secure_sum
+from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.secret import Secret
+from tests.harness.secure_sums import run_secure_sum
 
 NAMES = ("party-0", "party-1", "party-2")
 CELLS = 250

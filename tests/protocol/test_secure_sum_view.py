@@ -16,10 +16,11 @@ from common.crypto.sums.plan import (
     PartialForwarded,
     SumPlan,
 )
-from common.crypto.sums.secure_sum import ring_step, run_secure_sum
+from common.crypto.sums.secure_sum import ring_step
 from common.errors import RemoteProtocolError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
+from tests.harness.secure_sums import run_secure_sum
 
 NAMES = ("party-0", "party-1", "party-2")
 CELLS = 300

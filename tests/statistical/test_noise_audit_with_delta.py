@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ive
 
 from common.privacy import sensitivity
-from common.privacy.promise import EpsilonDelta
+from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.privacy.skellam import Skellam
@@ -18,7 +18,7 @@ TABLES = 4
 MOVED = sensitivity.histograms(TABLES)
 # One row moves from one cell to another in each of four tables: the worst neighbours there are.
 EXACT, NEIGHBOUR = np.tile([6, 4], TABLES), np.tile([5, 5], TABLES)
-PROMISE = EpsilonDelta(Fraction(1), Fraction(1, 1000))
+PROMISE = Promise(Fraction(1), Fraction(1, 1000))
 LAW = PROMISE.law(PROMISE.budget, MOVED)
 MAKERS = 3
 

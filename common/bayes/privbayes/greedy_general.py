@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -22,7 +23,12 @@ from common.bayes.privbayes.parent_sets import (
     TooManyParentSetsError,
     maximal_parent_sets,
 )
-from common.bayes.privbayes.scores import Score, Scores, mutual_information_error, scores
+from common.bayes.privbayes.scores import (
+    Score,
+    mutual_information_error,
+    scored_by_shape,
+    scores,
+)
 from common.bayes.privbayes.selection import Select, score_sensitivity
 from common.errors import LocalError
 
@@ -62,7 +68,8 @@ def learn_general_network(
     while len(pairs) < domain.width:
         omega = candidates(domain, [pair.child for pair in pairs], cells, wishes)
         fresh = [pair for pair in omega if pair not in known]
-        known.update(zip(fresh, _scores(fresh, count, domain, score), strict=True))
+        tables = count([pair.family for pair in fresh])
+        known.update(zip(fresh, scored_by_shape(tables, partial(scores, score)), strict=True))
         binary = all(_is_binary(pair, domain) for pair in omega)
         chosen = select(
             np.array([known[pair] for pair in omega]),
@@ -153,20 +160,3 @@ def _score_error(omega: list[Pair], domain: Domain, score: Score, rows: int) -> 
         return Fraction(0)
     largest = max(prod(domain.shape(pair.family)) for pair in omega)
     return Fraction(mutual_information_error(rows=rows, cells=largest))
-
-
-def _scores(
-    pairs: list[Pair], count: CountFamilies, domain: Domain, score: Score
-) -> list[int | float]:
-    """The scores of pairs; tables of the same shape are scored together."""
-    by_shape: dict[tuple[int, int], list[int]] = {}
-    for place, pair in enumerate(pairs):
-        shape = (domain.sizes[pair.child], prod(domain.shape(pair.parents)))
-        by_shape.setdefault(shape, []).append(place)
-    tables = count([pair.family for pair in pairs])
-    result: list[int | float] = [0] * len(pairs)
-    for shape, places in by_shape.items():
-        values: Scores = scores(score, np.stack([tables[p].reshape(shape) for p in places]))
-        for place, value in zip(places, values.tolist(), strict=True):
-            result[place] = value
-    return result

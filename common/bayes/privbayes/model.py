@@ -6,7 +6,7 @@ differential privacy, so it may be published, stored, and sampled as often as on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.bits import attributes_from_bits
 from common.bayes.conditionals import Conditional, Family, conditionals_from_marginals
 from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
@@ -28,7 +27,7 @@ from common.errors import InputError
 from common.privacy import sensitivity
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import RandomSource
-from common.schema.codes import Codes, concatenate
+from common.schema.codes import Codes
 from common.schema.rules import Possible
 
 _FORMAT = "parley privbayes model 1"
@@ -94,21 +93,11 @@ class PrivBayesModel:
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Any number of synthetic rows, as codes of the attributes."""
-        return concatenate(list(self.sample_blocks(rows, source)))
-
-    def sample_blocks(self, rows: int, source: RandomSource) -> Iterator[Codes]:
-        """The same in blocks, for tables larger than memory."""
-        for block in self.sampler.blocks(rows, source):
-            yield self._decoded(block, source) if self.plan.encoding.in_bits else block
-
-    def _decoded(self, bits: Codes, source: RandomSource) -> Codes:
-        return attributes_from_bits(
-            bits,
-            self.plan.sizes,
-            redraw=lambda rows: self.sampler.sample(rows, source),
-            source=source,
-            gray=self.plan.encoding is Encoding.GRAY,
-        )
+        encoding = self.plan.encoding
+        if not encoding.in_bits:
+            return self.sampler.sample(rows, source)
+        gray = encoding is Encoding.GRAY
+        return self.sampler.sample_from_bits(rows, source, self.plan.sizes, gray=gray)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain JSON values; fractions as text."""

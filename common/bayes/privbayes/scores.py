@@ -15,6 +15,7 @@ True scores are secrets: they may reach the exponential mechanism and nothing el
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -49,6 +50,21 @@ def scores(score: Score, tables: CountTables) -> Scores:
             return doubled_maximum_joint_scores(tables)
         case Score.INDEPENDENCE:
             return independence_distance(tables)
+
+
+def scored_by_shape(
+    tables: Sequence[NDArray[np.int64]], score: Callable[[CountTables], Scores]
+) -> list[int | float]:
+    """The score of every table, child first; those of one shape are scored together."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for place, table in enumerate(tables):
+        places.setdefault((len(table), table.size // len(table)), []).append(place)
+    found: list[int | float] = [0] * len(tables)
+    for shape, own in places.items():
+        values = score(np.stack([tables[place].reshape(shape) for place in own]))
+        for place, value in zip(own, values.tolist(), strict=True):
+            found[place] = value
+    return found
 
 
 def mutual_information(tables: CountTables) -> NDArray[np.float64]:

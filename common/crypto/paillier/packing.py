@@ -40,19 +40,12 @@ _WIDEST_SLOT = 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How vectors are laid out in plaintexts. Every value in it is public.
+    """How vectors are laid out in plaintexts. Every value in it is public."""
 
-    Attributes:
-        plaintext_bits: signed integers below 2^(plaintext_bits - 1) fit into a plaintext.
-        rows: the largest total of honest counts in one cell, over all parties.
-        parties: how many contributions are summed at most.
-        noise_bound: the largest absolute value of one party's noise in one cell.
-    """
-
-    plaintext_bits: int
-    rows: int
-    parties: int
-    noise_bound: int
+    plaintext_bits: int  # signed integers below 2^(plaintext_bits - 1) fit into a plaintext
+    rows: int  # the largest total of honest counts in one cell, over all parties
+    parties: int  # how many contributions are summed at most
+    noise_bound: int  # the largest absolute value of one party's noise in one cell
 
     def __post_init__(self) -> None:
         if self.rows < 0 or self.parties < 1 or self.noise_bound < 0:

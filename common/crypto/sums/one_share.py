@@ -157,14 +157,10 @@ def prove_selector(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a party needs to know whose share is used, without knowing it.
+    """What a party needs to know whose share is used, without knowing it."""
 
-    Attributes:
-        selector: the curator's E(u) and its proof, as bytes from outside.
-        seed: of the permutation that the parties agreed on and the curator does not know.
-    """
-
-    selector: bytes
+    selector: bytes  # the curator's E(u) and its proof, as bytes from outside
+    # Of the permutation that the parties agreed on and the curator does not know.
     seed: Secret[bytes]
 
     @property

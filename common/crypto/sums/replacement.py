@@ -41,59 +41,35 @@ Marginal = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What is public about one marginal's statistic.
+    """What is public about one marginal's statistic."""
 
-    Attributes:
-        cells: of the marginal.
-        holder: who drew the share of noise that is in it now.
-        parties: whose rows it covers, in the order they came in.
-        rows: how many rows those are.
-        share_bound: the public bound of the holder's share in one cell.
-    """
-
-    cells: int
-    holder: str
-    parties: tuple[str, ...]
-    rows: int
-    share_bound: int
+    cells: int  # of the marginal
+    holder: str  # who drew the share of noise that is in it now
+    parties: tuple[str, ...]  # whose rows it covers, in the order they came in
+    rows: int  # how many rows those are
+    share_bound: int  # the public bound of the holder's share in one cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The marginals of one release that have the same holder: one secure sum.
+    """The marginals of one release that have the same holder: one secure sum."""
 
-    Attributes:
-        holder: whose shares are replaced; None for marginals that are new.
-        marginals: in the order in which they were asked for.
-        cells: of all of them together.
-        share_bound: the public bound of the holder's shares.
-    """
-
-    holder: str | None
-    marginals: tuple[Marginal, ...]
-    cells: int
-    share_bound: int
+    holder: str | None  # whose shares are replaced; None for marginals that are new
+    marginals: tuple[Marginal, ...]  # in the order in which they were asked for
+    cells: int  # of all of them together
+    share_bound: int  # the public bound of the holder's shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One party's turn: its rows come in, its share replaces the older ones.
-
-    Attributes:
-        party: whose turn it is.
-        rows: of that party.
-        law: of the noise in every cell.
-        share_bound: which no share passes, except with probability 2^-128 over the release.
-        groups: what has to be summed; the new marginals first.
-        books: as they are once the release is complete.
-    """
+    """One party's turn: its rows come in, its share replaces the older ones."""
 
     party: str
-    rows: int
-    law: NoiseLaw
-    share_bound: int
-    groups: tuple[Group, ...]
-    books: Books
+    rows: int  # of that party
+    law: NoiseLaw  # of the noise in every cell
+    share_bound: int  # which no share passes, except with probability 2^-128 over the release
+    groups: tuple[Group, ...]  # what has to be summed; the new marginals first
+    books: Books  # as they are once the release is complete
 
     def marginals_covering(self, party: str) -> int:
         """How many of the marginals released here cover the rows of this party."""

@@ -2,8 +2,8 @@
 
 Two roles, no I/O. `SumParty` is fed what reaches a party and answers with what leaves it;
 `SumCurator` is fed what is submitted to the curator. The messages are in `sum_plan`; the curator
-relays `PartialForwarded` without being able to open it. `run_secure_sum` runs all roles in one
-process and is the shortest description of the protocol.
+relays `PartialForwarded` without being able to open it. `tests/harness/secure_sums.py` runs all
+roles in one process and is the shortest description of the protocol.
 
 The three aggregations share this interface: `paillier` (`ring`), `masked` and `clear` (`words`).
 
@@ -28,20 +28,19 @@ runs a sum again charges the budget again.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Protocol, assert_never
+from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from gmpy2 import mpz
 from numpy.typing import NDArray
 
 from common.crypto.identities.envelope import Mailbox
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Member
 from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey
 from common.crypto.sums.masks import PairwiseMasks
-from common.crypto.sums.one_share import Selection, make_selector, propose_seed, receive_seed
+from common.crypto.sums.one_share import Selection, make_selector
 from common.crypto.sums.plan import (
     Aggregation,
     ContributionSubmitted,
@@ -125,7 +124,7 @@ class SumParty:
                 name=member.name,
                 values=values,
                 noise=draw_noise(plan, source),
-                blinder=_default_blinder(plan, source) if blinder is None else blinder,
+                blinder=default_blinder(plan, source) if blinder is None else blinder,
                 masks=masks,
                 selector=entry,
                 source=source,
@@ -222,85 +221,6 @@ class SumCurator:
         return self._collector.total()
 
 
-def run_secure_sum(
-    plan: SumPlan,
-    vectors: Mapping[str, NDArray[np.int64]],
-    identities: Mapping[str, Identity],
-    *,
-    source: RandomSource,
-    private_key: PrivateKey | None = None,
-    blinder: Blinder | None = None,
-    curator_view: list[SumMessage] | None = None,
-) -> NDArray[np.int64]:
-    """The whole protocol in one process: K parties, the curator, and the relay between them.
-
-    Args:
-        plan: of the sum.
-        vectors: for each party its cells, shape (cells,).
-        identities: for each party its keys.
-        source: the randomness of all; in a deployment each has its own.
-        private_key: the curator's, for `Aggregation.PAILLIER`.
-        blinder: shared by the parties; made here if absent.
-        curator_view: if given, every message that passes through the curator is appended.
-    """
-    members = _members(plan, identities)
-    curator = SumCurator(plan, private_key=private_key, source=source)
-    selections = _agree_on_selections(plan, members, curator.selector, source)
-    if plan.public_key is not None and blinder is None:
-        blinder = _default_blinder(plan, source)
-    parties = {
-        name: SumParty(
-            plan,
-            members[name],
-            vectors[name],
-            source=source,
-            blinder=blinder,
-            selection=selections[name],
-        )
-        for name in plan.parties
-    }
-    in_flight: deque[SumMessage] = deque()
-    for party in parties.values():
-        party.prepare()  # in a deployment all at the same time
-        in_flight.extend(party.begin())
-    while in_flight:
-        message = in_flight.popleft()
-        if curator_view is not None:
-            curator_view.append(message)
-        match message:
-            case PartialForwarded():
-                in_flight.append(parties[message.recipient].receive(message))
-            case ContributionSubmitted():
-                curator.accept(message)
-            case _:
-                assert_never(message)
-    return curator.total()
-
-
-def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, Member]:
-    roster = {name: identity.public for name, identity in identities.items()}
-    return {
-        name: Member(name=name, identity=identities[name], roster=roster) for name in plan.parties
-    }
-
-
-def _agree_on_selections(
-    plan: SumPlan, members: Mapping[str, Member], selector: bytes | None, source: RandomSource
-) -> dict[str, Selection | None]:
-    """The first party's seed reaches every other party in an envelope."""
-    if selector is None:
-        return dict.fromkeys(members)
-    first = plan.parties[0]
-    seed, envelopes = propose_seed(
-        members[first], study=plan.study, parties=plan.parties, source=source
-    )
-    seeds = {
-        name: receive_seed(members[name], study=plan.study, proposer=first, envelope=envelope)
-        for name, envelope in envelopes.items()
-    }
-    return {name: Selection(selector=selector, seed=seeds.get(name, seed)) for name in plan.parties}
-
-
 def _selector_entry(plan: SumPlan, name: str, selection: Selection | None) -> mpz | None:
     if plan.noise is not Noise.ONE_SHARE:
         return None
@@ -314,7 +234,8 @@ def _selector_entry(plan: SumPlan, name: str, selection: Selection | None) -> mp
     )
 
 
-def _default_blinder(plan: SumPlan, source: RandomSource) -> Blinder:
+def default_blinder(plan: SumPlan, source: RandomSource) -> Blinder:
+    """Return the blinder that is quicker for the cells of a plan."""
     if plan.public_key is None:
         raise LocalError("only a ring of ciphertexts is blinded")
     few = plan.packing.plaintexts_for(plan.cells) < TABLE_PAYS_FROM

@@ -59,21 +59,13 @@ class Circuit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputationContext:
-    """Where a computation belongs: `step` is in every envelope, so other computations do not meet.
-
-    Attributes:
-        study: its digest.
-        round: the number of the step.
-        step: the digest of the step and of all that was published before.
-        garbler: the name of one party.
-        evaluator: that of the other.
-    """
+    """Where a computation belongs; `step` is in every envelope, so computations do not meet."""
 
     study: bytes
-    round: int
-    step: bytes
-    garbler: str
-    evaluator: str
+    round: int  # the number of the step
+    step: bytes  # the digest of the step and of all that was published before
+    garbler: str  # the name of one party
+    evaluator: str  # that of the other
 
 
 def message_bytes(circuit: Circuit) -> tuple[int, int, int]:

@@ -4,65 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.framing import frame
 from common.methods.distdiffgen.cuts import Cuts
+from common.methods.subn_plus.grouping import GroupedTables
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.codes import Codes
-from common.study.requests import Attributes, Counts, PartyRows, TableShape
 
 
-@dataclass(frozen=True, eq=False)
-class LeafRequest:
-    """How many rows are in every combination of groups."""
-
-    cuts: Cuts
-    sizes: tuple[int, ...]
-
-    unit: ClassVar[int] = 1
-
-    @property
-    def shown(self) -> Sequence[TableShape]:
-        return self.tables
-
-    @cached_property
-    def tables(self) -> tuple[TableShape, ...]:
-        """One table of all attributes that were divided, and the target."""
-        used = [a for a, groups in enumerate(self.cuts.shape) if groups > 1]
-        shape = tuple(self.cuts.shape[a] for a in used)
-        grouped = tuple(self.cuts.shape[a] < self.sizes[a] for a in used)
-        return (TableShape(tuple(used), shape, grouped),)
-
-    @property
-    def links(self) -> Sequence[Attributes]:
-        """The attributes that are counted together."""
-        return (self.tables[0].variables,)
-
-    @property
-    def cells(self) -> int:
-        return prod(self.cuts.shape)
-
-    @property
-    def canonical(self) -> bytes:
-        """The groups and the sizes."""
-        return frame(("leaves", frame(self.sizes), self.cuts.canonical))
-
-    def limit(self, rows: int) -> int:
-        """Return the rows: a cell counts at most all of them."""
-        return rows
-
-    def answer(self, data: PartyRows) -> Counts:
-        codes = data.codes()
-        places = np.zeros(codes.rows, np.int64)
-        for column, groups in zip(codes.columns, self.cuts.maps(self.sizes), strict=True):
-            places = places * (int(groups.max()) + 1) + groups[column]
-        return np.bincount(places, minlength=self.cells).astype(np.int64)
+def leaf_request(cuts: Cuts, sizes: Sequence[int]) -> GroupedTables:
+    """How many rows are in every combination of groups of the attributes that were divided."""
+    divided = tuple(a for a, groups in enumerate(cuts.shape) if groups > 1)
+    return GroupedTables((divided,), tuple(tuple(own.tolist()) for own in cuts.maps(sizes)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +33,6 @@ class LeafModel:
     cuts: Cuts
     sizes: tuple[int, ...]
     counts: NDArray[np.int64]
-
-    arrows: ClassVar[None] = None
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Draw combinations in proportion to their counts, none below zero, then values."""

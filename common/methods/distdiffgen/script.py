@@ -9,7 +9,7 @@ from functools import partial
 from common.errors import InputError
 from common.methods.distdiffgen.cuts import Cuts
 from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
-from common.methods.distdiffgen.leaves import LeafModel, LeafRequest
+from common.methods.distdiffgen.leaves import LeafModel, leaf_request
 from common.privacy import sensitivity
 from common.privacy.budget import split
 from common.privacy.laplace import DiscreteLaplace
@@ -77,7 +77,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
             name="counts",
             phase="counts",
             parties=tuple(spent),
-            request=LeafRequest(cuts, sizes),
+            request=leaf_request(cuts, sizes),
             sensitivity=moved,
             law=DiscreteLaplace.costing(epsilon - max(spent.values()), sensitivity=moved),
         )

@@ -9,9 +9,8 @@ from fractions import Fraction
 from common.methods.dp_subn.families import (
     FamilyLimit,
     frontier_limit,
+    is_binary,
     network_limit,
-    useful_frontier,
-    useful_tables,
 )
 from common.methods.dp_subn.settings import PHASES, Settings
 from common.methods.dp_subn.updates import Party
@@ -35,7 +34,6 @@ class Plan:
         epsilons: of the first four phases.
         network: the largest family of the network.
         frontier: the largest family of the frontier.
-        useful: what usefulness allows the two, no cap applied: parents of bits, or cells.
     """
 
     settings: Settings
@@ -44,7 +42,6 @@ class Plan:
     epsilons: tuple[Fraction, ...]
     network: FamilyLimit
     frontier: FamilyLimit
-    useful: tuple[int, int]
 
     @classmethod
     def of(cls, study: Study) -> Plan:
@@ -63,10 +60,6 @@ class Plan:
             epsilons=epsilons,
             network=network,
             frontier=frontier_limit(sizes, rows, for_frontier, network, settings),
-            useful=(
-                useful_tables(sizes, rows, for_tables, settings),
-                useful_frontier(sizes, rows, for_frontier, settings),
-            ),
         )
 
 
@@ -86,20 +79,18 @@ def decisions(study: Study) -> list[Decision]:
     return [
         Decision("budget", budget),
         Decision("views of the correlations", settings.views),
-        _limit("k, for the network", plan, plan.network, plan.useful[0], settings.theta_tables),
-        _limit(
-            "k', for the frontier", plan, plan.frontier, plan.useful[1], settings.theta_frontier
-        ),
+        _limit("k, for the network", plan, plan.network, settings.theta_tables),
+        _limit("k', for the frontier", plan, plan.frontier, settings.theta_frontier),
         Decision("structure update", updates),
     ]
 
 
-def _limit(name: str, plan: Plan, limit: FamilyLimit, useful: int, theta: Fraction) -> Decision:
-    binary = max(plan.variables.sizes) <= 2
+def _limit(name: str, plan: Plan, limit: FamilyLimit, theta: Fraction) -> Decision:
+    binary = is_binary(plan.variables.sizes)
     got = limit.parents if binary else limit.cells
     unit = "parents" if binary else "cells a table"
     words = f"{got:,} {unit} (theta {float(theta):g}, usefulness by {plan.settings.usefulness})"
-    most = min(useful, len(plan.variables.sizes) - 1) if binary else useful
+    most = min(limit.useful, len(plan.variables.sizes) - 1) if binary else limit.useful
     return Decision(f"largest family ({name})", words, lowered(name, most, got, unit, "dp-subn"))
 
 

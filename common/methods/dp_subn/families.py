@@ -11,7 +11,7 @@ many or few those are. A parent set is offered if it is maximal: no further pare
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
@@ -19,9 +19,8 @@ from common.bayes.domain import Domain
 from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.greedy_general import affordable_cells
 from common.bayes.privbayes.parent_sets import maximal_parent_sets
-from common.bayes.usefulness import affordable_degree
+from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
 from common.methods.dp_subn.settings import Settings
-from common.methods.dp_subn.usefulness import frontier_degree, network_degree
 from common.study.requests import Attributes
 
 _MOST_PARENT_SETS = 1 << 14
@@ -30,10 +29,17 @@ _DEFAULT = Settings()
 
 @dataclass(frozen=True, slots=True)
 class FamilyLimit:
-    """The most parents of an attribute, and the most cells of their table together."""
+    """The most parents of an attribute, and the most cells of their table together.
+
+    Attributes:
+        parents: their number.
+        cells: of the attribute and its parents.
+        useful: what usefulness allows, no cap applied: parents of bits, or cells.
+    """
 
     parents: int
     cells: int
+    useful: int = field(default=0, compare=False)
 
     def fits(self, sizes: Sequence[int], child: int, parents: Sequence[int]) -> bool:
         """Whether an attribute may have these parents; no parents always fit."""
@@ -55,15 +61,18 @@ def network_limit(
     sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULT
 ) -> FamilyLimit:
     """The limit of the network whose d tables (d-k on binary data) are published at `epsilon`."""
-    useful = useful_tables(sizes, rows, epsilon, settings)
-    if not _binary(sizes):
+    width, theta = len(sizes), settings.theta_tables
+    if not is_binary(sizes):
+        useful = cell_limit(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
         return _by_cells(sizes, useful, settings)
+    computed = choose_degree(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
+    useful = computed if settings.degree is None else settings.degree
     degree = affordable_degree(
-        attributes=len(sizes),
-        degree=min(useful, settings.most_parents, len(sizes) - 1),
+        attributes=width,
+        degree=min(useful, settings.most_parents, width - 1),
         max_cells=settings.most_candidate_cells,
     )
-    return FamilyLimit(degree, 2 << degree)
+    return FamilyLimit(degree, 2 << degree, useful)
 
 
 def frontier_limit(
@@ -73,35 +82,19 @@ def frontier_limit(
     network: FamilyLimit,
     settings: Settings = _DEFAULT,
 ) -> FamilyLimit:
-    """The limit of the search frontier, never below that of the network it extends."""
-    useful = useful_frontier(sizes, rows, epsilon, settings)
-    if _binary(sizes):
-        degree = max(min(useful, settings.most_parents, len(sizes) - 1), network.parents)
-        return FamilyLimit(degree, 2 << degree)
-    limit = _by_cells(sizes, useful, settings)
-    return FamilyLimit(max(limit.parents, network.parents), max(limit.cells, network.cells))
-
-
-def useful_tables(
-    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULT
-) -> int:
-    """What usefulness allows a table of the network, no cap applied: parents of bits, or cells."""
-    if _binary(sizes):
-        if settings.degree is not None:
-            return settings.degree
-        return network_degree(sizes, rows, epsilon, theta=settings.theta_tables)
-    return int(rows * epsilon / (2 * len(sizes) * settings.theta_tables))
-
-
-def useful_frontier(
-    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULT
-) -> int:
-    """What usefulness allows a table of the frontier, no cap applied: parents of bits, or cells."""
-    if _binary(sizes):
-        if settings.frontier_degree is not None:
-            return settings.frontier_degree
-        return frontier_degree(sizes, rows, epsilon, theta=settings.theta_frontier)
-    return int(rows * epsilon / (2 * max(len(sizes) - 1, 1) * settings.theta_frontier))
+    """The limit of the search frontier's d-1 tables, never below that of the network it extends."""
+    width, tables, theta = len(sizes), max(len(sizes) - 1, 1), settings.theta_frontier
+    if not is_binary(sizes):
+        useful = cell_limit(rows=rows, attributes=tables, epsilon=epsilon, theta=theta)
+        limit = _by_cells(sizes, useful, settings)
+        parents, cells = max(limit.parents, network.parents), max(limit.cells, network.cells)
+        return FamilyLimit(parents, cells, useful)
+    computed = choose_degree(
+        rows=rows, attributes=width, epsilon=epsilon, theta=theta, tables=tables
+    )
+    useful = computed if settings.frontier_degree is None else settings.frontier_degree
+    degree = max(min(useful, settings.most_parents, width - 1), network.parents)
+    return FamilyLimit(degree, 2 << degree, useful)
 
 
 def candidate_families(
@@ -120,7 +113,7 @@ def candidate_families(
     return families
 
 
-def _binary(sizes: Sequence[int]) -> bool:
+def is_binary(sizes: Sequence[int]) -> bool:
     return all(size <= 2 for size in sizes)
 
 
@@ -132,4 +125,4 @@ def _by_cells(sizes: Sequence[int], useful: int, settings: Settings) -> FamilyLi
     most, degree = min(settings.most_parents, len(sizes) - 1), 0
     while degree < most and prod(ascending[: degree + 2]) <= cells:
         degree += 1
-    return FamilyLimit(degree, cells)
+    return FamilyLimit(degree, cells, useful)

@@ -15,7 +15,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.privbayes.scores import mutual_information, mutual_information_error
+from common.bayes.privbayes.scores import (
+    mutual_information,
+    mutual_information_error,
+    scored_by_shape,
+)
 from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
 from common.marginals import BinarySubsets
@@ -249,13 +253,8 @@ class _Scorer:
         """Each family is counted once, although it is a candidate again in the next round."""
         families = [family for family in candidates if family not in self._known]
         tables = self._data.count(families)
-        by_shape: dict[tuple[int, int], list[int]] = {}
-        for place, family in enumerate(families):
-            by_shape.setdefault(self._shape(family), []).append(place)
-        for shape, places in by_shape.items():
-            stacked = np.stack([tables[place].reshape(shape) for place in places])
-            values = mutual_information(stacked).tolist()
-            self._known.update(zip((families[place] for place in places), values, strict=True))
+        values = scored_by_shape(tables, mutual_information)
+        self._known.update(zip(families, values, strict=True))
         return np.array([self._known[family] for family in candidates])
 
     def _shape(self, family: Attributes) -> tuple[int, int]:

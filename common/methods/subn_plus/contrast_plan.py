@@ -28,7 +28,7 @@ MOST_GROUPS = 64
 PAIRS_BELOW = 0.25
 TRIPLES_BELOW = 0.2
 DETAIL = Fraction(1, 12)  # of the budget, for pairs in detail
-_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
+_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2))
 _MOST_VARIANCE = 1 << 39  # that noise can be drawn of, and some room
 
 

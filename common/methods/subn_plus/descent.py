@@ -34,7 +34,6 @@ from common.methods.subn_plus.grouping import GroupedTables
 from common.methods.subn_plus.settings import expects_dependence
 from common.methods.tails import ordered_values
 from common.privacy import sensitivity
-from common.privacy.promise import PartOf
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.attribute import Attribute
 from common.schema.codes import NO_GROUPS, Codes, Groups
@@ -81,7 +80,7 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
     found, left = yield from descend(facts, trees)
     sizes = tuple(max(found[a]) + 1 if a in found else s for a, s in enumerate(facts.sizes))
     ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
-    coarse = replace(facts, sizes=sizes, promise=PartOf(facts.promise, left), ordered=ordered)
+    coarse = replace(facts, sizes=sizes, promise=facts.promise.with_left(left), ordered=ordered)
     fit = yield from in_cells(script(coarse), found)
     public = {a: frequencies_of(study.schema.attributes[a]) for a in found}
     return partial(_spread, fit, facts.sizes, found, public)
@@ -417,11 +416,6 @@ class SpreadModel:
     sizes: tuple[int, ...]
     parts: Mapping[int, Cells]
     public: Mapping[int, Frequencies] = field(default_factory=dict)
-
-    @property
-    def arrows(self) -> Sequence[tuple[int, int]] | None:
-        """Those of the model of the cells."""
-        return self.model.arrows
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Rows of the model, each cell's spread over its values."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,8 +106,6 @@ class JoinedModel:
 
     joined: Joined
     mixture: LatentModel
-
-    arrows: ClassVar[None] = None
 
     def as_json(self) -> dict[str, object]:
         """The model as plain values."""

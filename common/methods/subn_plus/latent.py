@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from math import sqrt
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +51,6 @@ class LatentModel:
 
     weights: Floats
     columns: tuple[Floats, ...]
-
-    arrows: ClassVar[None] = None
 
     def marginal(self, attributes: Sequence[int]) -> Floats:
         """The model's probabilities of the attributes' values, in the order given."""

@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from common.methods.subn_plus.table_loss import Floats, Grouping
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,8 @@ def _membership(
     moments: Moments, groupings: Sequence[Grouping], starts: Sequence[int], ends: Sequence[int]
 ) -> csr_array:
     """(groups, atoms): which atoms each group of each attribute has."""
+    from scipy.sparse import csr_array  # slow to load, and few commands fit a model
+
     pairs = list(zip(moments.columns, groupings, strict=True))
     atoms = np.concatenate([starts[column] + np.arange(len(own)) for column, own in pairs])
     groups = np.concatenate([ends[i] + own for i, (_, own) in enumerate(pairs)])

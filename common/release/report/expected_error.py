@@ -13,50 +13,21 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
-_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x: a sum of many draws
+from common.release.diagnostics import Measured, noise_distance
+
 _DROWNED = 1 / 3
 _MOST_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
-class NoisyTable:
-    """A released table.
-
-    Attributes:
-        variables: what it counts by, as positions in the schema.
-        shape: how many values or groups each of them has.
-        grouped: for each of them, whether its values are seen in groups only.
-        variance: of the noise in a cell.
-        rows: how many real rows it counts.
-        summable: whether tables of fewer variables can be summed out of it: not if its margins are
-            known from other tables only.
-    """
-
-    variables: tuple[int, ...]
-    shape: tuple[int, ...]
-    grouped: tuple[bool, ...]
-    variance: float
-    rows: int
-    summable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class ExpectedError:
-    """What noise does to the distribution of a column, or of a pair of columns.
+    """What noise does to the distribution of a column, or of a pair of columns."""
 
-    Attributes:
-        attributes: one position in the schema, or two.
-        cells: of their table.
-        deviation: the standard deviation of the noise in a count, in rows.
-        distance: the expected total variation distance to the exact distribution, at most 1.
-        grouped: whether values were counted in groups.
-    """
-
-    attributes: tuple[int, ...]
-    cells: int
-    deviation: float
-    distance: float
-    grouped: bool = False
+    attributes: tuple[int, ...]  # one position in the schema, or two
+    cells: int  # of their table
+    deviation: float  # the standard deviation of the noise in a count, in rows
+    distance: float  # the expected total variation distance to the exact distribution, at most 1
+    grouped: bool = False  # whether values were counted in groups
 
     @property
     def rank(self) -> tuple[bool, float, float]:
@@ -68,16 +39,11 @@ class ExpectedError:
         return " and ".join(names[attribute] for attribute in self.attributes)
 
 
-def noise_distance(deviations: float, rows: int) -> float:
-    """The part of the rows that noise moves, by the sum of the deviations of all cells."""
-    return min(1.0, _MEAN_OF_NORMAL * deviations / (2 * max(1, rows)))
-
-
-def expected_errors(tables: Iterable[NoisyTable], order: int) -> list[ExpectedError]:
+def expected_errors(tables: Iterable[Measured], order: int) -> list[ExpectedError]:
     """The least error of every column (order 1) or pair of columns (order 2) that was counted.
 
-    A column that was only counted in groups of its values is left out: how its rows fall to the
-    values of a group is no question of noise.
+    A column that was only counted in groups of its values, or in bits, is left out: how its rows
+    fall to the values of a group is no question of noise.
     """
     best: dict[tuple[int, ...], ExpectedError] = {}
     for table in tables:
@@ -89,21 +55,21 @@ def expected_errors(tables: Iterable[NoisyTable], order: int) -> list[ExpectedEr
     return [error for error in found if order > 1 or not error.grouped]
 
 
-def noise_by_name(tables: Iterable[NoisyTable], names: Sequence[str]) -> dict[str, float]:
+def noise_by_name(tables: Iterable[Measured], names: Sequence[str]) -> dict[str, float]:
     """The deviation of the count of one value of each column that was counted value by value."""
     return {error.named(names): error.deviation for error in expected_errors(tables, 1)}
 
 
-def _within(table: NoisyTable, order: int) -> Iterator[ExpectedError]:
-    """The errors of all sets of so many variables that can be summed out of a table."""
-    if not table.summable and len(table.variables) != order:
+def _within(table: Measured, order: int) -> Iterator[ExpectedError]:
+    """The errors of all sets of so many attributes that can be summed out of a table."""
+    if table.in_bits or (not table.summable and len(table.attributes) != order):
         return
-    for axes in combinations(range(len(table.variables)), order):
+    for axes in combinations(range(len(table.attributes)), order):
         cells = prod(table.shape[axis] for axis in axes)
-        deviation = math.sqrt(table.variance * prod(table.shape) / cells)
+        deviation = table.deviation * math.sqrt(table.cells / cells)
         distance = noise_distance(cells * deviation, table.rows)
         grouped = any(table.grouped[axis] for axis in axes)
-        attributes = tuple(sorted(table.variables[axis] for axis in axes))
+        attributes = tuple(sorted(table.attributes[axis] for axis in axes))
         yield ExpectedError(attributes, cells, deviation, distance, grouped)
 
 

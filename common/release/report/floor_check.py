@@ -19,7 +19,7 @@ from common.methods.network_model import NetworkModel
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
-from common.release.report.expected_error import noise_distance
+from common.release.diagnostics import noise_distance
 from common.schema import Codes
 from common.schema.encodings import binarise
 from common.study.steps import Model, Step
@@ -27,17 +27,11 @@ from common.study.steps import Model, Step
 
 @dataclass(frozen=True, slots=True)
 class FloorForecast:
-    """Average distances of two-way marginals: what noise adds, and what dependence is worth.
+    """Average distances of two-way marginals: what noise adds, and what dependence is worth."""
 
-    Attributes:
-        noise: that this method's tables add to a pair's two margins.
-        floor_noise: that noisy one-way marginals would add to them.
-        dependence: how far the released pairs are from independent ones.
-    """
-
-    noise: float
-    floor_noise: float
-    dependence: float
+    noise: float  # that this method's tables add to a pair's two margins
+    floor_noise: float  # that noisy one-way marginals would add to them
+    dependence: float  # how far the released pairs are from independent ones
 
     @property
     def below_floor(self) -> bool:

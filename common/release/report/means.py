@@ -27,21 +27,13 @@ _LEAST_KNOWN = 3.0  # deviations of the number of rows that have a value, to div
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean, and where it is expected 19 times of 20.
+    """A mean, and where it is expected 19 times of 20."""
 
-    Attributes:
-        name: of the column.
-        mean: from the released counts.
-        low: lower end of the interval.
-        high: upper end of the interval.
-        ends: the least and the greatest value that the column may have.
-    """
-
-    name: str
-    mean: float
-    low: float
-    high: float
-    ends: tuple[float, float]
+    name: str  # of the column
+    mean: float  # from the released counts
+    low: float  # lower end of the interval
+    high: float  # upper end of the interval
+    ends: tuple[float, float]  # the least and the greatest value that the column may have
 
     @property
     def relative(self) -> tuple[float, float, float]:

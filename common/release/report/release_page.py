@@ -46,42 +46,26 @@ _LARGE_EPSILON = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFacts:
-    """What the page tells.
+    """What the page tells."""
 
-    Attributes:
-        schema: the public domains.
-        synthetic: the synthetic rows, encoded; the first of them where they are very many.
-        synthetic_rows: how many there are; those in `synthetic` if None.
-        rows: how many real rows there are, all parties together; public.
-        privacy: the privacy statement, as in privacy.json.
-        network: None for a method without one.
-        shares: the noisy distribution of every attribute, None where there is none.
-        columns: what noise does to each column, as far as it is known.
-        pairs: what noise does to each pair that was counted.
-        means: of the columns of numbers, as far as their noise is known.
-        made: how the release was made, as pairs of a word and its value.
-        method_cautions: what the method itself says must be known first.
-        more: further sections, for example the ledger and the traffic of a study.
-        title: the study's name; None for a release of a single owner.
-        date: when the release was made, as 2026-11-17; None if that is not told.
-        below_floor: what is said where independent columns are expected to be closer.
-    """
-
-    schema: Schema
-    synthetic: Codes
-    rows: int
-    privacy: Mapping[str, Any]
+    schema: Schema  # the public domains
+    synthetic: Codes  # the synthetic rows, encoded; the first of them where they are very many
+    rows: int  # how many real rows there are, all parties together; public
+    privacy: Mapping[str, Any]  # the privacy statement, as in privacy.json
+    # the noisy distribution of every attribute, None where there is none
     shares: Sequence[Shares | None]
-    columns: Sequence[ExpectedError]
-    made: Sequence[tuple[str, object]]
-    pairs: Sequence[ExpectedError] = ()
-    network: NetworkDrawing | None = None
-    means: Sequence[Mean] = ()
+    columns: Sequence[ExpectedError]  # what noise does to each column, as far as it is known
+    made: Sequence[tuple[str, object]]  # how the release was made, as pairs of a word and its value
+    pairs: Sequence[ExpectedError] = ()  # what noise does to each pair that was counted
+    network: NetworkDrawing | None = None  # None for a method without one
+    means: Sequence[Mean] = ()  # of the columns of numbers, as far as their noise is known
+    # further sections, for example the ledger and the traffic of a study
     more: Sequence[Section] = field(default_factory=tuple)
-    synthetic_rows: int | None = None
-    method_cautions: Sequence[str] = ()
-    title: str | None = None
-    date: str | None = None
+    synthetic_rows: int | None = None  # how many there are; those in `synthetic` if None
+    method_cautions: Sequence[str] = ()  # what the method itself says must be known first
+    title: str | None = None  # the study's name; None for a release of a single owner
+    date: str | None = None  # when the release was made, as 2026-11-17; None if that is not told
+    # what is said where independent columns are expected to be closer
     below_floor: str | None = None
 
     @cached_property

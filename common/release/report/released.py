@@ -14,7 +14,8 @@ from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
 from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.simplex import mutual_information
-from common.release.report.expected_error import ExpectedError, NoisyTable, noise_distance
+from common.release.diagnostics import noise_distance
+from common.release.report.expected_error import ExpectedError
 from common.release.report.network_picture import Edge, draw_network
 from common.schema import Schema
 from common.schema.encodings import bit_positions
@@ -25,26 +26,19 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NetworkDrawing:
-    """A network with the strength of its edges.
+    """A network with the strength of its edges."""
 
-    Attributes:
-        names: the attributes, parents before their children.
-        edges: (parent, child).
-        strengths: mutual information of every edge, in bits.
-        notes: the same in words.
-        caption: what an arrow means.
-        without_edges: what is said instead where there are none.
-    """
-
-    names: Sequence[str]
-    edges: Sequence[Edge]
-    strengths: Mapping[Edge, float]
-    notes: Mapping[Edge, str]
+    names: Sequence[str]  # the attributes, parents before their children
+    edges: Sequence[Edge]  # (parent, child)
+    strengths: Mapping[Edge, float]  # mutual information of every edge, in bits
+    notes: Mapping[Edge, str]  # the same in words
+    # what an arrow means
     caption: str = (
         "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
         "are the mutual information in bits, from the noisy tables: thick arrows are strong "
         "dependences. Noise makes arrows, too."
     )
+    # what is said instead where there are none
     without_edges: str = "No attribute was drawn given another one."
 
     def svg(self) -> str:
@@ -101,23 +95,6 @@ def model_shares(model: PrivBayesModel) -> list[Shares | None]:
     return [
         _table(tables, (View(attribute),), model.plan.domain) / model.plan.rows
         for attribute in range(model.plan.domain.width)
-    ]
-
-
-def model_tables(model: PrivBayesModel) -> list[NoisyTable]:
-    """The released tables of a model that count attributes; none where it counts their bits."""
-    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
-        return []
-    variance = model.law.variance()
-    return [
-        NoisyTable(
-            tuple(view.attribute for view in family),
-            table.shape,
-            tuple(view.level > 0 for view in family),
-            variance,
-            model.plan.rows,
-        )
-        for family, table in model.tables.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a report shows of a study's published sums: noisy shares, and the noise in every table."""
+"""What a report shows of a study's published sums: noisy shares, and the noise in a count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from common.release.report.expected_error import NoisyTable, noise_by_name
+from common.release.measured import study_tables
+from common.release.report.expected_error import noise_by_name
 from common.release.report.released import Shares
 from common.study.document import Study
 from common.study.requests import split_tables
@@ -38,25 +39,6 @@ def study_shares(
                     best[attribute] = counts.sum(axis=others) / rows
                     noise[attribute] = summed
     return best
-
-
-def study_tables(study: Study, steps: Sequence[Step]) -> list[NoisyTable]:
-    """Every published table of a study that counts by attributes, with the noise in its cells."""
-    rows = {member.name: member.rows for member in study.members}
-    return [
-        NoisyTable(
-            table.variables,
-            table.shape,
-            table.grouped,
-            step.law.variance(study.noise_shares(len(step.parties))) / step.request.unit**2,
-            sum(rows[party] for party in step.parties),
-            summable=bool(step.tables),
-        )
-        for step in steps
-        if isinstance(step, SumStep)
-        for table in step.request.shown
-        if not table.in_bits
-    ]
 
 
 def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:

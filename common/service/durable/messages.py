@@ -130,11 +130,7 @@ class Inbox:
         return int(newest)
 
     def messages(self, study: StudyId) -> Iterator[Received]:
-        """Yield the messages of a study under way, in the order in which they came.
-
-        Raises:
-            LocalError: the study has ended, and they were wiped.
-        """
+        """Yield the messages of a study in the order they came; LocalError once they are wiped."""
         numbers = self._file.rows(
             "SELECT number FROM received WHERE study = ? ORDER BY number", (study,)
         )

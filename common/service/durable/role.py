@@ -39,12 +39,7 @@ CREATE TABLE IF NOT EXISTS step_key (
 
 
 class StepKeys:
-    """The secret keys of the steps' randomness, drawn once and kept until their study ends.
-
-    Args:
-        database: with a table `study`.
-        source: where keys are drawn from.
-    """
+    """The secret keys of the steps' randomness, drawn once and kept until their study ends."""
 
     def __init__(self, database: Database, source: RandomSource) -> None:
         self._file, self._source = database, source
@@ -113,11 +108,7 @@ class DurableRole(Generic[R]):
         return self._role
 
     def current(self) -> R:
-        """Return the role, rebuilt from its messages if need be.
-
-        Raises:
-            LocalError: a message has other effects than when it came.
-        """
+        """Return the role, rebuilt from its messages; LocalError if they have other effects now."""
         if self._role is not None:
             return self._role
         with self.guarded():

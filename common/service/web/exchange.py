@@ -36,23 +36,14 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a browser asks.
+    """What a browser asks."""
 
-    Attributes:
-        method: GET or POST.
-        path: without query; sites here use none.
-        headers: by their names in small letters.
-        body: of a POST.
-        certificate: the client's, in DER, if TLS has verified one.
-        address: the client's, without its port.
-    """
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes = b""
-    certificate: bytes | None = None
-    address: str = ""
+    method: str  # GET or POST
+    path: str  # without query; sites here use none
+    headers: Mapping[str, str]  # by their names in small letters
+    body: bytes = b""  # of a POST
+    certificate: bytes | None = None  # the client's, in DER, if TLS has verified one
+    address: str = ""  # the client's, without its port
 
     def cookie(self, name: str) -> str:
         """The value of a cookie; empty if there is none."""
@@ -63,11 +54,7 @@ class Request:
         return ""
 
     def form(self) -> Mapping[str, str]:
-        """The fields of a form; the first of each name.
-
-        Raises:
-            InputError: the body is not a form.
-        """
+        """The fields of a form, the first of each name; InputError if the body is none."""
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
             raise InputError("expected a form")

@@ -25,10 +25,7 @@ HEARTBEAT_S = 10.0
 class Feed:
     """The news of one site.
 
-    Args:
-        make: the document of this moment, one line of JSON; called in one thread.
-        every_s: how often to look.
-        most: listeners at a time.
+    `make` gives the document of this moment, one line of JSON; one thread calls it.
     """
 
     def __init__(

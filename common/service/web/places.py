@@ -23,23 +23,14 @@ logger.addFilter(RateLimit(per_second=1))
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A connection's place.
+    """A connection's place."""
 
-    Attributes:
-        connection: what is closed when the place is taken away.
-        address: whose connection it is.
-    """
-
-    connection: socket.socket
-    address: str
+    connection: socket.socket  # what is closed when the place is taken away
+    address: str  # whose connection it is
 
 
 class Places:
-    """The places of one server. Threads may share it.
-
-    Args:
-        most: connections at a time.
-    """
+    """The places of one server. Threads may share it."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -51,12 +51,7 @@ Application = Callable[[Request], Response]
 class WebServer:
     """Serves one application in threads of its own.
 
-    Args:
-        listen: address and port; port 0 takes a free one.
-        application: answers every request; called in any thread.
-        name: of the service, for errors and threads.
-        tls: the context of this moment; None for no TLS.
-        most_connections: at a time; the next one takes the place of one that is slow.
+    Port 0 takes a free one. The application is called in any thread, `tls` at every handshake.
 
     Raises:
         InputError: the address cannot be used.

@@ -31,18 +31,12 @@ _TOKEN_LENGTH = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A user who has logged in.
+    """A user who has logged in."""
 
-    Attributes:
-        key: the value of the cookie.
-        csrf: what every form of this session carries.
-        expires: on the clock of `Sessions`.
-        certificate: fingerprint of the client certificate that opened it; empty for the token.
-    """
-
-    key: str = field(repr=False)
-    csrf: str = field(repr=False)
-    expires: float
+    key: str = field(repr=False)  # the value of the cookie
+    csrf: str = field(repr=False)  # what every form of this session carries
+    expires: float  # on the clock of `Sessions`
+    # Fingerprint of the client certificate that opened it; empty for the token.
     certificate: str = ""
 
     def vouches_for(self, offered: str) -> bool:
@@ -51,12 +45,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one site. Threads may share it.
-
-    Args:
-        token: what opens one.
-        now: seconds that only grow.
-    """
+    """The sessions of one site. Threads may share it."""
 
     def __init__(self, token: str, *, now: Callable[[], float]) -> None:
         self._token, self._now = token, now
@@ -65,11 +54,7 @@ class Sessions:
         self._failures: dict[str, deque[float]] = {}  # by address, the latest last
 
     def login(self, offered: str, *, address: str = "") -> Session | None:
-        """A session for the right token, None for a wrong one.
-
-        Raises:
-            PolicyError: too many wrong ones from this address of late.
-        """
+        """A session for the right token, None for a wrong one; PolicyError after too many."""
         with self._lock:
             now, caller = self._now(), _network(address)
             failures = self._failures.get(caller, deque())
@@ -133,11 +118,7 @@ def same(offered: str, *, secret: str) -> bool:
 
 
 def token_in(path: Path) -> str:
-    """The token in a file; the first time, a new one is made there.
-
-    Raises:
-        InputError: the file cannot be used, or others can read it.
-    """
+    """The token in a private file; the first time, a new one is made there."""
     if not path.exists():
         write_new(path, f"{secrets.token_urlsafe(32)}\n".encode(), mode=0o600)
     remedy = "delete it; a new token is made at start"

@@ -46,14 +46,8 @@ class Route:
 class Site:
     """An application for `WebServer`.
 
-    Args:
-        title: what the login page calls it.
-        hosts: the names it is reached by.
-        sessions: who is in.
-        routes: the pages behind the door.
-        assets: files that need no session, by path.
-        holder_of: the fingerprint of a client certificate that may come in, or None.
-        admits: whether the certificate of that fingerprint still may.
+    `holder_of` gives the fingerprint of a client certificate that may come in, `admits` says
+    whether the certificate of a fingerprint still may.
     """
 
     def __init__(

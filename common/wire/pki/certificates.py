@@ -142,11 +142,7 @@ def issue(
 
 @functools.lru_cache(maxsize=1024)  # asked for at every call of a party
 def subject_of(holder: x509.Certificate | x509.CertificateSigningRequest) -> Subject:
-    """Whom a certificate or a request names.
-
-    Raises:
-        InputError: it names no party and no curator.
-    """
+    """Whom a certificate or a request names; InputError if no party and no curator."""
     try:
         names = holder.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         own = [urlsplit(uri) for uri in names.get_values_for_type(x509.UniformResourceIdentifier)]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -22,6 +23,8 @@ from common.wire.pki.certificates import Role, Subject, expiry_warning
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
@@ -34,11 +37,7 @@ class Credentials:
     authorities: Sequence[x509.Certificate]
 
     def check(self, *, role: Role, at: datetime) -> Subject:
-        """Who we are, if the other side can be expected to agree.
-
-        Raises:
-            WireError: CERTIFICATE_UNTRUSTED or CERTIFICATE_EXPIRED.
-        """
+        """Who we are; WireError if the other side cannot be expected to agree."""
         return certificates.verify(self.certificate, self.authorities, role=role, at=at)
 
 
@@ -60,11 +59,7 @@ class CredentialFiles:
         )
 
     def load(self) -> Credentials:
-        """Read all three.
-
-        Raises:
-            InputError: one cannot be read, or the key is not the certificate's, or not private.
-        """
+        """Read all three; InputError if one is unreadable or not private, or they do not fit."""
         key_pem = read_private_key(self.key)
         chain_pem, authority_pem = read(self.certificate), read(self.authority)
         chain = parse_certificates(chain_pem, where=self.certificate)
@@ -87,13 +82,40 @@ class CredentialFiles:
         return tuple(_state(path) for path in (self.key, self.certificate, self.authority))
 
 
+class Followed(Generic[T]):
+    """What a server makes of its credentials, made again when their files are replaced.
+
+    Raises:
+        InputError: the files cannot be used now. Later on, the last good ones stay in use.
+    """
+
+    def __init__(self, files: CredentialFiles, make: Callable[[Credentials], T]) -> None:
+        self._files, self._make = files, make
+        self._state = self._complained = files.state()
+        self.current = make(files.load())
+
+    def fresh(self) -> T | None:
+        """Return what was made just now; None if what there is stays in use."""
+        state = self._files.state()
+        if state == self._state:
+            return None
+        try:
+            self.current = self._make(self._files.load())
+        except InputError as error:
+            # Two files are replaced one after the other; in between they do not fit.
+            if state != self._complained:  # a line for every handshake would be too many
+                logger.warning("keeping the certificates in use: %s", error)
+            self._complained = state
+            return None
+        self._state = state
+        logger.info("certificates reloaded from %s", self._files.certificate)
+        return self.current
+
+
 class ExpiryWatch:
     """Warns in the log, once a day, from 30 days before a certificate ends.
 
     A service runs for longer than that; the operator who starts it has seen the first day.
-
-    Args:
-        clock: the time.
     """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:

@@ -42,11 +42,7 @@ class Peer:
     expires: datetime
 
     def require_name(self, claimed: str) -> None:
-        """Raise unless the caller goes by the name in its certificate.
-
-        Raises:
-            WireError: NAME_MISMATCH.
-        """
+        """Raise NAME_MISMATCH unless the caller goes by the name in its certificate."""
         if claimed != self.name:
             detail = f"the certificate of {self.name!r} was used for {claimed!r}"
             raise WireError(ErrorCode.NAME_MISMATCH, detail)
@@ -65,11 +61,7 @@ class Revocations:
         self._revoked: frozenset[str] = frozenset()
 
     def refuse(self, fingerprint: str) -> None:
-        """Raise if the certificate is on the list.
-
-        Raises:
-            WireError: CERTIFICATE_REVOKED; INTERNAL if the list cannot be read.
-        """
+        """Raise CERTIFICATE_REVOKED if it is listed, INTERNAL if the list cannot be read."""
         try:
             status = self._path.stat()
             state = (status.st_mtime_ns, status.st_size, status.st_ino)

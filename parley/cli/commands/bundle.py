@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from common.release import folder as releases
-from common.release.bundling import bundle
+from common.release.archive import bundle
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Overwrite

@@ -262,14 +262,16 @@ def _fetch_release(
     as_json: bool,
 ) -> None:
     from parley.cli.commands.verify import report  # slow to load: it derives a release again
-    from party.fetching import Limits, keep_release
+    from party.fetching import keep_release
 
     if study.state != DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
-    limits = Limits(int(most_gb * 1e9), allow_other_version=allow_other_version)
     with console.progress("fetching and verifying") as tell:
         pieces = connection.fetch_release(study.study)
-        kept = keep_release(pieces, study.study, out, limits, tell=tell)
+        kept = keep_release(
+            pieces, study.study, out, most_bytes=int(most_gb * 1e9),
+            allow_other_version=allow_other_version, tell=tell,
+        )  # fmt: skip
     if as_json:
         console.result_json(kept.as_json())
     else:

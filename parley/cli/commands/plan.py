@@ -40,10 +40,10 @@ def plan(
     ] = None,
     stand_in: Annotated[
         Path | None,
-        typer.Option(help="A PUBLIC table like the owners': CSV or Parquet. [default: made up]"),
+        typer.Option(help="A PUBLIC table like the owners': CSV or Parquet. [default: simulated]"),
     ] = None,
     dependence: Annotated[
-        float, typer.Option(help="How far made-up columns depend on each other, 0 to 1.")
+        float, typer.Option(help="How far simulated columns depend on each other, 0 to 1.")
     ] = DEPENDENCE,
     rows: Annotated[
         int,
@@ -57,9 +57,9 @@ def plan(
 ) -> None:
     """Forecast a study: what each phase measures, noise, error, bytes and time; spends nothing.
 
-    The study is run on stand-in rows, made up from the schema or a public table. No private row is
-    touched, and nothing is said about private rows: the forecast is of the stand-in. Expected error
-    is the average total variation distance of all 2- and 3-way marginals, beside the floor
+    The study is run on stand-in rows: simulated from the schema, or a public table. No private row
+    is touched, and nothing is said about private rows: the forecast is of the stand-in. Expected
+    error is the average total variation distance of all 2- and 3-way marginals, beside the floor
     (independent noisy columns) and the same without noise.
     """
     proposed = Study.load(study)
@@ -75,7 +75,7 @@ def plan(
         tell(0.0, "preparing the stand-in")
         if stand_in is None:
             table = made_up(proposed.schema, wanted, seed=seed, dependence=dependence)
-            what = f"made-up rows (dependence {dependence:g}, seed {seed})"
+            what = f"simulated rows (dependence {dependence:g}, seed {seed})"
         else:
             table = public_rows(stand_in, proposed.schema, wanted, seed=seed)
             what = f"rows of {stand_in}, which must be public"

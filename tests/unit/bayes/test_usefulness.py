@@ -3,6 +3,8 @@
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree, usefulness
 from common.errors import LocalError
@@ -34,6 +36,20 @@ def test_degrees_equal_the_table_of_the_specification(rows, attributes):
         (Fraction(3, 10), Fraction(1, 2), Fraction(0)), DEGREES[rows, attributes], strict=True
     ):
         assert degrees(rows, attributes, beta) == expected
+
+
+@given(st.integers(2, 60), st.integers(1, 10**6), st.fractions(Fraction(1, 100), 4))
+def test_degrees_are_the_largest_useful_ones(attributes, rows, epsilon):
+    def useful(k, tables, theta):
+        return rows * epsilon / (tables * 2 ** (k + 2)) >= theta
+
+    public = {"rows": rows, "attributes": attributes, "epsilon": epsilon}
+    k = choose_degree(**public, theta=Fraction(6))
+    assert k == 0 or useful(k, attributes - k, 6)
+    assert k == attributes - 1 or not useful(k + 1, attributes - k - 1, 6)
+    frontier = choose_degree(**public, theta=Fraction(2), tables=attributes - 1)
+    assert frontier == 0 or useful(frontier, attributes - 1, 2)
+    assert frontier == attributes - 1 or not useful(frontier + 1, attributes - 1, 2)
 
 
 def test_a_large_share_for_learning_leaves_degree_zero():

@@ -17,7 +17,6 @@ from common.wire import codec
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import CallCounter
-from curator.presence import Presence
 from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
@@ -96,10 +95,10 @@ class Parties:
             if queued is None:
                 continue
             self.taken[name] = queued.sequence
-            for effect in role.receive(codec.decode_to_party(queued.body)):
+            for effect in role.receive(codec.TO_PARTY.decode(queued.body)):
                 if isinstance(effect, Send):
                     self.said[name] += 1
-                    body = codec.encode_to_curator(effect.message)
+                    body = codec.TO_CURATOR.encode(effect.message)
                     answers.append((name, self.said[name], body))
         return answers
 
@@ -125,7 +124,7 @@ def shown(stage, ring, tmp_path, caplog):
     def start(*, actions=False, listen="127.0.0.1:0", operators=None, **changes):
         studies = stage.studies(**changes)
         service = Service(
-            studies=studies, presence=Presence(), calls=CallCounter(), files=ring.files,
+            studies=studies, calls=CallCounter(), files=ring.files,
             clock=lambda: dt.datetime.now(dt.UTC), software="parley test", actions=actions,
         )  # fmt: skip
         place = Place(
@@ -205,4 +204,4 @@ def queues(stage):
 
 def share(stage, step=0, payload=b"x"):
     message = ShareSubmitted(study=stage.study.digest, step=step, chunk=0, payload=payload)
-    return codec.encode_to_curator(message)
+    return codec.TO_CURATOR.encode(message)

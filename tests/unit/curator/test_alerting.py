@@ -29,12 +29,12 @@ def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, 
     start(stage, studies)
     limits = WaitingLimits(deadline=HOUR, warning=HOUR / 6, end_overdue=False)
     with ThreadPoolExecutor(1) as workers:
-        upkeep = Upkeep(studies, limits, alerting=Alerting(stage.store.alerts, hook, workers))
+        upkeep = Upkeep(studies, limits, alerting=Alerting(stage.store, hook, workers))
         for minutes in (1, 10, 60):
             stage.now += dt.timedelta(minutes=minutes)
             upkeep.look()
         studies.known(stage.study.digest).abort("enough")
-        while stage.store.alerts.pending():
+        while stage.store.alerts():
             upkeep.look()
     since = f"it waits for east, north since {moment(NOW.isoformat())}"
     assert hook.taken == [("waiting", since), ("overdue", since), ("failed", "enough")]
@@ -45,7 +45,7 @@ def test_without_a_hook_events_are_dropped(stage):
     studies = stage.studies()
     start(stage, studies)
     studies.known(stage.study.digest).abort("enough")
-    assert len(stage.store.alerts.pending()) == 1
+    assert len(stage.store.alerts()) == 1
     with ThreadPoolExecutor(1) as workers:
-        Alerting(stage.store.alerts, Hook(), workers).look(stage.now)
-    assert stage.store.alerts.pending() == []
+        Alerting(stage.store, Hook(), workers).look(stage.now)
+    assert stage.store.alerts() == []

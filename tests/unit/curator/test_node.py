@@ -108,7 +108,7 @@ def test_a_full_disk_loses_nothing_and_the_study_goes_on_when_there_is_room(stag
     stage.database.rows(f"PRAGMA max_page_count = {pages}")
     before = queues(stage)
     refused = PartyRefused(study=stage.study.digest, step=0, reason="x" * MOST_TEXT)
-    ballast = codec.encode_to_curator(refused)
+    ballast = codec.TO_CURATOR.encode(refused)
     with pytest.raises(LocalError, match="could not be written"):
         node.receive("north", 1, ballast)
     assert queues(stage) == before
@@ -225,7 +225,7 @@ def test_a_study_that_is_not_approved_by_its_last_day_ends_and_costs_nothing(sta
     assert node.record.cause == (
         "not approved by east by 2026-01-01, its last day (expires). Nothing was charged"
     )
-    told = {name: codec.decode_to_party(each.body).reason for name, each in last_words(stage)}
+    told = {name: codec.TO_PARTY.decode(each.body).reason for name, each in last_words(stage)}
     assert told == dict.fromkeys(("north", "east"), node.record.cause)
     assert stage.database.rows("SELECT * FROM step") == []
 
@@ -267,7 +267,7 @@ def test_nobody_withdraws_from_a_release(stage, tables):
 def test_a_party_that_refuses_a_step_ends_the_study(stage):
     node = start(stage, stage.studies())
     refused = PartyRefused(study=stage.study.digest, step=0, reason="budget")
-    node.receive("east", 1, codec.encode_to_curator(refused))
+    node.receive("east", 1, codec.TO_CURATOR.encode(refused))
     assert node.record.state is StudyState.REFUSED
     assert node.decline("north", reason="late") is StudyState.REFUSED
     assert stage.studies().node(stage.study.digest, "east").record.cause == (
@@ -282,14 +282,14 @@ def test_the_longest_reason_of_a_refusal_is_told_to_everybody(stage, begun):
     if begun:
         node = start(stage, studies)
         refused = PartyRefused(study=stage.study.digest, step=0, reason=reason)
-        node.receive("east", 1, codec.encode_to_curator(refused))
+        node.receive("east", 1, codec.TO_CURATOR.encode(refused))
     else:
         node = studies.propose(stage.study)
         node.decline("east", reason=reason)
     assert node.record.state is StudyState.REFUSED
     newest = stage.store.outbox.newest(stage.study.digest, "north")
     told = stage.store.outbox.next(stage.study.digest, "north", after=newest - 1)
-    assert codec.decode_to_party(told.body).reason == node.record.cause
+    assert codec.TO_PARTY.decode(told.body).reason == node.record.cause
     assert len(node.record.cause) == MOST_TEXT
 
 

@@ -20,7 +20,7 @@ def messages(stage, party):
     """Everything in a party's queue."""
     found, after = [], 0
     while (queued := stage.store.outbox.next(stage.study.digest, party, after=after)) is not None:
-        found.append(codec.decode_to_party(queued.body))
+        found.append(codec.TO_PARTY.decode(queued.body))
         after = queued.sequence
     return found
 
@@ -108,7 +108,7 @@ def test_a_party_that_hung_up_is_gone_until_it_calls_again(stage):
 
 def test_a_message_for_a_step_that_is_not_open_is_out_of_turn_and_a_refusal_counts(stage):
     _, node = approved_but_east_is_gone(stage)
-    refused = codec.encode_to_curator(
+    refused = codec.TO_CURATOR.encode(
         PartyRefused(study=stage.study.digest, step=0, reason="no budget left")
     )
     with pytest.raises(WireError) as refusal:

@@ -17,7 +17,7 @@ from common.methods.distdiffgen.divisions import (
     JointDivision,
     impurities,
 )
-from common.methods.distdiffgen.leaves import LeafRequest
+from common.methods.distdiffgen.leaves import leaf_request
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
@@ -182,7 +182,7 @@ def test_the_printed_epsilon_is_spent_even_if_the_search_ends_early(divisions, c
 def test_counts_are_those_of_the_groups():
     (table,) = random_tables(SIZES, [300]).values()
     cuts = Cuts.start(schema_of(SIZES), 0).divided((1, 0)).divided((3, 0))
-    counted = LeafRequest(cuts, SIZES).answer(RowsInMemory(table)).reshape(2, 4, 1, 5)
+    counted = leaf_request(cuts, SIZES).answer(RowsInMemory(table)).reshape(2, 4, 1, 5)
     for t, a, b in product(range(2), range(4), range(5)):
         same = (table.columns[0] == t) & (table.columns[1] == a) & (table.columns[3] == b)
         assert counted[t, a, 0, b] == same.sum()

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import hashlib
-import json
 import os
 from fractions import Fraction
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ import pytest
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
-from common.study import messages
 from common.study.messages import (
     EnvelopePosted,
     ResultPublished,
@@ -21,6 +19,7 @@ from common.study.messages import (
     StudyFinished,
     StudyOpened,
 )
+from common.wire import codec
 from party.effects import ChargeBudget, Send
 from party.journal import Journal
 from party.ledger import Caps, Ledger
@@ -28,36 +27,6 @@ from party.node import PartyNode, StudyTicket
 
 STUDY = hashlib.sha256(b"a study").digest()
 STEPS = 3
-
-
-class JsonCodec:
-    """Messages as JSON, for tests."""
-
-    def encode(self, message):
-        fields = {
-            name: value.hex() if isinstance(value, bytes) else value
-            for name in message.__dataclass_fields__
-            for value in [getattr(message, name)]
-        }
-        return json.dumps([type(message).__name__, fields]).encode()
-
-    def decode(self, body):
-        try:
-            kind, fields = json.loads(body)
-            made = getattr(messages, kind)
-        except (ValueError, AttributeError) as error:
-            raise RemoteProtocolError("not a message") from error
-        text = {"reason", "sender", "recipient"}
-        values = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in fields.items()
-        }
-        return made(
-            **{
-                name: bytes.fromhex(value) if isinstance(value, str) and name not in text else value
-                for name, value in values.items()
-            }
-        )
 
 
 class FakeRole:
@@ -110,8 +79,8 @@ def stage(quick_folder):
         sent=[],
         opened=[],
         study=STUDY,
-        codec=JsonCodec(),
-        script=[JsonCodec().encode(message) for message in script()],
+        codec=codec.TO_PARTY,
+        script=[codec.TO_PARTY.encode(message) for message in script()],
         caps=Caps(per_study=Fraction(1), in_total=Fraction(2)),
         ticket=StudyTicket(digest=STUDY, name="a study", party="a", data_digest="d1"),
     )
@@ -128,7 +97,6 @@ def stage(quick_folder):
             journal=result.journal,
             ledger=result.ledger,
             caps=result.caps,
-            codec=result.codec,
             clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             send=send or result.sent.append,
             consents=consents,

@@ -48,7 +48,7 @@ class Books:
         ]
         messages.append(StudyFinished(study=digest))
         for number, message in enumerate(messages, start=1):
-            body = codec.encode_to_party(message)
+            body = codec.TO_PARTY.encode(message)
             with self.journal.transaction():
                 self.journal.add_received(digest, sequence=number, body=body, effects=[], at=NOW)
         self.journal.end(digest, ending, reason="", at=NOW)

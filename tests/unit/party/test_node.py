@@ -14,7 +14,8 @@ import pytest
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 from common.study.ids import StudyId
-from common.study.messages import ShareSubmitted, StepOpened, StudyAborted
+from common.study.messages import PartyRefused, ShareSubmitted, StepOpened, StudyAborted
+from common.wire import codec
 from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps
@@ -31,6 +32,17 @@ def play(stage, node):
         node.acknowledge(stage.journal.newest_released(stage.study))
 
 
+def said(outgoing):
+    return codec.TO_CURATOR.decode(outgoing.body)
+
+
+def written(wire):
+    """What a process that was killed had sent, from its log."""
+    for line in wire.read_text().splitlines():
+        sequence, body = json.loads(line)
+        yield sequence, bytes.fromhex(body)
+
+
 def check_wire(wire):
     """The answers of one run: each drawn once, and the role's memory whole."""
     copies = defaultdict(set)
@@ -41,7 +53,7 @@ def check_wire(wire):
     memory = hashlib.sha256()
     for step, number in enumerate((1, 3, 5)):
         (body,) = copies[number]
-        payload = bytes.fromhex(json.loads(body)[1]["payload"])
+        payload = codec.TO_CURATOR.decode(body).payload
         assert payload[:32] == memory.digest(), "the role came back with another memory"
         memory.update(payload[32:])
         memory.update(bytes([step]))
@@ -78,7 +90,7 @@ def in_child(stage, wire, kill_at=None):
     def send(outgoing):
         event()
         with wire.open("a") as log:
-            log.write(json.dumps([outgoing.sequence, outgoing.body.decode()]) + "\n")
+            log.write(json.dumps([outgoing.sequence, outgoing.body.hex()]) + "\n")
         event()
 
     code = 1
@@ -112,7 +124,7 @@ def test_kill_9_at_a_point_ends_in_the_same_answers_charged_once(stage, tmp_path
         wire.write_text("")
         assert in_child(stage, wire, kill_at) == -signal.SIGKILL
         assert in_child(stage, wire) == 0
-        check_wire(json.loads(line) for line in wire.read_text().splitlines())
+        check_wire(written(wire))
         check_books(stage)
         stage.database.close()
 
@@ -124,7 +136,7 @@ def test_kill_9_again_and_again_ends_in_the_same_answers(stage, tmp_path, every)
     while in_child(stage, wire, kill_at=every + lives) != 0:
         lives += 1
     assert lives > 2
-    check_wire(json.loads(line) for line in wire.read_text().splitlines())
+    check_wire(written(wire))
     check_books(stage)
 
 
@@ -210,7 +222,7 @@ def test_messages_out_of_order_are_refused_and_change_nothing(stage, number, bod
             "another study",
         ),
         (StepOpened(study=STUDY, step=0, digest=b"\1" * 32, opening=b""), "study implies"),
-        (None, "not a message"),
+        (None, "MALFORMED"),
     ],
 )
 def test_a_message_that_is_not_allowed_changes_nothing(stage, message, named):
@@ -231,8 +243,8 @@ def test_a_step_beyond_the_cap_is_refused_and_only_the_refusal_leaves(stage):
         node.receive(number, stage.script[number - 1])
     assert stage.ledger.spent() == Fraction(1, 2)
     assert node.state is StudyState.REFUSED
-    assert [json.loads(out.body)[0] for out in stage.sent[4:]] == ["PartyRefused"]
-    assert "1/4" not in stage.sent[-1].body.decode(), "what the owner spent is nobody's business"
+    assert [type(said(out)) for out in stage.sent[4:]] == [PartyRefused]
+    assert b"1/4" not in stage.sent[-1].body, "what the owner spent is nobody's business"
     assert "cap of 1/2" in stage.journal.studies()[0].reason
 
 
@@ -250,7 +262,7 @@ def test_a_role_that_refuses_ends_the_study(stage):
     node.receive(1, stage.script[0])
     assert node.state is StudyState.REFUSED
     assert len(stage.sent) == 1
-    assert "secret" not in stage.sent[0].body.decode()
+    assert b"secret" not in stage.sent[0].body
     node.receive(2, stage.codec.encode(StudyAborted(study=stage.study, reason="one refused")))
     assert node.newest_received == 2
     assert node.state is StudyState.REFUSED
@@ -267,7 +279,7 @@ def test_what_was_under_way_when_we_refused_is_not_answered_and_nothing_is_wrong
     node.receive(5, stage.codec.encode(StudyAborted(study=stage.study, reason="one refused")))
     assert (node.state, node.newest_received) == (StudyState.REFUSED, 5)
     assert "cap of 1/8" in stage.journal.studies()[0].reason
-    assert [json.loads(out.body)[0] for out in stage.sent] == ["PartyRefused"]
+    assert [type(said(out)) for out in stage.sent] == [PartyRefused]
     assert stage.ledger.entries() == []
     assert stage.database.rows("SELECT count(*) FROM received WHERE body NOTNULL") == [(0,)]
 
@@ -283,9 +295,9 @@ def test_an_owner_who_withdrew_answers_nothing_more_and_is_charged_nothing_more(
     node.receive(4, stage.script[3])
     assert node.state is StudyState.REFUSED
     assert stage.ledger.spent() == Fraction(1, 4), "what was charged stays, and nothing is added"
-    (told,) = [json.loads(out.body) for out in stage.sent[left:]]
-    assert told[0] == "PartyRefused"
-    assert told[1]["reason"] == "the owner does not take part in this study any more"
+    (told,) = map(said, stage.sent[left:])
+    assert isinstance(told, PartyRefused)
+    assert told.reason == "the owner does not take part in this study any more"
     assert stage.journal.studies()[0].reason == "the owner withdrew"
     assert stage.database.rows("SELECT * FROM step_key") == []
 
@@ -388,7 +400,7 @@ def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_anothe
     node = stage.node(role=Eager)
     for number in range(3, 8):
         node.receive(number, stage.script[3])
-    drawn = [json.loads(out.body)[1]["payload"] for out in stage.sent]
+    drawn = [said(out).payload for out in stage.sent]
     assert len(set(drawn)) == len(drawn) == 6
 
 

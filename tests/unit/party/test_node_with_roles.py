@@ -10,13 +10,13 @@ import pytest
 from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
+from common.wire import codec
 from curator.effects import Send
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
 from tests.harness.roles import curator_role, party_role
 from tests.harness.small_study import EveryKindOfStep, make_study
-from tests.unit.party.conftest import JsonCodec
 
 CAPS = Caps(per_study=Fraction(100), in_total=Fraction(100))
 
@@ -45,7 +45,6 @@ class Party:
             journal=self.journal,
             ledger=self.ledger,
             caps=CAPS,
-            codec=JsonCodec(),
             clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             send=self.sent.append,
             consents=lambda: True,
@@ -59,7 +58,7 @@ class Party:
 
     def deliver(self, message):
         self.delivered += 1
-        self.node.receive(self.delivered, JsonCodec().encode(message))
+        self.node.receive(self.delivered, codec.TO_PARTY.encode(message))
 
 
 def run(folder, study, people, data, key, *, mortal=()):
@@ -80,7 +79,7 @@ def run(folder, study, people, data, key, *, mortal=()):
         party.deliver(effect.message)
         while party.sent:
             waiting.extend(
-                curator.receive(party.name, JsonCodec().decode(party.sent.popleft().body))
+                curator.receive(party.name, codec.TO_CURATOR.decode(party.sent.popleft().body))
             )
     return curator.model().results, parties
 

@@ -115,7 +115,7 @@ class Watching:
         for number, message in enumerate(
             (StudyOpened(study=self.study.digest, public_key=b""), opened), start=1
         ):
-            data = codec.encode_to_party(message)
+            data = codec.TO_PARTY.encode(message)
             yield Whole(sequence=number, data=data, digest=hashlib.sha256(data).digest())
         raise HungUpError
 

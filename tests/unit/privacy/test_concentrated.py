@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from common.errors import LocalError
 from common.privacy.concentrated import best_order, epsilon_of, rho_of
-from common.privacy.promise import EpsilonDelta, PureEpsilon, promise_of
+from common.privacy.promise import Promise
 
 DELTA = Fraction(1, 10**9)
 epsilons = st.fractions(min_value=Fraction(1, 1000), max_value=50, max_denominator=10**4)
@@ -38,7 +38,7 @@ def test_epsilon_is_the_smallest_over_all_orders_rounded_up(rho, delta):
 def test_what_is_bought_costs_no_more_than_what_was_paid(epsilon, delta):
     rho = rho_of(epsilon, delta)
     assert 0 < rho < epsilon
-    promise = EpsilonDelta(epsilon, delta)
+    promise = Promise(epsilon, delta)
     assert promise.budget == rho
     assert promise.delivered(rho) <= epsilon
     assert epsilon_of(rho, delta) >= epsilon * (1 - Fraction(1, 10**8))
@@ -85,11 +85,10 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 
 def test_without_a_delta_the_promise_is_pure():
-    pure = promise_of(Fraction(1))
-    assert pure == PureEpsilon(Fraction(1))
+    pure = Promise(Fraction(1))
     assert (pure.budget, pure.delta, pure.currency) == (1, 0, "epsilon")
     assert pure.delivered(Fraction(1, 2), rows=3) == Fraction(3, 2)
-    both = promise_of(Fraction(1), DELTA)
+    both = Promise(Fraction(1), DELTA)
     assert (both.delta, both.currency) == (DELTA, "rho")
     assert both.delivered(both.budget) == 1
     assert 2 < both.delivered(both.budget, rows=2) < 2.2

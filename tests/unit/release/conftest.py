@@ -6,9 +6,9 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
+from common.release.archive import finish
 from common.release.checking import check_bytes
 from common.release.contents import open_release
-from common.release.finishing import finish
 from common.release.signatures import Signer, SignerRole
 
 CURATOR = Signer(

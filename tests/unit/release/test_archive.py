@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.release.archive import zip_pieces
+from common.release.archive import add_signature, finish, zip_pieces
 from common.release.checking import Kind, check_bytes
 from common.release.contents import FolderContents, open_release
-from common.release.finishing import finish, put_signature
 from common.release.manifest import MANIFEST
 from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
 
@@ -22,7 +21,7 @@ from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
 def zipped(folder, target=None, added=None):
     target = folder.parent / "release.zip" if target is None else target
     with target.open("wb") as stream:
-        stream.writelines(zip_pieces(FolderContents(folder), added=added))
+        stream.writelines(zip_pieces(FolderContents(folder), added=added or {}))
     return target
 
 
@@ -59,7 +58,7 @@ def test_the_same_release_gives_the_same_zip(folder, tmp_path):
         (lambda f: (f / "privacy.json").unlink(), "privacy.json", "missing"),
         (lambda f: (f / "more.txt").write_text("x"), "more.txt", "extra"),
         (lambda f: lengthen(f / MANIFEST), None, "signature"),
-        (lambda f: put_signature(f, NORTH.sign(b"another manifest")), None, "signature"),
+        (lambda f: add_signature(f, NORTH.sign(b"another manifest")), None, "signature"),
     ],
 )  # fmt: skip
 def test_whatever_is_changed_is_named(folder, change, file, kind, packed):

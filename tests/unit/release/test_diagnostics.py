@@ -8,11 +8,10 @@ import pandas as pd
 import parley
 from common.methods.subn_plus.contrasts import Contrasts
 from common.release.diagnostics import Diagnostics, Measured, Verdict
-from common.release.measured import _residuals
-from common.release.refit import RowsInMemory
+from common.release.measured import _residuals, study_tables
 from common.release.report.expected_error import expected_errors
-from common.release.report.study_figures import study_tables
 from common.schema import Codes
+from common.study.requests import RowsInMemory
 from parley.simulation.population import demo_schema_toml, make_population
 
 

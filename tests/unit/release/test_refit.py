@@ -9,9 +9,10 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
-from common.release.refit import RowsInMemory, _Answers, refit_study
+from common.release.refit import _Answers, refit_study
 from common.schema import Codes, Schema
 from common.study.document import Member, Study
+from common.study.requests import RowsInMemory
 
 SCHEMA = Schema.from_toml(
     "".join(

@@ -6,8 +6,8 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
+from common.release.archive import add_signature
 from common.release.checking import Kind
-from common.release.finishing import put_signature
 from common.release.manifest import MANIFEST, strict_json
 from common.release.signatures import Signature, Signer, SignerRole
 from tests.unit.release.conftest import CURATOR, NORTH, problems
@@ -15,12 +15,12 @@ from tests.unit.release.conftest import CURATOR, NORTH, problems
 
 def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
     manifest = (folder / MANIFEST).read_bytes()
-    put_signature(folder, NORTH.sign(manifest))
+    add_signature(folder, NORTH.sign(manifest))
     assert problems(folder) == set()
     other = Signer(
         role=SignerRole.OWNER, name="me", identity=Identity.generate(SeededRandomSource("o"))
     )
-    put_signature(folder, other.sign(manifest))
+    add_signature(folder, other.sign(manifest))
     assert {kind for _, kind in problems(folder)} == {Kind.SIGNATURE}
 
 
@@ -40,7 +40,7 @@ def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
 )
 def test_a_signature_file_that_was_edited_is_wrong(folder, change):
     signature = NORTH.sign((folder / MANIFEST).read_bytes())
-    put_signature(folder, signature)
+    add_signature(folder, signature)
     path = folder / signature.file
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
@@ -48,7 +48,7 @@ def test_a_signature_file_that_was_edited_is_wrong(folder, change):
 
 def test_a_signature_under_another_file_name_is_wrong(folder):
     signature = NORTH.sign((folder / MANIFEST).read_bytes())
-    put_signature(folder, signature)
+    add_signature(folder, signature)
     (folder / signature.file).rename(folder / "signatures" / "north.json")
     assert problems(folder) == {("signatures/north.json", Kind.SIGNATURE)}
 

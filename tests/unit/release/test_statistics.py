@@ -6,11 +6,10 @@ import pytest
 from common.errors import InputError
 from common.release import statistics as kinds
 from common.release.estimates import related
-from common.release.statistics import CodedTable, OfTable
+from common.release.statistics import of_table
 from tests.unit.release.estimated import (
     SCHEMA,
     TABLE,
-    people,
     value,
 )
 
@@ -57,7 +56,10 @@ def test_regressions_are_those_of_other_software():
         (lambda: kinds.regression(SCHEMA, "age"), "write it like"),
         (lambda: kinds.regression(SCHEMA, "age ~ age"), "there twice"),
         (lambda: kinds.quantile(SCHEMA, "age", 2), "not in 0..1"),
-        (lambda: OfTable(lambda _: "x").of(CodedTable(SCHEMA, SCHEMA.encode(people(5)))), "number"),
+        (
+            lambda: of_table(lambda _: "x").of(TABLE),
+            "number",
+        ),
     ],
 )
 def test_what_cannot_be_computed_is_refused(make, words):

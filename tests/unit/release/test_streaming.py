@@ -13,7 +13,7 @@ from common.release import writing as synthesis
 from common.release.columns import Columns
 from common.release.streaming import one_of_each, write_stream
 from common.schema import Codes, Schema
-from common.schema.arrow_decoder import decode_to_arrow
+from common.schema.decoder import decode_to_arrow
 from common.schema.tables import read_table
 from parley import PrivBayes
 

@@ -9,7 +9,7 @@ from common.errors import InputError
 from common.schema import Schema
 from common.schema.query import parse
 from common.schema.vocabulary import Vocabulary
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import axes_of
 
 SCHEMA = Schema.from_toml(
     """

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.schema.arrow_decoder import decode_to_arrow
 from common.schema.codes import Codes
+from common.schema.decoder import decode_to_arrow
 
 ATTRIBUTES = """
 [[attribute]]

@@ -7,7 +7,7 @@ from common.schema import Attribute, Node, Schema
 from common.schema.attribute import Listed
 from common.schema.hierarchy import leaf
 from common.schema.vocabulary import Vocabulary
-from common.wavelet.domain import axes_of, axis_of
+from common.wavelet.decisions import axes_of, axis_of
 
 
 def test_a_bound_beyond_the_range_is_refused_where_such_values_are_counted_as_other():

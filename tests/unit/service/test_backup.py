@@ -36,11 +36,8 @@ def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
                 ledger.verify()
                 seen.append(len(ledger.entries()))
                 ledger.close()
-                about = backup.About(
-                    role="party", state="party.db", sha256=backup.sha256_of(copy), taken_at="now",
-                    software="parley", head="",
-                )  # fmt: skip
-                backup.write(copy, out=tmp_path / f"{number}.tar", about=about)
+                out = tmp_path / f"{number}.tar"
+                backup.write(copy, out=out, role="party", at="now", software="parley")
     finally:
         stopping.set()
         writing.join()

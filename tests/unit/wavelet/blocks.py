@@ -12,9 +12,11 @@ from common.schema import Schema
 from common.schema.codes import Codes
 from common.wavelet import privelet
 from common.wavelet.answers import NoiseLaw
-from common.wavelet.axes import HaarAxis, NominalAxis, UntransformedAxis
+from common.wavelet.axis import Axis
 from common.wavelet.decisions import make_plan
+from common.wavelet.haar import HaarAxis
 from common.wavelet.mechanism import noisy_cells, transform
+from common.wavelet.nominal import NominalAxis
 from common.wavelet.tree import Tree
 
 FIG3 = ((0, 1, 2), (3, 4, 5))
@@ -31,7 +33,7 @@ def haar(size):
 
 
 def alone(size):
-    return UntransformedAxis(size)
+    return Axis(size)
 
 
 def cell_index(axes):

@@ -9,7 +9,7 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.wavelet import privelet
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import axes_of
 
 BOXES = 2000
 

@@ -8,6 +8,7 @@ import pytest
 from common.errors import InputError, LocalError, PolicyError
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
+from common.schema import Schema
 from common.wavelet import plan_privelet
 from tests.unit.wavelet.blocks import (
     CODES,
@@ -92,8 +93,10 @@ def test_unknown_attributes_and_bad_budgets_are_refused():
 
 
 def test_a_domain_too_large_is_refused_before_the_rows_are_read():
-    with pytest.raises(InputError, match=r"2,000 cells .*PrivBayes"):
-        privelet_of(CODES, 1, SeededRandomSource(0), max_cells=1000)
+    attribute = '[[attribute]]\nname = "{}"\nkind = "integer"\nmin = 0\nmax = 999\nbins = 1000\n'
+    large = Schema.from_toml("".join(map(attribute.format, "abc")))
+    with pytest.raises(InputError, match=r"1,000,000,000 cells .*PrivBayes"):
+        plan_privelet(large, 1)
 
 
 @pytest.mark.parametrize("method", ["basic", "privelet", "privelet+", "privelet*"])

@@ -9,8 +9,7 @@ from benchmarks.census_like import Shape, coverage, random_boxes
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
-from common.wavelet.decisions import make_plan
-from common.wavelet.domain import axes_of
+from common.wavelet.decisions import axes_of, make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
 from tests.unit.wavelet.blocks import alone, haar, rows_of
 

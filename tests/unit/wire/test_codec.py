@@ -18,8 +18,8 @@ from tests.unit.wire.conftest import DIGEST
 
 def coded(message):
     if isinstance(message, messages.ToParty):
-        return codec.encode_to_party(message), codec.decode_to_party
-    return codec.encode_to_curator(message), codec.decode_to_curator
+        return codec.TO_PARTY.encode(message), codec.TO_PARTY.decode
+    return codec.TO_CURATOR.encode(message), codec.TO_CURATOR.decode
 
 
 def test_every_message_comes_back_as_it_was_sent(one_of_each):
@@ -68,8 +68,8 @@ def test_the_same_message_has_the_same_bytes(one_of_each):
 
 def test_every_message_has_a_place_in_the_contract_with_the_same_fields():
     for envelope, kinds, union in (
-        (messages_pb2.ToParty, codec.TO_PARTY, messages.ToParty),
-        (messages_pb2.ToCurator, codec.TO_CURATOR, messages.ToCurator),
+        (messages_pb2.ToParty, codec.TO_PARTY.kinds, messages.ToParty),
+        (messages_pb2.ToCurator, codec.TO_CURATOR.kinds, messages.ToCurator),
     ):
         assert set(kinds.values()) == set(get_args(union))
         alternatives = envelope.DESCRIPTOR.oneofs_by_name["message"].fields
@@ -82,7 +82,7 @@ def test_every_message_has_a_place_in_the_contract_with_the_same_fields():
 def test_a_message_is_not_sent_in_the_other_direction(one_of_each):
     for message in one_of_each:
         to_party = isinstance(message, messages.ToParty)
-        encode = codec.encode_to_curator if to_party else codec.encode_to_party
+        encode = codec.TO_CURATOR.encode if to_party else codec.TO_PARTY.encode
         with pytest.raises(LocalError, match="direction"):
             encode(message)
 
@@ -106,7 +106,7 @@ def share(**changes):
 def test_what_is_not_a_whole_known_message_is_refused_by_name(vector):
     data, code = bytes.fromhex(vector["body"]), ErrorCode[vector["code"]]
     with pytest.raises(WireError) as refusal:
-        codec.decode_to_curator(data)
+        codec.TO_CURATOR.decode(data)
     assert refusal.value.code is code
     assert isinstance(refusal.value, RemoteProtocolError)
     assert code.name in str(refusal.value)
@@ -115,7 +115,7 @@ def test_what_is_not_a_whole_known_message_is_refused_by_name(vector):
 def test_an_oversized_message_is_refused_before_it_is_parsed(monkeypatch):
     monkeypatch.setattr(strict, "MOST_MESSAGE_BYTES", 30)
     with pytest.raises(WireError) as refusal:
-        codec.decode_to_curator(share())
+        codec.TO_CURATOR.decode(share())
     assert refusal.value.code is ErrorCode.TOO_LARGE
 
 
@@ -129,9 +129,9 @@ def test_what_the_peer_would_refuse_is_not_sent(monkeypatch):
         messages.ChoiceSubmitted(study=DIGEST, step=1 << 40, payload=b""),
     ):
         with pytest.raises(LocalError, match="would be refused"):
-            codec.encode_to_curator(message)
+            codec.TO_CURATOR.encode(message)
     with pytest.raises(LocalError, match="would be refused"):
-        codec.encode_to_party(messages.StudyAborted(study=DIGEST, reason="r" * 2001))
+        codec.TO_PARTY.encode(messages.StudyAborted(study=DIGEST, reason="r" * 2001))
     monkeypatch.setattr(strict, "MOST_MESSAGE_BYTES", 100)
     with pytest.raises(LocalError, match="at most 100"):
-        codec.encode_to_curator(messages.ChoiceSubmitted(**refusing, payload=bytes(90)))
+        codec.TO_CURATOR.encode(messages.ChoiceSubmitted(**refusing, payload=bytes(90)))

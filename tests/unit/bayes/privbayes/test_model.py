@@ -11,7 +11,7 @@ from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.sampling import Sampler, sample
+from common.bayes.sampling import Sampler
 from common.errors import InputError, LocalError
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
@@ -53,7 +53,7 @@ def bit_model(sizes, tables, encoding=Encoding.BINARY):
 
 def test_samples_follow_the_conditionals():
     rows = 200_000
-    drawn = sample(NETWORK, DOMAIN, CONDITIONALS, rows, SeededRandomSource(1))
+    drawn = Sampler(NETWORK, DOMAIN, CONDITIONALS).sample(rows, SeededRandomSource(1))
     joint = count(drawn, [(0, 1)])[0]
     law = CONDITIONALS[0][0][:, None] * CONDITIONALS[1][[0, 0, 1, 1]]
     assert (joint[law == 0] == 0).all()
@@ -62,22 +62,20 @@ def test_samples_follow_the_conditionals():
 
 def test_a_wrong_law_would_be_noticed():
     rows = 200_000
-    drawn = sample(NETWORK, DOMAIN, CONDITIONALS, rows, SeededRandomSource(1))
+    drawn = Sampler(NETWORK, DOMAIN, CONDITIONALS).sample(rows, SeededRandomSource(1))
     one_way = count(drawn, [(0,)])[0]
     assert chisquare(one_way, np.array([0.105, 0.195, 0.3, 0.4]) * rows).pvalue < 1e-9
 
 
-def test_any_number_of_rows_comes_in_blocks():
-    for rows, blocks in [(0, [0]), (1, [1]), (10, [4, 4, 2]), (8, [4, 4])]:
-        parts = list(
-            Sampler(NETWORK, DOMAIN, CONDITIONALS).blocks(rows, SeededRandomSource(2), block_rows=4)
-        )
-        assert [part.rows for part in parts] == blocks
-        assert all(part.sizes == DOMAIN.sizes for part in parts)
+def test_any_number_of_rows_comes_in_blocks(monkeypatch):
+    monkeypatch.setattr("common.bayes.sampling._BLOCK_ROWS", 4)
+    for rows in (0, 1, 8, 10):
+        drawn = Sampler(NETWORK, DOMAIN, CONDITIONALS).sample(rows, SeededRandomSource(2))
+        assert (drawn.rows, drawn.sizes) == (rows, DOMAIN.sizes)
     with pytest.raises(InputError, match="0 or more"):
-        sample(NETWORK, DOMAIN, CONDITIONALS, -1, SeededRandomSource(2))
+        Sampler(NETWORK, DOMAIN, CONDITIONALS).sample(-1, SeededRandomSource(2))
     with pytest.raises(LocalError, match="shape"):
-        sample(NETWORK, DOMAIN, CONDITIONALS[::-1], 1, SeededRandomSource(2))
+        Sampler(NETWORK, DOMAIN, CONDITIONALS[::-1]).sample(1, SeededRandomSource(2))
 
 
 def test_models_survive_json():

@@ -11,11 +11,11 @@ from scipy import stats
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books, Group, ShareKeeper, Statistics
-from common.crypto.sums.secure_sum import run_secure_sum
 from common.errors import LocalError, PolicyError
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
+from tests.harness.secure_sums import run_secure_sum
 
 NAMES = ("ada", "ben", "cyd", "dan")
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)) for name in NAMES}

@@ -14,7 +14,7 @@ from common.methods.dp_subn.updates import (
     update_in_cohorts,
 )
 from common.methods.variables import Variables
-from common.privacy.promise import PureEpsilon
+from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.script import ScriptRun
@@ -34,7 +34,7 @@ def search_over(sizes, information=None, network=ONE_PARENT, frontier=TWO_PARENT
         information=matrix,
         network_limit=network,
         frontier_limit=frontier,
-        promise=PureEpsilon(HUGE),
+        promise=Promise(HUGE),
         epsilon=HUGE,
     )
 

@@ -14,7 +14,7 @@ from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.moment_loss import MomentLoss, Moments
 from common.methods.subn_plus.script import measure
-from common.privacy.promise import promise_of
+from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift, contrasts
 from common.schema.codes import Codes
@@ -159,7 +159,7 @@ def facts(sizes, rows, epsilon) -> PublicFacts:
         sizes=tuple(sizes),
         parties=("a", "b"),
         rows=rows,
-        promise=promise_of(epsilon, Fraction(1, 10**9)),
+        promise=Promise(epsilon, Fraction(1, 10**9)),
         noise_shares=Fraction(2),
     )
 

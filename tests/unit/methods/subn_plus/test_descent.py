@@ -15,7 +15,7 @@ from common.methods.subn_plus import descent
 from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.descent import Tree, descend, is_heavy, spread
 from common.privacy import sensitivity
-from common.privacy.promise import promise_of
+from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.release.verify import verify
 from common.schema import Schema
@@ -92,7 +92,7 @@ def trees(draw):
 def descended(tree, counts_of):
     """Drive the descent of attribute 1 with made-up counts."""
     facts = PublicFacts(
-        sizes=(2, tree.size, 5), parties=("p",), rows=4000, promise=promise_of(Fraction(1))
+        sizes=(2, tree.size, 5), parties=("p",), rows=4000, promise=Promise(Fraction(1))
     )
     script = descend(facts, {1: tree})
     rounds, step = [], next(script)

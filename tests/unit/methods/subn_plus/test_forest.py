@@ -18,7 +18,7 @@ from common.methods.subn_plus.forest import candidates, forest_model, pairs_with
 from common.methods.subn_plus.script import measure
 from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
-from common.privacy.promise import PureEpsilon
+from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.study.script import ScriptRun
@@ -43,9 +43,7 @@ def has_circle(edges) -> bool:
 
 
 def facts(sizes, rows, epsilon=Fraction(1)) -> PublicFacts:
-    return PublicFacts(
-        sizes=tuple(sizes), parties=("a", "b"), rows=rows, promise=PureEpsilon(epsilon)
-    )
+    return PublicFacts(sizes=tuple(sizes), parties=("a", "b"), rows=rows, promise=Promise(epsilon))
 
 
 def bits(columns: int, rows: int, edges, seed: int = 0) -> Codes:
@@ -252,7 +250,7 @@ def test_large_domains_are_grouped_as_far_as_their_tables_bear():
 def test_a_forest_has_no_edge_whose_table_the_model_could_not_hold():
     sizes = (2000, 2000, *[7] * 33)
     given = PublicFacts(
-        sizes=sizes, parties=("a", "b"), rows=10_000_000, promise=PureEpsilon(Fraction(4))
+        sizes=sizes, parties=("a", "b"), rows=10_000_000, promise=Promise(Fraction(4))
     )
     assert decide_budget(given).forest
     plan = ScriptRun(measure(given))
@@ -265,7 +263,5 @@ def test_a_forest_has_no_edge_whose_table_the_model_could_not_hold():
 
 
 def test_tables_of_a_forest_are_limited_however_many_rows_there_are():
-    facts = PublicFacts(
-        sizes=(9,) * 40, parties=("a",), rows=10**10, promise=PureEpsilon(Fraction(10))
-    )
+    facts = PublicFacts(sizes=(9,) * 40, parties=("a",), rows=10**10, promise=Promise(Fraction(10)))
     assert pair_groups(facts, Fraction(2), 78) == 100

@@ -37,7 +37,7 @@ from common.methods.subn_plus.budget import (
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
-from common.privacy.promise import PureEpsilon, promise_of
+from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Schema
@@ -50,7 +50,7 @@ from tests.harness.run_script import feed
 
 def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
     return PublicFacts(
-        sizes=tuple(sizes), parties=("a", "b"), rows=rows, promise=PureEpsilon(epsilon), **more
+        sizes=tuple(sizes), parties=("a", "b"), rows=rows, promise=Promise(epsilon), **more
     )
 
 
@@ -277,7 +277,7 @@ def test_how_rows_are_split_among_parties_changes_nothing():
 def test_where_no_pair_depends_the_margins_get_all_but_the_look(delta):
     rng = np.random.default_rng(3)
     table = Codes.from_columns([rng.integers(0, 16, 40_000) for _ in range(6)], (16,) * 6)
-    given = replace(facts(table.sizes, table.rows), promise=promise_of(Fraction(1), delta))
+    given = replace(facts(table.sizes, table.rows), promise=Promise(Fraction(1), delta))
     plan, costs = ScriptRun(measure(given)), {}
     while (step := plan.step()) is not None:
         exact = step.request.answer(RowsInMemory(table))
@@ -298,7 +298,7 @@ def test_a_look_is_clear_where_that_costs_little(delta):
     sizes, moved = (16,) * 13, sensitivity.agreements(14)
     shares = []
     for epsilon in (Fraction(2, 5), Fraction(1), Fraction(4), Fraction(20)):
-        given = replace(facts(sizes, 45_000), promise=promise_of(epsilon, delta))
+        given = replace(facts(sizes, 45_000), promise=Promise(epsilon, delta))
         shares.append(look_share(given))
         noise = given.deviation(given.budget * shares[-1], moved) / given.rows
         assert noise <= (LOOK_NOISE if shares[-1] > CLEAR_LOOK else CLEAR_LOOK_NOISE)
@@ -366,7 +366,7 @@ def test_what_is_not_the_current_result_is_refused_and_changes_nothing():
     [
         {"sizes": ()},
         {"rows": 0},
-        {"promise": PureEpsilon(Fraction(0))},
+        {"promise": Promise(Fraction(0))},
         {"noise_shares": Fraction(1, 2)},
     ],
 )
@@ -377,7 +377,7 @@ def test_impossible_facts_are_refused(wrong):
                 "sizes": (2,),
                 "parties": ("a",),
                 "rows": 1,
-                "promise": PureEpsilon(Fraction(1)),
+                "promise": Promise(Fraction(1)),
                 **wrong,
             }
         )

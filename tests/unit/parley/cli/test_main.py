@@ -119,7 +119,7 @@ def test_a_mistake_in_a_real_shell_has_no_stack_trace(tmp_path):
 
 def test_what_a_command_does_not_need_is_not_loaded(shell):
     """Each of these costs a quarter of a second of every start."""
-    slow = ("pandas", "sklearn", "numba", "adbc_driver_manager", "pyspark")
+    slow = ("pandas", "scipy", "sklearn", "numba", "adbc_driver_manager", "pyspark")
     commands = ("curator", "party", "verify", "bundle", "keys")
     load = (
         f"import sys, parley.cli.main; [parley.cli.main.load_command(name) for name in {commands}]"

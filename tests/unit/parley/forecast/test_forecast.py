@@ -13,8 +13,8 @@ from common.methods.registry import run_of
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
-from common.release.derive import derive
 from common.release.evaluation import marginal_sets, total_variation
+from common.release.refit import replay
 from common.schema import Schema
 from common.schema.codes import concatenate
 from common.study.steps import ReplaceStep, SumStep
@@ -46,7 +46,7 @@ def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile):
     (line,) = found.lines
     # The study's own plan, advanced by the published results, and nothing of the forecast's.
     run = Trial(study, stand_in, 1).run(Fraction(1))
-    steps, _ = derive(study, run.results)
+    steps = replay(study, run.results).made
     sums = {(step.phase, step.law.scale) for step in steps if isinstance(step, SumStep)}
     sums |= {
         (step.phase, step.release.law.scale) for step in steps if isinstance(step, ReplaceStep)

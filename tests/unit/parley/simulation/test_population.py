@@ -1,4 +1,4 @@
-"""The made-up people fit their schema, can be made again, and have the structure promised."""
+"""The simulated people fit their schema, can be made again, and have the structure promised."""
 
 import numpy as np
 import pandas as pd

@@ -1,5 +1,8 @@
 """Parquet files in parts."""
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from common.errors import InputError
 from common.marginals import count
 from common.schema.codes import concatenate
+from parley.simulation.population import demo_schema_toml, make_population
 from party.sources import files
 from tests.harness.people import ROWS
 from tests.unit.party.sources.scaled import HALVES, SCHEMA, SETS, assert_same, opened, people
@@ -42,3 +46,24 @@ def test_a_bad_cell_deep_in_a_file_is_named_by_its_row(tmp_path):
     frame.to_parquet(tmp_path / "p.parquet", row_group_size=1000, index=False)
     with pytest.raises(InputError, match=r"'age'.*row 2,322"):
         opened(tmp_path, {"kind": "parquet", "path": "p.parquet"})
+
+
+WITHOUT_PANDAS = """
+import pathlib, sys
+from common.schema import Schema
+from party.sources.settings import SourceSettings
+schema = Schema.load(pathlib.Path("schema.toml"))
+for kind in ("parquet", "csv"):
+    SourceSettings(kind=kind, address=f"people.{kind}").open(schema)
+sys.exit("pandas" in sys.modules)
+"""
+
+
+def test_a_node_reads_its_rows_without_loading_pandas(tmp_path):
+    """It would take longer to load than a small table to read."""
+    (tmp_path / "schema.toml").write_text(demo_schema_toml())
+    frame = make_population(500, 1)
+    assert frame["housing"].isna().any()
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    frame.to_parquet(tmp_path / "people.parquet", index=False)
+    subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], cwd=tmp_path, check=True)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from common.crypto.identities.files import load_identity
-from common.release.finishing import finish, put_signature
+from common.release.archive import add_signature, finish
 from common.release.signatures import Signer, SignerRole
 from common.study.document import Study
 from common.wire.pki.keyring import init_identity
@@ -115,4 +115,4 @@ def sign_again(folder, made, *, version=None):
         name="hub",
         identity=load_identity(made / "keys" / "identity.key"),
     )
-    put_signature(folder, signer.sign((folder / "manifest.json").read_bytes()))
+    add_signature(folder, signer.sign((folder / "manifest.json").read_bytes()))
