@@ -31,7 +31,7 @@ from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
-from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
 from common.wavelet.axis import Axis, Reach
 from common.wavelet.decisions import Method, Plan, axes_of, make_plan
 from common.wavelet.haar import HaarAxis
@@ -165,7 +165,7 @@ def run_epsilon(
         errors[method] = np.array(found)
         if method != "privelet*":
             touched = reaches(release.plan, work.boxes)
-            predicted[method] = NoiseLaw(release.plan).variances(touched)
+            predicted[method] = NoiseMoments(release.plan).variances(touched)
     report = {
         "epsilon": str(epsilon),
         "by_coverage": grouped(work.coverage, quintiles(work.coverage), work, errors, predicted),

@@ -1,16 +1,142 @@
-"""What a release measured, compared with its rows: residuals are noise where a model follows."""
+"""What the report of a study shows of its published sums: against simulation and by hand."""
+
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import parley
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.plan import Noise
 from common.methods.subn_plus.contrasts import Contrasts
+from common.methods.subn_plus.grouping import GroupedTables
+from common.privacy.laplace import DiscreteLaplace
+from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.polya import polya_shares
+from common.privacy.sensitivity import Sensitivity
 from common.release.diagnostics import Verdict
-from common.release.measured import _residuals, study_tables
-from common.release.report.expected_error import expected_errors
+from common.release.measured import _residuals, study_shares, study_tables
+from common.release.report.expected_error import caution, expected_errors
 from common.schema import Codes
-from common.study.requests import RowsInMemory
+from common.study.document import Member, Study
+from common.study.requests import RowsInMemory, TableRequest
+from common.study.steps import SumStep
+from common.study.sums import encode_result
 from parley.simulation.population import demo_schema_toml, make_population
+
+SCHEMA = parley.Schema.from_toml(
+    """
+attribute = [
+  { name = "letter", kind = "categorical", values = ["a", "b", "c"] },
+  { name = "colour", kind = "categorical", values = ["red", "green"] },
+]
+"""
+)
+PARTIES = ("north", "east", "south")
+
+
+def study(noise=Noise.DISTRIBUTED, colluders=1):
+    source = SeededRandomSource(1)
+    members = tuple(
+        Member(name=name, rows=100, identity=Identity.generate(source).public) for name in PARTIES
+    )
+    return Study(
+        name="s", schema=SCHEMA, members=members, epsilon=Fraction(1), noise=noise,
+        profile="paper" if noise is Noise.ONE_SHARE else "sound",
+        colluders=colluders,
+    )  # fmt: skip
+
+
+def step(request, *, scale, parties=PARTIES, name="tables"):
+    return SumStep(
+        name=name, phase=name, parties=parties, request=request, sensitivity=Sensitivity.moving(2),
+        law=DiscreteLaplace(Fraction(scale)),
+    )  # fmt: skip
+
+
+def published(*cells):
+    return encode_result(np.array(cells))
+
+
+ALONE = TableRequest(((0,),), SCHEMA.sizes)
+TOGETHER = TableRequest(((0, 1),), SCHEMA.sizes)
+
+
+def test_shares_come_from_the_published_counts():
+    shares = study_shares(study(), [step(ALONE, scale=5)], [published(150, 90, 63)])
+    assert shares[0] == pytest.approx([0.5, 0.3, 0.21])
+    assert shares[1] is None
+
+
+def test_the_table_with_less_noise_is_shown():
+    steps = [step(ALONE, scale=5), step(TOGETHER, scale=4)]
+    results = [published(150, 90, 60), published(60, 60, 60, 60, 30, 30)]
+    # Two cells of scale 4 make more noise than one of scale 5; the colour is only in the pair.
+    letter, colour = study_shares(study(), steps, results)
+    assert letter == pytest.approx([0.5, 0.3, 0.2])
+    assert colour == pytest.approx([0.5, 0.5])
+    finer = [step(ALONE, scale=5), step(TOGETHER, scale=3)]
+    assert study_shares(study(), finer, results)[0] == pytest.approx([0.4, 0.4, 0.2])
+
+
+def test_groups_bits_and_sums_of_some_parties_show_no_distribution():
+    grouped = GroupedTables(((0,),), ((0, 0, 1), (0, 1)))
+    some = step(ALONE, scale=5, parties=PARTIES[:2])
+    bits = TableRequest(((0,),), (2, 2, 2), in_bits=True)
+    results = [published(200, 100), published(10, 20, 30), published(100, 200)]
+    assert study_shares(study(), [step(grouped, scale=5), some, step(bits, scale=5)], results) == [
+        None, None,
+    ]  # fmt: skip
+
+
+def errors(steps, order, of=None):
+    return expected_errors(study_tables(of or study(), steps), order)
+
+
+def test_a_pair_is_one_line_whatever_it_was_counted_in():
+    grouped = GroupedTables(((0, 1),), ((0, 0, 1), (0, 1)))
+    steps = [step(ALONE, scale=9), step(grouped, scale=9, name="views")]
+    ((letter,), (colour,)) = (error.attributes for error in errors(steps, 1))
+    assert (letter, colour) == (0, 1)
+    (pair,) = errors(steps, 2)
+    assert (pair.attributes, pair.cells, pair.grouped) == ((0, 1), 4, True)
+    (fine,) = errors([*steps, step(TOGETHER, scale=90)], 2)
+    assert (fine.cells, fine.grouped) == (6, False)  # a table of all values tells more
+
+
+def test_bits_are_no_columns():
+    bits = TableRequest(((0,),), (2, 2, 2), in_bits=True)
+    assert errors([step(bits, scale=9, name="bits")], 1) == []
+
+
+@pytest.mark.parametrize(("noise", "shares"), [(Noise.DISTRIBUTED, 3), (Noise.ONE_SHARE, 2)])
+def test_deviation_and_distance_are_those_of_the_parties_noise(noise, shares):
+    """Three parties of whom one may collude: 3 Polya shares of which any 2 are one Laplace."""
+    (error,) = errors([step(ALONE, scale=20)], 1, study(noise))
+    source = SeededRandomSource(5)
+    drawn = sum(polya_shares(Fraction(20), 2, 200_000, source) for _ in range(shares))
+    assert error.deviation == pytest.approx(drawn.std(), rel=0.02)
+    # The forecast takes the noise for normal: a little more than that of a single draw.
+    simulated = np.abs(drawn).mean() * 3 / (2 * 300)
+    assert simulated < error.distance < 1.2 * simulated
+
+
+def test_shares_of_noise_by_hand():
+    assert study().noise_shares(3) == Fraction(3, 2)
+    assert study(colluders=2).noise_shares(3) == 3
+    assert study(Noise.ONE_SHARE).noise_shares(3) == 1
+    assert study().noise_shares(1) == 1
+
+
+def test_a_column_is_judged_by_the_table_that_tells_most_about_it():
+    steps = [step(ALONE, scale=5), step(ALONE, scale=50, name="again")]
+    (letter,) = errors(steps, 1)
+    assert letter.deviation == pytest.approx(np.sqrt(1.5 * 2) * 5, rel=0.02)
+    assert caution([letter], SCHEMA.names) is None
+    both = errors([*steps, step(TOGETHER, scale=400)], 1)
+    assert both[0] == letter
+    assert "1 of 2 columns (colour)" in caution(both, SCHEMA.names)
 
 
 def test_residuals_show_a_model_that_does_not_follow_what_was_measured():

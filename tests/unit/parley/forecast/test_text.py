@@ -16,17 +16,18 @@ SUM = PhaseForecast(
     steps=2,
     tables=3,
     cells=1234,
-    largest=600,
-    widest=2,
+    largest_table_cells=600,
+    largest_table_attributes=2,
     choices=0,
     sensitivity=Fraction(4),
     scale=Fraction(8, 3),
     cost=Fraction(1, 3),
-    noise=2.5,
+    noise_per_cell=2.5,
 )
 CHOICE = replace(
-    SUM, phase="turns", tables=0, cells=0, largest=None, widest=None, choices=2, sensitivity=None,
-    scale=None, noise=None, cost=Fraction(2, 3),
+    SUM, phase="turns", tables=0, cells=0, largest_table_cells=None,
+    largest_table_attributes=None, choices=2, sensitivity=None, scale=None, noise_per_cell=None,
+    cost=Fraction(2, 3),
 )  # fmt: skip
 
 
@@ -37,7 +38,7 @@ def line(epsilon, distance, floor=0.2):
         phases=(SUM, CHOICE),
         distances={2: distance},
         floor={2: floor},
-        parties={"p0": PartyForecast(sent=2048, received=5 << 20, seconds=75.0)},
+        parties={"p0": PartyForecast(bytes_sent=2048, bytes_received=5 << 20, seconds=75.0)},
         seconds=0.04,
     )
 
