@@ -28,21 +28,9 @@ from common.study.sums import encode_result
 from parley.cli.main import app
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import drive, study_of
+from tests.harness.schemas import CRITERIA as EVERY_KIND
+from tests.harness.schemas import JUDGED as SCHEMA
 
-SCHEMA = Schema.from_toml(
-    '[[attribute]]\nname = "age"\nkind = "integer"\nmin = 0\nmax = 90\nbins = 9\n'
-    '[[attribute]]\nname = "income"\nkind = "integer"\nmin = 0\nmax = 4000\nbins = 4\n'
-    "missing = true\n"
-    '[[attribute]]\nname = "smoker"\nkind = "boolean"\n'
-)
-EVERY_KIND = (
-    {"mean": "income", "within": "3 %"},
-    {"mean": "age", "within": 2},
-    {"share": "age > 60 and smoker = true", "within": "0.02"},
-    {"distance": "0.08"},
-    {"distance": "0.2", "pairs": "all"},
-    {"distance": "0.1", "pairs": "most"},
-)
 PART = Fraction(1, 10)
 
 

@@ -13,63 +13,7 @@ from common.release.verify import verify
 from common.schema import Codes, Schema
 from parley import PrivBayes, Privelet
 from parley.simulation.study import simulate
-
-COLUMNS = """
-[[attribute]]
-name = "word"
-kind = "categorical"
-values = ["a", "b, c", 'say "d"', "two\\nlines", " e ", "NA", "-1", "é"]
-missing = true
-other = true
-[[attribute]]
-name = "grade"
-kind = "ordinal"
-values = [3, 1, 2]
-missing = true
-other = true
-[[attribute]]
-name = "member"
-kind = "boolean"
-missing = true
-other = true
-[[attribute]]
-name = "age"
-kind = "integer"
-min = -50
-max = 49
-bins = 10
-missing = true
-other = true
-[[attribute]]
-name = "height"
-kind = "real"
-min = 0
-max = 2
-bins = 4
-missing = true
-other = true
-[[attribute]]
-name = "paid"
-kind = "real"
-edges = [0, 0.01, 20, 500]
-decimals = 2
-[[attribute]]
-name = "born"
-kind = "date"
-min = 1900-01-01
-max = 2025-12-31
-bins = 8
-missing = true
-other = true
-[[attribute]]
-name = "seen"
-kind = "datetime"
-min = 2020-01-01T00:00:00
-max = 2025-12-31T00:00:00
-bins = 8
-missing = true
-"""
-SCHEMA = Schema.from_toml(f'ignore = ["id"]\n{COLUMNS}')
+from tests.harness.schemas import WRITTEN as SCHEMA
 
 
 def rows(schema=SCHEMA, count=400, seed=1):

@@ -10,30 +10,8 @@ from hypothesis import strategies as st
 from common.errors import InputError
 from common.schema import Codes, Schema
 from common.schema.conditions import cells_of, parse, weights_of
+from tests.harness.schemas import CONDITIONED as SCHEMA
 
-SCHEMA = Schema.from_toml(
-    """
-[[attribute]]
-name = "age"
-kind = "integer"
-edges = [0, 18, 40, 65, 99]
-missing = true
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Female", "Male"]
-
-[[attribute]]
-name = "country"
-kind = "categorical"
-values = ["France", "New Zealand", "Spain", "USA"]
-other = true
-[attribute.hierarchy]
-Europe = ["France", "Spain"]
-Elsewhere = ["New Zealand", "USA"]
-"""
-)
 EVERY_ROW = Codes.from_columns(
     [axis.ravel() for axis in np.indices(SCHEMA.sizes)], SCHEMA.sizes
 )  # each combination of codes once

@@ -31,7 +31,7 @@ from tests.harness.cells import (
     codes_of,
     schema_of,
 )
-from tests.unit.schema.every_kind import encoded, single
+from tests.harness.schemas import encoded, single
 
 ANY = "other = true\nmissing = true\n"
 SOME = [

@@ -10,7 +10,8 @@ import pytest
 
 from common.errors import InputError
 from common.schema import Schema
-from tests.unit.schema.every_kind import SCHEMA, encoded, single
+from tests.harness.schemas import EVERY_KIND as SCHEMA
+from tests.harness.schemas import encoded, single
 
 FRAME = pd.DataFrame(
     {

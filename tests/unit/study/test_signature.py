@@ -1,41 +1,21 @@
 """The signature under a study: over its digest, in its text, refused when either was changed."""
 
-from fractions import Fraction
+from dataclasses import replace
 
 import pytest
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
-from common.schema import Schema
-from common.study.document import Member, Study
+from common.study.document import Study
 from common.study.signature import StudySignature
+from tests.harness.run_script import random_tables, study_of
 
-SCHEMA = Schema.from_toml(
-    """
-attribute = [
-  { name = "age", kind = "real", min = 0.1, max = 99.5, bins = 4 },
-  { name = "sex", kind = "categorical", values = ["F", "M"] },
-]
-"""
-)
-
-
-IDENTITIES = [Identity.generate(SeededRandomSource(i)).public for i in range(3)]
+PLAIN = study_of(random_tables((2, 3), [20, 30]))
 
 
 def study(**changes):
-    fields = {
-        "name": "regional health",
-        "schema": SCHEMA,
-        "members": tuple(
-            Member(name=name, rows=100 + i, identity=IDENTITIES[i])
-            for i, name in enumerate(("north", "été", "south"))
-        ),
-        "epsilon": Fraction(4, 5),
-        **changes,
-    }
-    return Study(**fields)
+    return replace(PLAIN, **changes)
 
 
 SIGNER = Identity.generate(SeededRandomSource("who proposes"))

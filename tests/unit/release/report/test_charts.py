@@ -14,8 +14,8 @@ from common.release.report.charts import (
     heatmap,
     shorten,
 )
+from tests.harness.schemas import single
 from tests.unit.release.report.conftest import local, parse
-from tests.unit.schema.every_kind import single
 
 
 def bars(chart):
