@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from common.release.fitted_privelet import FittedPrivelet as FittedPrivelet
     from common.release.fitted_study import FittedStudy as FittedStudy
     from common.release.loading import load as load
-    from common.release.released_rows import ReleasedRows as ReleasedRows
     from common.schema import Schema as Schema
     from parley.models.privbayes import PrivBayes as PrivBayes
     from parley.models.privelet import Privelet as Privelet
@@ -49,7 +48,6 @@ _HOMES = {
     "ParleyError": "common.errors",
     "PrivBayes": "parley.models.privbayes",
     "Privelet": "parley.models.privelet",
-    "ReleasedRows": "common.release.released_rows",
     "Schema": "common.schema",
     "Subn": "parley.models.subn",
     "evaluate": "common.release.evaluation",
