@@ -62,8 +62,6 @@ def test_noise_alone_shows_no_more_than_twice_the_price():
 
 @pytest.mark.parametrize(("size", "classes"), [(4, 64), (40, 160), (90, 256)])
 def test_views_of_more_groups_are_fitted_by_more_classes(size, classes):
-    facts = PublicFacts(
-        sizes=(size, size), parties=("a",), rows=1000, promise=Promise(Fraction(1))
-    )
+    facts = PublicFacts(sizes=(size, size), parties=("a",), rows=1000, promise=Promise(Fraction(1)))
     even = Measurement((0, 1), (None, None), np.full((size, size), 1000 / size**2), 1.0)
     assert len(mixture_model(facts, [even]).weights) == classes
