@@ -72,7 +72,6 @@ class Plan:
     Attributes:
         axes: in the order of the schema.
         epsilon: the privacy budget, spent exactly.
-        method: which of the four mechanisms.
     """
 
     axes: tuple[Axis, ...]
