@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from common.release.fitted_privelet import FittedPrivelet
     from common.release.fitted_study import FittedStudy
     from common.release.loading import load
-    from common.release.released_rows import ReleasedRows
     from common.schema import Schema
     from parley.models.privbayes import PrivBayes
     from parley.models.privelet import Privelet
@@ -48,7 +47,6 @@ _HOMES = {
     "ParleyError": "common.errors",
     "PrivBayes": "parley.models.privbayes",
     "Privelet": "parley.models.privelet",
-    "ReleasedRows": "common.release.released_rows",
     "Schema": "common.schema",
     "Subn": "parley.models.subn",
     "evaluate": "common.release.evaluation",
@@ -65,7 +63,6 @@ __all__ = [
     "ParleyError",
     "PrivBayes",
     "Privelet",
-    "ReleasedRows",
     "Schema",
     "Subn",
     "evaluate",

@@ -44,8 +44,7 @@ from common.privacy import sensitivity
 from common.privacy.randomness import KeyedRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import numbers_of
-from common.schema.cell_weights import cells_of
-from common.schema.conditions import parse
+from common.schema.conditions import cells_of, parse
 from common.study.criteria import Criterion
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableShape

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -39,6 +40,10 @@ class RandomSource(Protocol):
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next `count` uniform 64-bit words."""
+
+
+SourceOfStep = Callable[[int], RandomSource]
+"""Gives the randomness of a step of a study, by its number."""
 
 
 class _Keystream:

@@ -29,8 +29,7 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon, shown
 from common.schema import Schema
 from common.schema.attribute import numbers_of
-from common.schema.cell_weights import cells_of
-from common.schema.conditions import parse
+from common.schema.conditions import cells_of, parse
 from common.schema.limits import MOST_NAME, check_most
 from common.schema.toml import toml_lines
 

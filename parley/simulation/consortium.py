@@ -38,10 +38,9 @@ from common.service.clock import system_clock
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
-from curator.app import CuratorSettings, open_store, priors, propose
-from curator.configuration import curator_settings
+from curator.app import CuratorSettings, curator_settings, open_store, priors, propose
 from curator.store.records import Record, StudyState
-from party.configuration import party_settings
+from party.app import party_settings
 from party.countersigning import countersign
 
 HOST = "127.0.0.1"

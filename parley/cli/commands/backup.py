@@ -13,12 +13,12 @@ from common.service.clock import stamp, system_clock
 from common.service.version import software
 from common.wire.pki.certificates import Role
 from curator import backup as curator_backup
-from curator.configuration import curator_settings
+from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Config
 from party import backup as party_backup
-from party.configuration import party_settings
+from party.app import party_settings
 
 app = new_app()
 

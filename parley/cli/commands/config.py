@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from common.wire.pki.certificates import Role
-from curator.configuration import curator_settings
+from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Config
-from party.configuration import party_settings
+from party.app import party_settings
 
 app = new_app("The settings of a service: defaults, then a file, then the environment, then flags.")
 

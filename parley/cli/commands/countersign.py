@@ -11,7 +11,7 @@ import typer
 from parley.cli import console
 from parley.cli.options import AsJson, Config
 from parley.cli.passphrases import passphrase_in
-from party.configuration import party_settings
+from party.app import party_settings
 
 
 def countersign(

@@ -14,7 +14,7 @@ from common.service.passphrase import asking
 from common.service.process import log_to, stopping_on_signals
 from common.service.version import software
 from curator import app as curator_app
-from curator.configuration import curator_settings
+from curator.app import curator_settings
 from parley.cli.commands import curator_study, new_app
 from parley.cli.options import (
     Config,

@@ -20,8 +20,7 @@ from common.service.clock import stamp, system_clock
 from common.study.document import Study
 from common.wording import moment
 from curator import app as curator_app
-from curator.app import open_store
-from curator.configuration import curator_settings
+from curator.app import curator_settings, open_store
 from curator.operations import abort as ask_to_abort
 from curator.operations import (
     declare_missing,

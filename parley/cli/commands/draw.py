@@ -58,7 +58,7 @@ def draw(
     if out is not None:
         _check_name(out)
         release.check_file(out, overwrite=overwrite)
-    fitted = load(source).learnt
+    fitted = load(source)
     if not fitted.privacy["private"]:
         console.warn("this release is NOT PRIVATE: it was made with a seed")
     with console.progress("drawing") as tell:

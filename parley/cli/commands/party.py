@@ -29,11 +29,10 @@ from parley.cli.commands.party_ui import ui
 from parley.cli.options import AllowOtherVersion, AsJson, Config, PriorFile, StopWithStdin
 from parley.cli.passphrases import passphrase_in
 from party import app as party_app
-from party.app import PartySettings
+from party.app import PartySettings, party_settings, source_settings
 from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.configuration import party_settings, source_settings
 from party.journal import StudyRecord, StudyState
 from party.owner import decisions
 from party.owner.review import Review

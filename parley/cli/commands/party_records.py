@@ -13,8 +13,7 @@ from common.privacy.spending import fraction_words as shown
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config
-from party.app import open_file
-from party.configuration import party_settings
+from party.app import open_file, party_settings
 from party.journal import Journal
 from party.ledger import Charge, Ledger
 from party.owner.policy import Policy

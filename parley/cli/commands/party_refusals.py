@@ -16,8 +16,7 @@ from common.study.document import Study
 from common.study.ids import StudyId
 from parley.cli import console
 from parley.cli.options import AsJson, Config
-from party.app import PartySettings, open_file
-from party.configuration import party_settings
+from party.app import PartySettings, open_file, party_settings
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner import decisions

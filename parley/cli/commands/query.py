@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from common.errors import InputError
-from common.release.asking import SEED
+from common.release.fitted import SEED
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
+from common.release.fitted_study import FittedStudy
 from common.release.loading import Loaded, load
 from common.release.model_count import ModelCount
-from common.release.released_rows import ReleasedRows
 from common.release.replicates import TABLES
 from common.release.statistics import Statistic, count
 from common.schema import query as language
@@ -141,9 +141,9 @@ def _from_counts(
 
 
 def _from_one_attribute(
-    loaded: FittedPrivBayes | ReleasedRows, condition: str, confidence: float
+    loaded: FittedPrivBayes | FittedStudy, condition: str, confidence: float
 ) -> tuple[str, dict[str, object]]:
-    rows = "synthetic rows" if isinstance(loaded, ReleasedRows) else "a million rows"
+    rows = "synthetic rows" if isinstance(loaded, FittedStudy) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
         found = loaded.count(condition)

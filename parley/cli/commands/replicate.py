@@ -9,7 +9,7 @@ import typer
 
 from common.errors import InputError
 from common.files import whole_folder
-from common.release.asking import SEED
+from common.release.fitted import SEED
 from common.release.loading import Loaded, load
 from common.release.progress import Reporter
 from common.release.replicates import TABLES, check_tables

@@ -12,8 +12,8 @@ from common.errors import InputError
 from common.release import folder as release
 from common.schema import Schema
 from common.schema.dictionary import read_dictionary, with_frequencies
+from common.schema.encoder import describe
 from common.schema.infer import infer as propose
-from common.schema.refusals import describe
 from common.schema.tables import read_table
 from common.wording import many
 from parley.cli import console

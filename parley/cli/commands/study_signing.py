@@ -13,7 +13,7 @@ from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.study.document import Study
-from curator.configuration import curator_settings
+from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.passphrases import passphrase_in
 

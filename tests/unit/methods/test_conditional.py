@@ -24,8 +24,8 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
-from common.schema.cell_weights import CellWeights
 from common.schema.codes import Codes
+from common.schema.conditions import CellWeights
 from common.schema.hierarchy import Node, leaf
 from common.schema.rules import Possible, read_rules
 
