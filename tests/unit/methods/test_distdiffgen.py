@@ -20,6 +20,7 @@ from common.methods.distdiffgen.divisions import (
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
+from common.schema.hierarchy import Node
 from common.study.accounting import account
 from common.study.steps import ChoiceStep
 from parley.simulation.in_process import RowsInMemory
@@ -185,6 +186,17 @@ def test_counts_are_those_of_the_groups():
     for t, a, b in product(range(2), range(4), range(5)):
         same = (table.columns[0] == t) & (table.columns[1] == a) & (table.columns[3] == b)
         assert counted[t, a, 0, b] == same.sum()
+
+
+def test_values_in_another_order_than_their_codes_are_groups():
+    """Rules are about codes: cells in the order of a hierarchy must not be taken for theirs."""
+    values = [Node(str(code), code=code) for code in range(3)]
+    cuts = Cuts(((values[2], values[0], values[1]), tuple(values[:2])), 1)
+    request = leaf_request(cuts, (3, 2))
+    assert request.tables[0].grouped == (True, False)
+    rows = Codes.from_columns([np.array([2, 2, 0]), np.array([0, 1, 1])], (3, 2))
+    counted = request.answer(RowsInMemory(rows)).reshape(3, 2)
+    assert counted.tolist() == [[1, 1], [0, 1], [0, 0]]
 
 
 def test_no_division_passes_the_cells():
