@@ -30,7 +30,7 @@ from common.bayes.privbayes.decisions import Encoding
 from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.weighting import MOST_CELLS, Floats, TooManyCells, WeightedNetwork, Weights
 from common.errors import InputError, LocalError
-from common.methods.distdiffgen.leaves import LeafModel
+from common.methods.distdiffgen.cuts import LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.descent import Frequencies, SpreadModel, within_cells
@@ -102,7 +102,6 @@ class NetworkForm:
         return np.asarray(found, dtype=np.float64)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw rows of the attributes."""
         drawn = self.net.sample(rows, source)
         columns = []
         for variables, reading in zip(self.variables, self.readings, strict=True):
@@ -114,11 +113,7 @@ class NetworkForm:
 
 
 def network_form(model: object) -> NetworkForm:
-    """Return a model as a network of variables.
-
-    Raises:
-        LocalError: there is no such form of this model.
-    """
+    """Return a model as a network of variables; LocalError if it has no such form."""
     match model:
         case NetworkModel():
             net = WeightedNetwork(model.network, model.domain, model.conditionals)
@@ -233,12 +228,7 @@ def _of_values(
 
 @dataclass(frozen=True, eq=False)
 class ConditionalModel:
-    """The rows of a model that its schema's rules allow, and those that satisfy a condition.
-
-    Attributes:
-        model: draws rows that may break rules.
-        possible: the rules.
-    """
+    """The rows of a model that its schema's rules allow, and those that satisfy a condition."""
 
     model: Model | PrivBayesModel
     possible: Possible

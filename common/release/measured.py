@@ -129,7 +129,7 @@ def _compared(
 def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
     """Running sums: the last of them counts the rows of all parties that had a turn."""
     coverage = step.release.books.coverage
-    own = _attributes_of_bits(study.schema.sizes) if step.in_bits else None
+    own = _attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
     for shape in step.tables:
         yield Measured(
             name=step.name,
@@ -137,7 +137,7 @@ def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
             shape=shape.shape,
             deviation=math.sqrt(step.law.variance()),
             rows=_rows(study, coverage[tuple(shape.variables)].parties),
-            grouped=(step.in_bits,) * len(shape.variables),
+            grouped=(step.request.in_bits,) * len(shape.variables),
         )
 
 

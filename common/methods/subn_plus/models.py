@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
@@ -67,6 +67,9 @@ def mixture_model(
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
     groups = max((max(table.counts.shape) for table in views), default=2)
     free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
+    widths = {
+        a: width for own in views for a, width in zip(own.attributes, own.counts.shape, strict=True)
+    }
     price = PENALTY_PER_GROUP if views else HALVES_PENALTY
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = _columns(joined, pairs, tables, margins, rows)
@@ -75,6 +78,7 @@ def mixture_model(
         rows,
         [joined.translate(table) for table in (*tables, *pairs)],
         moments=[joined.moments(halves)] if halves else (),
+        components=_classes(widths.values(), 3, MOST_CLASSES),
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
@@ -131,7 +135,7 @@ def moments_model(
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = _columns(joined, pairs, tables, margins, rows)
     fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
-    classes = _classes(moments, MOST_CLASSES << fine)
+    classes = _classes(moments[0].widths, moments[-1].order, MOST_CLASSES << fine)
     kept = [table for table in tables if joined.alone(table.attributes[0])]
     mixture = fit(
         columns,
@@ -145,9 +149,9 @@ def moments_model(
     return JoinedModel(joined, mixture) if pairs else mixture
 
 
-def _classes(moments: Sequence[Moments], most: int) -> int:
-    """More classes where the contrasts show more groups, and twice as many with triples."""
-    return min(max(sum(moments[0].widths) * (moments[-1].order - 1), COMPONENTS), most)
+def _classes(widths: Iterable[int], order: int, most: int) -> int:
+    """More classes where pairs are seen in more groups, and twice as many with triples."""
+    return min(max(sum(widths) * (order - 1), COMPONENTS), most)
 
 
 def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:

@@ -72,10 +72,8 @@ def draw(
             table.to_csv(scratch, index=False)
         else:
             table.to_parquet(scratch, index=False)
-    if json:
-        console.result_json({"out": str(out), "rows": len(table), "where": where})
-    else:
-        console.result(f"{many(len(table), 'synthetic row')}: {out}")
+    told = {"out": str(out), "rows": len(table), "where": where}
+    console.show(told, f"{many(len(table), 'synthetic row')}: {out}", as_json=json)
 
 
 def _check_name(out: Path) -> None:

@@ -13,8 +13,7 @@ from common.bayes.privbayes.mechanism import fit_privbayes
 from common.errors import InputError
 from common.methods import conditional
 from common.methods.conditional import ConditionalModel, network_form, within
-from common.methods.distdiffgen.cuts import Cuts
-from common.methods.distdiffgen.leaves import LeafModel
+from common.methods.distdiffgen.cuts import Cuts, LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.descent import SpreadModel

@@ -29,7 +29,7 @@ def test_binary_attributes_share_blocks_and_large_domains_stay_alone():
 
 
 def error_of(sizes, sums, norm):
-    """The noise in all margins, summed: V tables at a share x of the cost have V / x, or its root."""
+    """The noise in all margins: V tables at a share x of the cost have V / x, or its root."""
     total = 0.0
     for blocks, share in sums:
         tables = len(blocks) / share
