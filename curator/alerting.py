@@ -58,7 +58,6 @@ class Alerting:
 
 
 def as_event(alert: Alert) -> Event:
-    """The event as a webhook has it."""
     return {
         "service": "curator",
         "event": alert.event,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +25,13 @@ from common.service.database import Database
 from common.service.metrics import serving_metrics
 from common.service.passphrase import given_passphrase
 from common.service.process import alone_in, check_level
-from common.service.settings import check_address, check_seconds, check_whole
+from common.service.settings import (
+    Settings,
+    check_address,
+    check_seconds,
+    check_whole,
+    read_settings,
+)
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning
@@ -106,7 +112,6 @@ class CuratorSettings:
 
     @property
     def waiting_limits(self) -> WaitingLimits:
-        """How long a step may wait for parties, and what comes then."""
         return WaitingLimits(
             warning=dt.timedelta(seconds=self.step_warning_s),
             deadline=self.step_deadline,
@@ -115,7 +120,6 @@ class CuratorSettings:
 
     @property
     def step_deadline(self) -> dt.timedelta:
-        """How long a step may wait for parties."""
         return dt.timedelta(seconds=self.step_deadline_s)
 
     @property
@@ -144,6 +148,15 @@ class CuratorSettings:
         check_seconds("step_warning_s", self.step_warning_s, most=LONGEST_DEADLINE_S)
         check_webhook("webhook", self.webhook)
         check_level(self.log_level)
+
+
+def curator_settings(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
+) -> Settings[CuratorSettings]:
+    """Defaults, then the settings file, then `PARLEY_CURATOR_*`, then flags."""
+    return read_settings(
+        CuratorSettings, prefix=PREFIX, file=file, environment=environment, flags=flags or {}
+    )
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from common.crypto.paillier.keys import generate_key_pair
-from common.privacy.randomness import KeyedRandomSource
+from common.privacy.randomness import KeyedRandomSource, SourceOfStep
 from common.service.durable.messages import Received
-from common.service.durable.role import DurableRole, SourceForStep
+from common.service.durable.role import DurableRole
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.study.sums import needs_key
 from common.wire import codec
 from curator.context import StudyContext
@@ -29,7 +29,7 @@ def live_role(
     """The role of a study; its text is read when the role is first needed."""
     store = around.store
 
-    def begin(source_of: SourceForStep) -> CuratorRole:
+    def begin(source_of: SourceOfStep) -> CuratorRole:
         agreed = study()
         key = store.paillier_key(digest) if needs_key(agreed) else None
         return CuratorRole(
@@ -45,7 +45,7 @@ def live_role(
         return effect_names(effects)
 
     return DurableRole(
-        digest.hex()[:16],
+        short_id(digest),
         begin=begin,
         start=CuratorRole.start,
         feed=feed,

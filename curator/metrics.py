@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from common.service.metrics import Sample, certificate_gauge, gauge
+from common.study.ids import short_id
 from common.wire.pki.credentials import CredentialFiles
 from curator.store.records import StudyState
 from curator.store.store import Store
-from curator.waiting import overdue, waited
+from curator.waiting import waited
 
 
 class CallCounter:
@@ -27,7 +28,6 @@ class CallCounter:
             self._calls[method, outcome] += 1
 
     def counted(self) -> list[tuple[tuple[str, str], int]]:
-        """How many calls there were, by method and outcome."""
         with self._lock:
             return sorted(self._calls.items())
 
@@ -53,7 +53,6 @@ def curator_samples(
     deadline: dt.timedelta,
     now: dt.datetime,
 ) -> Iterator[Sample]:
-    """Everything, as it is now."""
     states = store.count_by_state()
     for state in StudyState:
         yield gauge(
@@ -62,7 +61,7 @@ def curator_samples(
         )  # fmt: skip
     yield gauge(
         "parley_curator_overdue_studies",
-        len(overdue(store.waiting_since(), deadline=deadline, now=now)),
+        sum(waited(since, now) > deadline for since in store.waiting_since().values()),
         "Studies that wait for parties for longer than step_deadline_s.",
     )
     # Of running studies only, so that the labels do not grow with those there ever were.
@@ -71,7 +70,7 @@ def curator_samples(
             "parley_curator_waiting_seconds",
             max(0.0, waited(each.since, now).total_seconds()),
             "How long a running study waits for a call or an answer of a party.",
-            {"study": study.hex()[:16], "party": each.party},
+            {"study": short_id(study), "party": each.party},
         )
     yield from calls.samples()
     yield certificate_gauge(files)

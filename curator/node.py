@@ -26,15 +26,15 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
 
 from common.errors import InputError, ParleyError
-from common.service.durable.messages import Arrival
 from common.study import approval
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.study.messages import (
     MOST_TEXT,
     Message,
@@ -50,7 +50,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
 from curator.effects import Effect, Fail, Finish, Send
 from curator.live_role import DECLARED, effect_names, live_role, make_key
-from curator.opening import Encoder, StepOpening
+from curator.opening import StepOpening
 from curator.progress import chosen_links
 from curator.role import CuratorRole
 from curator.store.records import Record, StudyState, Word
@@ -142,13 +142,13 @@ class StudyNode:
         """Say why the study does not go on now, and pause."""
         self._pause.lengthen()
         defect = None if isinstance(error, ParleyError | OSError) else error
-        logger.error("study %s: %s: %s", self.digest.hex()[:16], what, error, exc_info=defect)
+        logger.error("study %s: %s: %s", short_id(self.digest), what, error, exc_info=defect)
         cause = f"{what}: {error}. The curator tries again by itself"
         try:
             if self.record.cause != cause:
                 self._store.note_cause(self.digest, cause)
         except ParleyError as full:  # the same disk may be full
-            logger.error("study %s: the cause is not on disk: %s", self.digest.hex()[:16], full)
+            logger.error("study %s: the cause is not on disk: %s", short_id(self.digest), full)
 
     def called(self, party: str) -> None:
         """Note a call of one of the parties: a step may have waited for it."""
@@ -233,7 +233,7 @@ class StudyNode:
             LocalError: the store could not be written; nothing changed.
         """
         if party not in self.names:
-            raise InputError(f"{party!r} is not a party of study {self.digest.hex()[:16]}")
+            raise InputError(f"{party!r} is not a party of study {short_id(self.digest)}")
         with self._free_within(_ABORT_WAIT_S) as free:
             if not free or self.record.state is not StudyState.RUNNING:
                 return False
@@ -263,7 +263,7 @@ class StudyNode:
         if self.record.state is StudyState.PUBLISHING:
             self._publish_later()
         logger.warning(
-            "study %s: %s %s; it is now %s", self.digest.hex()[:16], party,
+            "study %s: %s %s; it is now %s", short_id(self.digest), party,
             why or "is declared missing", self.record.state.value,
         )  # fmt: skip
 
@@ -279,15 +279,8 @@ class StudyNode:
         digest = self.digest
         with self._lock:
             self.called(party)
-            inbox = self._store.inbox
-            match inbox.arrival(digest, party, sequence=sequence, body=body):
-                case Arrival.GAP:
-                    newest = inbox.newest(digest, party)
-                    raise WireError(ErrorCode.OUT_OF_ORDER, f"message {sequence} after {newest}")
-                case Arrival.CONFLICT:
-                    raise WireError(ErrorCode.SEQUENCE_REUSED, f"message {sequence} of {party!r}")
-                case Arrival.DUPLICATE:
-                    return
+            if self._store.inbox.is_duplicate(digest, party, sequence=sequence, body=body):
+                return
             self.require_running()
             if party in self._current().gone:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
@@ -344,7 +337,7 @@ class StudyNode:
                 self._store.move(self.digest, StudyState.RUNNING, step=0, phase="")
                 waiting = self._execute(role, effects, StudyState.FAILED)
         self._waiting = waiting
-        logger.info("study %s: every party approved, it begins", self.digest.hex()[:16])
+        logger.info("study %s: every party approved, it begins", short_id(self.digest))
         self._around.changed(self.digest, self.names)
 
     def _end_if_expired(self) -> None:
@@ -359,7 +352,7 @@ class StudyNode:
 
     def _execute(self, role: CuratorRole, effects: list[Effect], ending: StudyState) -> Waiting:
         """Write the effects down in order, in the caller's transaction; who is waited for then."""
-        digest, encoded = self.digest, Encoder()
+        digest, encoded = self.digest, lru_cache(1)(codec.TO_PARTY.encode)  # of one to all, once
         step = role.current_step
         phase = step.phase if step else ""
         opening: bytes | None = None
@@ -446,7 +439,7 @@ class StudyNode:
             self._store.end(self.digest, state, cause=cause, place=place, at=self._around.now())
         self._role.forget()
         self._waiting = Waiting()
-        logger.info("study %s: %s", self.digest.hex()[:16], state.value)
+        logger.info("study %s: %s", short_id(self.digest), state.value)
         self._around.changed(self.digest, self.names)
 
     def _note(

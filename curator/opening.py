@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 
 from common.study.document import Study
-from common.study.messages import ToParty
+from common.study.ids import short_id
 from common.study.steps import Step
 from common.wire import codec
 from curator.context import StudyContext
@@ -29,7 +28,7 @@ class StepOpening:
         if absent:
             self._store.hold(self._study.digest, body)
             logger.info(
-                "study %s: step %d is opened when %s calls", self._study.digest.hex()[:16],
+                "study %s: step %d is opened when %s calls", short_id(self._study.digest),
                 self._role.step_number + 1, ", ".join(absent),
             )  # fmt: skip
         else:
@@ -63,17 +62,3 @@ class StepOpening:
             )
         number, at = self._role.step_number, self._around.now()
         self._store.note_step(digest, step_record(self._study, number, step, at=at))
-
-
-@dataclass(slots=True)
-class Encoder:
-    """Encodes a message to all parties once."""
-
-    message: ToParty | None = None
-    body: bytes = field(default=b"", repr=False)
-
-    def __call__(self, message: ToParty) -> bytes:
-        """Return the bytes of a message."""
-        if message is not self.message:
-            self.message, self.body = message, codec.TO_PARTY.encode(message)
-        return self.body

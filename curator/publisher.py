@@ -17,6 +17,7 @@ from common.release.signatures import Signer, SignerRole
 from common.release.writing import write_release
 from common.study.accounting import account, statement_of
 from common.study.document import Study
+from common.study.ids import short_id
 from common.study.transcript import transcript_of
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.keyring import Keyring
@@ -72,7 +73,7 @@ def curator_signer(keys: Path, passphrase: AskPassphrase) -> Signer | None:
 def folder_name(study: Study) -> str:
     """The study's name for people, and enough of its digest to tell it from all others."""
     words = re.sub(r"\W+", "-", study.name).strip("-")[:_MOST_NAME]
-    return f"{words or 'study'}-{study.digest.hex()[:16]}"
+    return f"{words or 'study'}-{short_id(study.digest)}"
 
 
 def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedStudy:
@@ -89,8 +90,7 @@ def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedS
     return FittedStudy(
         study=study,
         schema=study.schema,
-        model=outcome.model,
-        steps=tuple(outcome.steps),
+        made=(tuple(outcome.steps), outcome.model),
         results=tuple(outcome.results),
         privacy=statement.as_dict(),
         columns=Columns.by_schema(study.schema),

@@ -8,7 +8,6 @@ the only thing it ever decrypts is the full product of a sum.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
@@ -16,7 +15,7 @@ from common.crypto.sums.plan import ContributionSubmitted, Noise, SumPlan
 from common.crypto.sums.recovery import RecoverableCurator
 from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import SourceOfStep
 from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
@@ -45,8 +44,6 @@ from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Model, Step, step_digest
 from common.study.sums import encode_result, needs_key, sum_plan_of
 from curator.effects import Effect, Fail, Finish, Send
-
-SourceOfStep = Callable[[int], RandomSource]
 
 
 class State(enum.Enum):
@@ -97,7 +94,7 @@ class CuratorRole:
         self._private_key, self._source_of = private_key, source_of
         self._names = tuple(member.name for member in study.members)
         self._history = History(study.digest)
-        self._state = State.AWAITING_START
+        self.state = State.AWAITING_START
         self._number = 0
         self._results: list[bytes] = []
         self._sum: SumCurator | None = None
@@ -112,11 +109,6 @@ class CuratorRole:
         self._seen: set[tuple[str, bytes]] = set()
 
     @property
-    def state(self) -> State:
-        """What the curator is waiting for."""
-        return self._state
-
-    @property
     def step_number(self) -> int:
         """How many steps have their result."""
         return self._number
@@ -129,7 +121,7 @@ class CuratorRole:
     @property
     def current_step(self) -> Step | None:
         """The step that is open now, for progress reports."""
-        return self._run.step() if self._state in _IN_A_STEP else None
+        return self._run.step() if self.state in _IN_A_STEP else None
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -144,14 +136,14 @@ class CuratorRole:
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """Whose message would bring the study on."""
-        if self._state is State.AWAITING_SEEDS:
+        if self.state is State.AWAITING_SEEDS:
             return self._names[:1]
         step = self.current_step
         if isinstance(step, ChoiceStep):
             return step.parties
         if step is None:
             return ()
-        if self._state in _ROUNDS:
+        if self.state in _ROUNDS:
             return tuple(sorted(self._pending))
         for name, missing in self._missing_relays.items():
             if missing:
@@ -160,13 +152,13 @@ class CuratorRole:
 
     def model(self) -> Model:
         """What was learnt; only after `Finish`."""
-        if self._state is not State.FINISHED:
-            raise LocalError(f"there is no model yet: the curator waits for {self._state.value}")
+        if self.state is not State.FINISHED:
+            raise LocalError(f"there is no model yet: the curator waits for {self.state.value}")
         return self._run.model()
 
     def start(self) -> list[Effect]:
         """Every party has approved: open the study."""
-        if self._state is not State.AWAITING_START:
+        if self.state is not State.AWAITING_START:
             raise LocalError("the study was started before")
         key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
         self._history.add_key(key)
@@ -174,7 +166,7 @@ class CuratorRole:
         others = self._names[1:]
         if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
             self._missing_seeds = set(others)
-            self._state = State.AWAITING_SEEDS
+            self.state = State.AWAITING_SEEDS
             return effects
         return effects + self._open_next()
 
@@ -192,10 +184,10 @@ class CuratorRole:
         fingerprint = (sender, message_digest(message))
         if fingerprint in self._seen:
             return []
-        if not isinstance(message, ALLOWED[self._state]):
+        if not isinstance(message, ALLOWED[self.state]):
             raise RemoteProtocolError(
                 f"{type(message).__name__} of {sender!r} is not expected: the curator is waiting "
-                f"for {self._state.value}"
+                f"for {self.state.value}"
             )
         # A refusal counts whenever it comes: it may be of what was published with the last step.
         if message.step != self._number and not isinstance(message, PartyRefused):
@@ -226,7 +218,7 @@ class CuratorRole:
     def abort(self, reason: str) -> list[Effect]:
         """End the study without a release."""
         reason = reason[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
-        self._state = State.FAILED
+        self.state = State.FAILED
         self._sum = self._recoverable = None
         told = self._to_all(StudyAborted(study=self._study.digest, reason=reason))
         return [*told, Fail(reason=reason)]
@@ -238,7 +230,7 @@ class CuratorRole:
 
         `why` is what is known about it besides: that it withdrew.
         """
-        if party not in self._names or self._state not in _IN_A_STEP:
+        if party not in self._names or self.state not in _IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._gone:
             return []
@@ -282,7 +274,7 @@ class CuratorRole:
         """The next round of a recoverable sum, if no party that is left is awaited."""
         if self._recoverable is None or self._pending or self._missing_chunks:
             return []
-        match self._state:
+        match self.state:
             case State.AWAITING_KEYS:
                 return self._relay_keys(self._recoverable)
             case State.COLLECTING:
@@ -299,7 +291,7 @@ class CuratorRole:
         absent = tuple(name for name in plan.parties if name in self._gone)
         relayed = recoverable.relay(absent)
         self._missing_chunks = {(name, chunk) for name in relayed for chunk in range(plan.chunks)}
-        self._state = State.COLLECTING
+        self.state = State.COLLECTING
         return [
             Send(
                 to=name,
@@ -335,16 +327,16 @@ class CuratorRole:
             for name in self._left
         ]
 
-    def _finish_sum(self, recoverable: RecoverableCurator) -> list[Effect]:
+    def _finish_sum(self, taker: SumCurator | RecoverableCurator) -> list[Effect]:
         try:
-            total = recoverable.total()
+            total = taker.total()
         except RemoteProtocolError as error:
             return self.abort(f"step {self._number} cannot be decoded: {error}")
         self._run.advance(total)
         return self._publish(encode_result(total))
 
     def _await(self, state: State) -> None:
-        self._state, self._pending = state, set(self._left)
+        self.state, self._pending = state, set(self._left)
 
     @property
     def _left(self) -> tuple[str, ...]:
@@ -353,7 +345,7 @@ class CuratorRole:
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
         if message.recipient not in self._names or message.recipient == sender:
             raise RemoteProtocolError(f"{sender}: message to unknown party {message.recipient!r}")
-        if self._state is State.AWAITING_SEEDS and sender != self._names[0]:
+        if self.state is State.AWAITING_SEEDS and sender != self._names[0]:
             raise RemoteProtocolError(f"only {self._names[0]!r} proposes a permutation seed")
         relayed = EnvelopeRelayed(
             study=message.study, step=message.step, sender=sender, envelope=message.envelope
@@ -361,7 +353,7 @@ class CuratorRole:
         effects: list[Effect] = [Send(to=message.recipient, message=relayed)]
         if self._missing_relays.get(sender):
             self._missing_relays[sender] -= 1
-        if self._state is State.AWAITING_SEEDS:
+        if self.state is State.AWAITING_SEEDS:
             self._missing_seeds.discard(message.recipient)
             if not self._missing_seeds:
                 effects += self._open_next()
@@ -381,12 +373,7 @@ class CuratorRole:
             return []
         if self._sum is None:
             return self._next_round()
-        try:
-            total = self._sum.total()
-        except RemoteProtocolError as error:
-            return self.abort(f"step {message.step} cannot be decoded: {error}")
-        self._run.advance(total)
-        return self._publish(encode_result(total))
+        return self._finish_sum(self._sum)
 
     def _take_choice(self, sender: str, message: ChoiceSubmitted) -> list[Effect]:
         step = self._run.step()
@@ -409,9 +396,9 @@ class CuratorRole:
         self._run.leave_out(self._gone)
         step = self._run.step()
         if step is None:
-            self._state = State.FINISHED
+            self.state = State.FINISHED
             return [*self._to_all(StudyFinished(study=self._study.digest)), Finish()]
-        self._state = State.COLLECTING
+        self.state = State.COLLECTING
         opening = b""
         if not isinstance(step, ChoiceStep):
             opening = self._begin_sum(step)

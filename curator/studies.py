@@ -11,7 +11,7 @@ from common.errors import ParleyError
 from common.service.clock import Clock
 from common.service.durable.messages import Outgoing
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
@@ -106,7 +106,7 @@ class Studies:
                 try:
                     node.open_step()
                 except ParleyError as error:  # the call is about something else
-                    logger.error("study %s: %s", node.digest.hex()[:16], error)
+                    logger.error("study %s: %s", short_id(node.digest), error)
 
     def summaries(self, party: str, *, with_ended: bool) -> list[Summary]:
         """The studies that list a party, newest first.
@@ -126,9 +126,9 @@ class Studies:
 
     def node(self, study: StudyId, party: str) -> StudyNode:
         """A study that lists the party; STUDY_UNKNOWN whether it lists others or does not exist."""
-        node = self._find(study)
+        node = self.known(study)
         if node is None or party not in node.names:
-            raise WireError(ErrorCode.STUDY_UNKNOWN, f"{study.hex()[:16]} for {party!r}")
+            raise WireError(ErrorCode.STUDY_UNKNOWN, f"{short_id(study)} for {party!r}")
         return node
 
     def prior(self, study: Study) -> Path:
@@ -138,7 +138,7 @@ class Studies:
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
         return path
 
-    def _find(self, study: StudyId) -> StudyNode | None:
+    def known(self, study: StudyId) -> StudyNode | None:
         """A study under way, or one that is over, which is not kept in memory."""
         with self._news:
             node = self._nodes.get(study)
@@ -147,10 +147,6 @@ class Studies:
                 if not node.record.state.over:
                     self._nodes[study] = node
         return node
-
-    def known(self, study: StudyId) -> StudyNode | None:
-        """A study, for the operator, who may see all of them."""
-        return self._find(study)
 
     def wake(self, study: StudyId, parties: Iterable[str]) -> None:
         """Have these parties look again, if they wait; no other thread is disturbed."""
@@ -202,4 +198,4 @@ def _end(node: StudyNode, cause: str) -> None:
     try:
         node.abort(cause)
     except ParleyError as error:  # the request stays in the store, and the others go on
-        logger.error("study %s cannot be ended now: %s", node.digest.hex()[:16], error)
+        logger.error("study %s cannot be ended now: %s", short_id(node.digest), error)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from common.errors import ParleyError
 from common.service.clock import stamp
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wording import moment
 from curator.alerting import Alerting
 from curator.store.store import KEEP_QUEUES
@@ -76,7 +76,7 @@ class Upkeep:
                 if node is None or node.record.state.over or node.declare_missing(party):
                     store.drop_missing(study, party)
             except ParleyError as error:  # no step is open for it, say; tried again
-                logger.warning("study %s: %s", study.hex()[:16], error)
+                logger.warning("study %s: %s", short_id(study), error)
 
     def _see_to_waiting(self, now: dt.datetime) -> None:
         told: dict[StudyId, tuple[str, str]] = {}
@@ -99,7 +99,7 @@ class Upkeep:
         names = ", ".join(each.party for each in store.awaited(study))
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
-        logger.warning("study %s%s: %s", study.hex()[:16], late, words)
+        logger.warning("study %s%s: %s", short_id(study), late, words)
         store.add_alert(study, event, words=words, at=self._studies.around.now())
 
     def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
@@ -115,7 +115,7 @@ class Upkeep:
                 return False
             return all(node.declare_missing(party) for party in late)
         except ParleyError as error:  # tried again at the next look
-            logger.error("study %s cannot go on now: %s", study.hex()[:16], error)
+            logger.error("study %s cannot go on now: %s", short_id(study), error)
             return False
 
     def _end(self, study: StudyId, since: str) -> None:
@@ -126,4 +126,4 @@ class Upkeep:
         try:
             node.abort(f"ended by the curator's step_deadline_s: {waits}")
         except ParleyError as error:  # tried again at the next look
-            logger.error("study %s cannot be ended now: %s", study.hex()[:16], error)
+            logger.error("study %s cannot be ended now: %s", short_id(study), error)

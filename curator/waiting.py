@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from common.study.ids import StudyId
@@ -24,7 +24,6 @@ class Waiting:
 
     @classmethod
     def on_disk(cls, store: Store, study: StudyId, *, step: int) -> Waiting:
-        """As the store has it."""
         held = store.held(study) is not None
         names = tuple(each.party for each in store.awaited(study))
         return cls(step=step, word=Word.CALL if held else Word.ANSWER, names=names)
@@ -66,15 +65,7 @@ class Pause:
         self.failures = 0
 
 
-def overdue(
-    waiting: Mapping[StudyId, str], *, deadline: dt.timedelta, now: dt.datetime
-) -> dict[StudyId, str]:
-    """The studies that wait for parties for longer than the deadline, and since when."""
-    return {study: since for study, since in waiting.items() if waited(since, now) > deadline}
-
-
 def waited(since: str, now: dt.datetime) -> dt.timedelta:
-    """How long something was waited for."""
     return now - dt.datetime.fromisoformat(since)
 
 

@@ -15,12 +15,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
 from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
+from common.privacy.secret import Secret
 from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
 from common.service.clock import Clock
@@ -28,7 +28,13 @@ from common.service.database import Database
 from common.service.metrics import serving_metrics
 from common.service.passphrase import asking
 from common.service.process import alone_in, check_level
-from common.service.settings import check_address, check_seconds, check_whole
+from common.service.settings import (
+    Settings,
+    check_address,
+    check_seconds,
+    check_whole,
+    read_settings,
+)
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning, fingerprint, subject_of
@@ -57,7 +63,6 @@ _SECRET_BYTES = 32
 
 PREFIX = "PARLEY_PARTY_"
 STATE = "party.db"
-TABLES = ("source",)
 MOST_ATTEMPTS = 1_000_000_000
 MOST_SEATS = 1_000  # each is a thread
 
@@ -120,6 +125,26 @@ class PartySettings:
             check_seconds(key, getattr(self, key))
         check_webhook("webhook", self.webhook)
         check_level(self.log_level)
+
+
+def party_settings(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
+) -> Settings[PartySettings]:
+    """Defaults, then the settings file, then `PARLEY_PARTY_*`, then flags."""
+    return read_settings(
+        PartySettings, prefix=PREFIX, file=file, environment=environment, flags=flags or {},
+        tables=("source",),
+    )  # fmt: skip
+
+
+def source_settings(
+    settings: Settings[PartySettings], file: Path | None, environment: Mapping[str, str]
+) -> OwnersTable:
+    """The owner's table, from the `[source]` of the settings file; paths are relative to it."""
+    if "source" not in settings.tables:
+        raise InputError("there is no [source] in the settings: say where the rows are")
+    folder = Path() if file is None else file.parent
+    return owners_table(settings.tables["source"], folder=folder, environment=environment)
 
 
 def metrics(settings: PartySettings, context: PartyContext) -> AbstractContextManager[None]:
@@ -208,12 +233,13 @@ def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Sou
     rows = next((member.rows for member in study.members if member.name == name), None)
     if rows is None:
         raise InputError(f"study {study.name!r}: it does not list {name!r}")
-    key = hashlib.blake2b(study.digest, key=_people_secret(folder), digest_size=32).digest()
+    secret = _people_secret(folder).reveal()
+    key = hashlib.blake2b(study.digest, key=secret, digest_size=32).digest()
     limit = PeopleLimit(rows=rows, per_person=study.rows_per_person, key=key, filler=study.digest)
     return source.open(study.schema, people=limit)
 
 
-def _people_secret(folder: Path) -> bytes:
+def _people_secret(folder: Path) -> Secret[bytes]:
     """Drawn once, before the first study reads a row; a restart chooses the same rows."""
     file = folder / _PEOPLE_KEY
     try:
@@ -226,7 +252,7 @@ def _people_secret(folder: Path) -> bytes:
     secret = file.read_bytes()
     if len(secret) != _SECRET_BYTES:
         raise InputError(f"{file}: the secret by which rows are chosen is damaged. Restore it")
-    return secret
+    return Secret(secret)
 
 
 def session_manager(
@@ -272,12 +298,3 @@ def address_of(
         files=CredentialFiles.in_folder(settings.keys, Role.PARTY),
         software=software,
     )
-
-
-def source_of(
-    tables: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]
-) -> OwnersTable:
-    """The owner's table, from the `[source]` of the settings file."""
-    if "source" not in tables:
-        raise InputError("there is no [source] in the settings: say where the rows are")
-    return owners_table(tables["source"], folder=folder, environment=environment)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from common.errors import ParleyError, PolicyError
 from common.files import make_private_folder
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wire.catalogue import WireError
 from party.client.connection import Connection
 from party.client.context import PartyContext
@@ -38,7 +38,6 @@ class Collector:
     dial: Callable[[], AbstractContextManager[Connection]]  # opens a connection to the curator
 
     def due(self) -> list[StudyId]:
-        """The studies whose releases are to be fetched."""
         return self.context.collection.due(self.context.journal, now=self.context.clock())
 
     def collect(self, study: StudyId) -> None:
@@ -50,7 +49,7 @@ class Collector:
         collected = self._collect(study)
         self.context.collection.note(study, collected, at=self.context.now())
         level = logging.WARNING if collected.problem else logging.INFO
-        logger.log(level, "study %s: release %s", study.hex()[:16], collected.text())
+        logger.log(level, "study %s: release %s", short_id(study), collected.text())
         self.context.alert(study, "release", words=collected.text())
 
     def _collect(self, study: StudyId) -> Collected:
@@ -85,4 +84,4 @@ class Collector:
     def _target(self, study: StudyId) -> Path:
         record = self.context.journal.record(study)
         name = "" if record is None else re.sub(r"\W+", "-", record.name).strip("-")[:_MOST_NAME]
-        return self.folder / f"{name or 'study'}-{study.hex()[:16]}.zip"
+        return self.folder / f"{name or 'study'}-{short_id(study)}.zip"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity
@@ -22,7 +21,7 @@ from party.app import STATE, PartySettings
 from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Ledger
-from party.own_record import reasons_against
+from party.own_record import Books, reasons_against
 from party.owner.approvals import Approvals
 
 
@@ -51,7 +50,7 @@ def countersign(
     if not path.exists():
         raise InputError(f"{path}: there are no books of ours to compare the release with")
     with Database(path) as file:
-        books = _Books(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
+        books = Books(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
         return _sign(release, found, study, identity, books)
 
 
@@ -62,17 +61,8 @@ def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:
         InputError: it is of a single owner.
         PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
     """
-    books = _Books(context.approvals, context.journal, context.ledger)
+    books = Books(context.approvals, context.journal, context.ledger)
     return _sign(release, found, _study_of(release, found), context.identity, books)
-
-
-@dataclass(frozen=True, slots=True)
-class _Books:
-    """What we decided, received and paid."""
-
-    approvals: Approvals
-    journal: Journal
-    ledger: Ledger
 
 
 def _study_of(release: Path, found: Verified) -> Study:
@@ -85,7 +75,7 @@ def _study_of(release: Path, found: Verified) -> Study:
 
 
 def _sign(
-    release: Path, found: Verified, study: Study, identity: Identity, books: _Books
+    release: Path, found: Verified, study: Study, identity: Identity, books: Books
 ) -> Signature:
     name = _our_name(study, identity)
     _require_ours(release, found, study, name, books)
@@ -104,18 +94,16 @@ def _our_name(study: Study, identity: Identity) -> str:
     )
 
 
-def _require_ours(release: Path, found: Verified, study: Study, name: str, books: _Books) -> None:
+def _require_ours(release: Path, found: Verified, study: Study, name: str, books: Books) -> None:
     assert found.agreement is not None  # noqa: S101  # it has a study
     with open_release(release) as contents:
         prior = bundled_prior(contents, study)
     reasons = reasons_against(
         study,
+        books,
         party=name,
         results=found.agreement.results,
         privacy=found.agreement.privacy,
-        approvals=books.approvals,
-        journal=books.journal,
-        ledger=books.ledger,
         begin=run_of if prior is None else prior.begin,
     )
     if reasons:

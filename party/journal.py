@@ -23,10 +23,10 @@ from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.privacy.secret import Secret
 from common.service.database import Database
-from common.service.durable.messages import Arrival, Inbox, Outbox, Outgoing, Received
+from common.service.durable.messages import Inbox, Outbox, Outgoing, Received
 from common.service.durable.role import StepKeys
 from common.service.traffic import TrafficLog
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 
 _CURATOR = "curator"  # the one peer of a party
 _TABLES = """
@@ -168,7 +168,7 @@ class Journal:
     def state(self, study: StudyId) -> StudyState:
         found = self._file.rows("SELECT state FROM study WHERE study = ?", (study,))
         if not found:
-            raise LocalError(f"study {study.hex()[:16]} was never begun here")
+            raise LocalError(f"study {short_id(study)} was never begun here")
         return StudyState(found[0][0])
 
     def step_key(self, study: StudyId, step: int) -> Secret[bytes]:
@@ -178,14 +178,8 @@ class Journal:
         return self._keys.key(study, step)
 
     def is_duplicate(self, study: StudyId, *, sequence: int, body: bytes) -> bool:
-        """Whether this message was received before; RemoteProtocolError for a gap or a conflict."""
-        arrival = self._inbox.arrival(study, _CURATOR, sequence=sequence, body=body)
-        if arrival is Arrival.GAP:
-            newest = self.newest_received(study)
-            raise RemoteProtocolError(f"message {sequence} came after message {newest}")
-        if arrival is Arrival.CONFLICT:
-            raise RemoteProtocolError(f"message {sequence} came twice, with different content")
-        return arrival is Arrival.DUPLICATE
+        """Whether this message was received before; WireError for a gap or a conflict."""
+        return self._inbox.is_duplicate(study, _CURATOR, sequence=sequence, body=body)
 
     def newest_released(self, study: StudyId) -> int:
         """The number of the newest message that left or may have left; 0 before the first."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -53,6 +53,10 @@ class Charge:
     # What it costs under a promise with a delta (`common.privacy.concentrated`).
     rho: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)  # of that promise
+
+    def columns(self) -> list[str]:
+        """The fields, in order, as the table has them and the chain digests them."""
+        return [str(value) for value in asdict(self).values()]
 
     @property
     def spending(self) -> Spending:
@@ -145,11 +149,8 @@ class Ledger:
         digest = _digest(self.head(), number, charge, charged_at)
         self._file.write(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                number, charge.study, charge.study_name, charge.step, charge.mechanism,
-                str(charge.epsilon), str(charge.rho), str(charge.delta), charged_at, digest,
-            ),
-        )  # fmt: skip
+            (number, *charge.columns(), charged_at, digest),
+        )
 
     def year(self, at: str) -> str:
         """The calendar year, in UTC, that a charge at a time counts for.
@@ -183,21 +184,17 @@ class Ledger:
         )
         return [
             Entry(
-                number=row[0],
+                number=number,
                 charge=Charge(
-                    study=row[1],
-                    study_name=row[2],
-                    step=row[3],
-                    mechanism=row[4],
-                    epsilon=Fraction(row[5]),
-                    rho=Fraction(row[6]),
-                    delta=Fraction(row[7]),
+                    study=study, study_name=study_name, step=step, mechanism=mechanism,
+                    epsilon=Fraction(epsilon), rho=Fraction(rho), delta=Fraction(delta),
                 ),
-                charged_at=row[8],
-                digest=row[9],
+                charged_at=charged_at,
+                digest=digest,
             )
-            for row in rows
-        ]
+            for number, study, study_name, step, mechanism, epsilon, rho, delta, charged_at, digest
+            in rows
+        ]  # fmt: skip
 
     def head(self) -> str:
         """The digest of the newest entry: it stands for the whole ledger up to here."""
@@ -218,8 +215,5 @@ class Ledger:
 
 
 def _digest(head: str, number: int, charge: Charge, charged_at: str) -> str:
-    content = [
-        head, number, charge.study, charge.study_name, charge.step, charge.mechanism,
-        str(charge.epsilon), str(charge.rho), str(charge.delta), charged_at,
-    ]  # fmt: skip
+    content = [head, number, *charge.columns(), charged_at]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

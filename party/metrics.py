@@ -12,7 +12,6 @@ from party.ledger import Ledger
 
 
 def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> Iterator[Sample]:
-    """Everything, as it is now."""
     spending = ledger.spending()
     states = Counter(record.state for record in journal.studies())
     for state in StudyState:

@@ -16,13 +16,13 @@ After a crash the role is rebuilt by a replay of the journal: see `common.servic
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass
 
 from common.errors import PolicyError, RemoteProtocolError
+from common.privacy.randomness import SourceOfStep
 from common.service.clock import Clock, stamp
 from common.service.durable.messages import Outgoing, Received
-from common.service.durable.role import DurableRole, SourceForStep
+from common.service.durable.role import DurableRole
 from common.study.ids import StudyId
 from common.study.messages import (
     EnvelopePosted,
@@ -37,30 +37,12 @@ from common.wire import codec
 from party.effects import ChargeBudget, Effect, Send
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
+from party.role import PartyRole
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
 _PUBLIC_WITHDRAWAL = "the owner does not take part in this study any more"
 _PUBLIC_OBJECTION = "the curator's message is not one that the approved study allows"
-
-
-class Role(Protocol):
-    """The party's side of the protocol, without any input or output."""
-
-    def receive(self, message: ToParty) -> Sequence[Effect]:
-        """What to do about a message.
-
-        Raises:
-            RemoteProtocolError: the message is not allowed here; nothing changed.
-            PolicyError: the party refuses to go on.
-        """
-
-    @property
-    def phase(self) -> str:
-        """What the open step belongs to; empty between steps."""
-
-
-RoleFactory = Callable[[SourceForStep], Role]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +66,7 @@ class PartyNode:
         self,
         ticket: StudyTicket,
         *,
-        role: RoleFactory,
+        role: Callable[[SourceOfStep], PartyRole],
         journal: Journal,
         ledger: Ledger,
         caps: Caps,
@@ -92,13 +74,8 @@ class PartyNode:
         send: Callable[[Outgoing], None],
         consents: Callable[[], bool],
     ) -> None:
-        self._ticket = ticket
-        self._journal = journal
-        self._ledger = ledger
-        self._caps = caps
-        self._clock = clock
-        self._send = send
-        self._consents = consents
+        self._ticket, self._journal, self._ledger, self._caps = ticket, journal, ledger, caps
+        self._clock, self._send, self._consents = clock, send, consents
         self._role = DurableRole(
             ticket.name,
             begin=role,
@@ -231,15 +208,8 @@ class PartyNode:
         return done
 
     def _charge(self, effect: ChargeBudget) -> None:
-        charge = Charge(
-            study=self._ticket.digest.hex(),
-            study_name=self._ticket.name,
-            step=effect.step,
-            mechanism=effect.mechanism,
-            epsilon=effect.epsilon,
-            rho=effect.rho,
-            delta=effect.delta,
-        )
+        ticket = self._ticket
+        charge = Charge(study=ticket.digest.hex(), study_name=ticket.name, **asdict(effect))
         self._ledger.charge(charge, self._caps, self._now())
 
     def _refuse(
@@ -270,14 +240,14 @@ class PartyNode:
             message, size, party=self._ticket.party, sent=sent, phase=phase, at=self._clock()
         )
 
-    def _feed(self, role: Role, earlier: Received) -> list[str]:
+    def _feed(self, role: PartyRole, earlier: Received) -> list[str]:
         return [effect_name(each) for each in role.receive(codec.TO_PARTY.decode(earlier.body))]
 
     def _now(self) -> str:
         return stamp(self._clock())
 
 
-def _ask(role: Role, message: ToParty) -> tuple[Sequence[Effect], str]:
+def _ask(role: PartyRole, message: ToParty) -> tuple[Sequence[Effect], str]:
     """The role's effects, or the reason of its refusal."""
     try:
         return role.receive(message), ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -25,15 +26,22 @@ from party.ledger import Ledger
 from party.owner.approvals import Approvals
 
 
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What a party decided, received and paid."""
+
+    approvals: Approvals
+    journal: Journal
+    ledger: Ledger
+
+
 def reasons_against(
     study: Study,
+    books: Books,
     *,
     party: str,
     results: Sequence[bytes],
     privacy: Mapping[str, Any],
-    approvals: Approvals,
-    journal: Journal,
-    ledger: Ledger,
     begin: Callable[[Study], ScriptRun] = run_of,
 ) -> list[str]:
     """Why this party does not vouch for a release; empty if it does.
@@ -43,21 +51,21 @@ def reasons_against(
     Raises:
         LocalError: the ledger was tampered with.
     """
-    ledger.verify()
-    decision = approvals.decision(study.digest)
+    books.ledger.verify()
+    decision = books.approvals.decision(study.digest)
     if decision is None or not decision.approved:
         withdrew = decision is not None and decision.withdrawn_at is not None
         return ["we withdrew from this study" if withdrew else "we did not approve this study"]
-    record = journal.record(study.digest)
+    record = books.journal.record(study.digest)
     if record is None or record.state is not StudyState.FINISHED:
         return ["we did not take part in this study to its end"]
     reasons = []
-    received = journal.received_digests(study.digest)
+    received = books.journal.received_digests(study.digest)
     if not _saw(received, study, results):
         reasons.append("the results in it are not those that were published to us")
     elif not told_missing(received, study, results, privacy.get("missing", {}), begin=begin):
         reasons.append("the parties it calls missing are not those that we were told of")
-    paid = ledger.spending(study.digest.hex()).paid
+    paid = books.ledger.spending(study.digest.hex()).paid
     stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
     if stated != str(paid):
         currency = study.promise.currency

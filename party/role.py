@@ -30,7 +30,7 @@ from common.crypto.sums.replacement import ShareKeeper
 from common.crypto.sums.secure_sum import SumParty
 from common.crypto.two_party.computation import ComputationContext, TwoPartyComputation
 from common.errors import LocalError, PolicyError, RemoteProtocolError
-from common.privacy.randomness import RandomSource
+from common.privacy.randomness import RandomSource, SourceOfStep
 from common.privacy.secret import Secret
 from common.study.document import Study
 from common.study.history import History
@@ -50,7 +50,6 @@ from common.study.messages import (
     StudyAborted,
     StudyFinished,
     StudyOpened,
-    ToCurator,
     ToParty,
     message_digest,
 )
@@ -67,7 +66,6 @@ from common.study.steps import (
 from common.study.sums import decode_total, sum_plan_of
 from party.effects import ChargeBudget, Effect, Send
 
-SourceOfStep = Callable[[int], RandomSource]
 BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
 
 SEED_STEP = -1
@@ -134,7 +132,7 @@ class PartyRole:
         self._data, self._source_of, self._blinder_of = data, source_of, blinder_of
         self._keeper = ShareKeeper(name)
         self._waiting_vectors: list[NDArray[np.int64]] = []
-        self._state = State.AWAITING_STUDY
+        self.state = State.AWAITING_STUDY
         self._number = 0
         self._spent = Fraction(0)
         self._key: PublicKey | None = None
@@ -148,14 +146,9 @@ class PartyRole:
         self._seen: set[bytes] = set()
 
     @property
-    def state(self) -> State:
-        """What the party is waiting for."""
-        return self._state
-
-    @property
     def phase(self) -> str:
         """What the open step belongs to; empty between steps."""
-        step = self._run.step() if self._state in _IN_A_STEP else None
+        step = self._run.step() if self.state in _IN_A_STEP else None
         return "" if step is None else step.phase
 
     @property
@@ -170,10 +163,10 @@ class PartyRole:
         fingerprint = message_digest(message)
         if fingerprint in self._seen:
             return []
-        if not isinstance(message, ALLOWED[self._state]):
+        if not isinstance(message, ALLOWED[self.state]):
             raise RemoteProtocolError(
                 f"{type(message).__name__} is not expected: this party is waiting for "
-                f"{self._state.value}"
+                f"{self.state.value}"
             )
         effects = self._handle(message)
         self._seen.add(fingerprint)
@@ -198,10 +191,10 @@ class PartyRole:
             case StudyFinished():
                 if self._run.step() is not None:
                     raise RemoteProtocolError("the curator ends the study before its last step")
-                self._state = State.FINISHED
+                self.state = State.FINISHED
                 return []
             case StudyAborted():
-                self._state = State.ABORTED
+                self.state = State.ABORTED
                 return []
             case _:
                 assert_never(message)
@@ -219,11 +212,11 @@ class PartyRole:
         elif message.public_key:
             raise RemoteProtocolError("a key is offered that this study does not use")
         self._history.add_key(message.public_key)
-        self._state = State.AWAITING_STEP
+        self.state = State.AWAITING_STEP
         if self._key is None or self._study.noise is not Noise.ONE_SHARE:
             return []
         if self._name != self._first:
-            self._state = State.AWAITING_SEED
+            self.state = State.AWAITING_SEED
             return []
         self._seed, envelopes = propose_seed(
             self._member,
@@ -265,7 +258,7 @@ class PartyRole:
             sent = self._contribute(step, plan, message.opening) if mine else ()
             effects, state = [*self._charge(step), *sent], State.IN_STEP
         self._run.leave_out(message.missing)
-        self._missing, self._plan, self._state = message.missing, plan, state
+        self._missing, self._plan, self.state = message.missing, plan, state
         return effects
 
     def _check_missing(self, missing: tuple[str, ...]) -> None:
@@ -299,7 +292,7 @@ class PartyRole:
         source = self._source_of(self._number)
         self._recoverable = RecoverableParty(plan, self._member, source=source)
         payload = self._recoverable.offer()
-        return self._send(KeysDealt(study=self._study.digest, step=self._number, payload=payload))
+        return Send(message=KeysDealt(study=self._study.digest, step=self._number, payload=payload))
 
     def _take_keys(self, message: KeysRelayed) -> list[Effect]:
         step, party = self._run.step(), self._in_open_sum(message)
@@ -311,7 +304,7 @@ class PartyRole:
             message.missing,
             source=self._source_of(self._number),
         )
-        self._state = State.AWAITING_LIST
+        self.state = State.AWAITING_LIST
         return [*self._charge(step), *map(self._outgoing, words)]
 
     def _sign_list(self, message: ListPublished) -> list[Effect]:
@@ -322,16 +315,20 @@ class PartyRole:
             for m in self._study.members
             if m.name in self._missing or m.name in message.missing
         )
-        self._state = State.AWAITING_SIGNATURES
+        self.state = State.AWAITING_SIGNATURES
         return [
-            self._send(ListSigned(study=self._study.digest, step=self._number, signature=signature))
+            Send(
+                message=ListSigned(study=self._study.digest, step=self._number, signature=signature)
+            )
         ]
 
     def _reveal_masks(self, message: SignaturesRelayed) -> list[Effect]:
         payload = self._in_open_sum(message).reveal(message.payload)
-        self._state = State.IN_STEP
+        self.state = State.IN_STEP
         return [
-            self._send(MasksRevealed(study=self._study.digest, step=self._number, payload=payload))
+            Send(
+                message=MasksRevealed(study=self._study.digest, step=self._number, payload=payload)
+            )
         ]
 
     def _in_open_sum(
@@ -373,8 +370,8 @@ class PartyRole:
 
     def _choose(self, payload: bytes) -> Effect:
         self._chosen = payload
-        return self._send(
-            ChoiceSubmitted(study=self._study.digest, step=self._number, payload=payload)
+        return Send(
+            message=ChoiceSubmitted(study=self._study.digest, step=self._number, payload=payload)
         )
 
     def _computing(self, step: JointChoiceStep, source: RandomSource) -> TwoPartyComputation:
@@ -415,7 +412,7 @@ class PartyRole:
         return self._waiting_vectors.pop(0)
 
     def _open_envelope(self, message: EnvelopeRelayed) -> list[Effect]:
-        if self._state is State.AWAITING_SEED:
+        if self.state is State.AWAITING_SEED:
             if message.sender != self._first:
                 raise RemoteProtocolError(
                     f"the permutation seed comes from {self._first!r}, not {message.sender!r}"
@@ -426,7 +423,7 @@ class PartyRole:
                 proposer=self._first,
                 envelope=message.envelope,
             )
-            self._state = State.AWAITING_STEP
+            self.state = State.AWAITING_STEP
             return []
         if self._sum is None or message.step != self._number:
             raise RemoteProtocolError(
@@ -463,23 +460,20 @@ class PartyRole:
             self._history.add_missing(self._number, self._missing)
         self._sum = self._chosen = self._plan = self._recoverable = None
         self._number += 1
-        self._state = State.AWAITING_STEP
+        self.state = State.AWAITING_STEP
         return []
 
     def _outgoing(self, message: SumMessage) -> Effect:
         if isinstance(message, PartialForwarded):
             return self._post(message.recipient, message.envelope)
-        return self._send(
-            ShareSubmitted(
+        return Send(
+            message=ShareSubmitted(
                 study=self._study.digest,
                 step=self._number,
                 chunk=message.chunk,
                 payload=message.payload,
             )
         )
-
-    def _send(self, message: ToCurator) -> Send:
-        return Send(message=message)
 
     def _post(self, recipient: str, envelope: bytes) -> Send:
         return Send(

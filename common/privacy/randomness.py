@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -39,6 +40,10 @@ class RandomSource(Protocol):
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next `count` uniform 64-bit words."""
+
+
+SourceOfStep = Callable[[int], RandomSource]
+"""Gives the randomness of a step of a study, by its number."""
 
 
 class _Keystream:
@@ -179,8 +184,6 @@ def uniforms(count: int, source: RandomSource) -> NDArray[np.float64]:
 def source_of(seed: int | None, purpose: str) -> RandomSource:
     """The operating system's generator; with a seed, one that repeats and protects no row.
 
-    Args:
-        seed: of a run that is not private.
-        purpose: what the bits are for; a seeded run has a stream of its own for each.
+    A seeded run has a stream of its own for each purpose.
     """
     return OsRandomSource() if seed is None else SeededRandomSource(f"{seed}/{purpose}")

@@ -26,7 +26,6 @@ Event = Mapping[str, str]
 
 
 def check_webhook(key: str, url: str) -> None:
-    """Refuse what is not the address of a web server."""
     if url and not url.startswith(("https://", "http://")):
         raise InputError(f"{key}: {url!r} is not an address. Write https://HOST/PATH")
 

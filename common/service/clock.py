@@ -9,7 +9,6 @@ Clock = Callable[[], dt.datetime]
 
 
 def system_clock() -> dt.datetime:
-    """Return the time by this machine's clock."""
     return dt.datetime.now(dt.UTC)
 
 

@@ -23,9 +23,8 @@ class RateLimit(logging.Filter):
         super().__init__()
         self._pause_s, self._clock = 1 / per_second, clock
         self._lock = threading.Lock()
-        self._kinds: dict[
-            tuple[str, int, object], tuple[float, int]
-        ] = {}  # last passed, held since
+        # When one of a kind passed last, and how many were held since.
+        self._kinds: dict[tuple[str, int, object], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         kind = (record.name, record.levelno, getattr(record, "kind", record.msg))

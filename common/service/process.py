@@ -53,7 +53,6 @@ class JsonFormatter(logging.Formatter):
 
 
 def check_level(level: str) -> None:
-    """Refuse a level that there is not."""
     if level.lower() not in LEVELS:
         raise InputError(f"log_level: {level!r} is not one of {', '.join(LEVELS)}")
 

@@ -116,7 +116,6 @@ def check_seconds(key: str, value: float, *, most: float = MOST_S) -> None:
 
 
 def check_whole(key: str, value: int, *, most: int) -> None:
-    """Refuse a number outside 1..most."""
     if not 1 <= value <= most:
         raise InputError(f"{key}: {value} is out of range. Set a whole number from 1 to {most}")
 

@@ -26,11 +26,10 @@ from common.wire.v1.curator_pb2 import Frame, SubmitRequest, WorkResponse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A message that arrived complete: its number, its bytes, and their SHA-256."""
+    """A message that arrived complete: its number, and its bytes."""
 
     sequence: int
     data: bytes
-    digest: bytes
 
 
 def split(data: bytes, *, sequence: int) -> Iterator[Frame]:
@@ -86,7 +85,7 @@ class Assembler:
         if hashlib.sha256(data).digest() != self._digest:
             raise WireError(ErrorCode.FIELD_INVALID, f"message {frame.sequence}: wrong digest")
         self.latest = max(self.latest, self._sequence + 1)
-        return Whole(sequence=self._sequence, data=data, digest=self._digest)
+        return Whole(sequence=self._sequence, data=data)
 
     def finish(self) -> None:
         """The stream ended; WireError if that is within a message."""

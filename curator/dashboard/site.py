@@ -24,7 +24,7 @@ from common.service.web.pages import Asset, Markup, asset, page
 from common.service.web.sessions import Session
 from common.service.web.site import Route
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, study_id
 from common.wire.pki.credentials import CredentialFiles
 from curator.dashboard.advice import troubles
 from curator.dashboard.snapshot import (
@@ -35,7 +35,6 @@ from curator.dashboard.snapshot import (
     unreadable_document,
 )
 from curator.metrics import CallCounter
-from curator.releases import release_folder
 from curator.store.reader import StoreReader
 from curator.store.records import Record
 from curator.studies import Studies
@@ -155,7 +154,7 @@ class Dashboard:
     def _study(
         self, view: StudyView | UnreadableStudy, online: frozenset[str], now: dt.datetime
     ) -> dict[str, object]:
-        place = release_folder(view.record.state, view.record.place)
+        place = view.record.folder
         if isinstance(view, UnreadableStudy):
             return unreadable_document(view, has_release=place is not None)
         waits = (waited(each.since, now) for each in view.awaited)
@@ -202,12 +201,10 @@ class Dashboard:
         return download(f"{place.name}.zip", zip_pieces(release))
 
     def _place(self, match: Mapping[str, str]) -> Path | None:
-        """Where the release of a study is."""
         try:
-            record = self._reader.record(StudyId(bytes.fromhex(match["digest"])))
+            return self._reader.record(study_id(match["digest"])).folder
         except InputError:
             return None
-        return release_folder(record.state, record.place)
 
     def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         place = self._place(match)
@@ -217,7 +214,7 @@ class Dashboard:
 
     def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
         """As `parley curator study abort` does: asked for durably, then done."""
-        study, studies = StudyId(bytes.fromhex(match["digest"])), self._service.studies
+        study, studies = study_id(match["digest"]), self._service.studies
         if not self._reader.members(study):
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
         logger.warning("study %s is given up at the dashboard", match["digest"][:16])

@@ -18,7 +18,6 @@ class BrowserTls:
         self._followed = Followed(files, self._context)
 
     def __call__(self) -> ssl.SSLContext:
-        """The context for the next handshake."""
         with self._lock:
             self._followed.fresh()
             return self._followed.current

@@ -48,7 +48,6 @@ class Limit:
 
 
 def limits(most_streams: int) -> Mapping[Kind, Limit]:
-    """The limits of a curator."""
     return {
         Kind.SHORT: Limit(max(200, most_streams), 16),
         Kind.WORK: Limit(most_streams, max(16, most_streams // 4)),
@@ -94,9 +93,7 @@ class Admission:
     def __init__(
         self, limits: Mapping[Kind, Limit], revocations: Revocations, *, timeout_s: float
     ) -> None:
-        self._limits = limits
-        self._revocations = revocations
-        self._timeout_s = timeout_s
+        self._limits, self._revocations, self._timeout_s = limits, revocations, timeout_s
         self._lock = threading.Lock()
         self._calls: set[AdmittedCall] = set()
 

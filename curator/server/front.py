@@ -67,9 +67,7 @@ class Front:
         identify: Callable[[grpc.ServicerContext], Peer],
         calls: CallCounter,
     ) -> None:
-        self._admission = admission
-        self._identify = identify
-        self._calls = calls
+        self._admission, self._identify, self._calls = admission, identify, calls
 
     def answering(
         self, name: str, read: Reader, method: Callable[[Any, AdmittedCall], Message], kind: Kind

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import grpc
 from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 from grpc_reflection.v1alpha.reflection import SERVICE_NAME, ReflectionServicer
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
@@ -29,9 +30,8 @@ from common.wire.pki.peers import Revocations
 from common.wire.tls import server_credentials, server_options
 from common.wire.v1.curator_pb2 import DESCRIPTOR
 from curator.metrics import CallCounter
-from curator.server.admission import Admission, Kind, limits
+from curator.server.admission import Admission, AdmittedCall, Kind, limits
 from curator.server.front import Front, each, one
-from curator.server.health import health_handler
 from curator.server.servicer import CuratorServicer
 from curator.studies import Studies
 
@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 _SERVICE = DESCRIPTOR.services_by_name["CuratorService"]
 _SPARE_THREADS = 16  # for refusing what is not admitted
 _LOOK_EVERY_S = 1.0
+_SERVING, _NOT_SERVING = 1, 2  # of grpc.health.v1
 _KINDS = {"Work": Kind.WORK, "FetchRelease": Kind.RELEASE}
 
 
@@ -82,7 +83,7 @@ class CuratorServer:
         )
         self.calls = CallCounter()
         front = Front(self._admission, servicer.identify, self.calls)
-        handlers = [_curator_handler(front, servicer), health_handler(front, self._is_serving)]
+        handlers = [_curator_handler(front, servicer), _health_handler(front, self._is_serving)]
         if reflection:
             handlers.append(_reflection_handler(front))
         self._server.add_generic_rpc_handlers(handlers)
@@ -140,3 +141,22 @@ def _reflection_handler(front: Front) -> grpc.GenericRpcHandler:
     read = each(functools.partial(strict.decode, ServerReflectionRequest))
     handler = front.streaming(name, read, reflection.ServerReflectionInfo, Kind.SHORT)
     return grpc.method_handlers_generic_handler(SERVICE_NAME, {name: handler})
+
+
+def _health_handler(front: Front, serving: Callable[[], bool]) -> grpc.GenericRpcHandler:
+    """The standard health service, grpc.health.v1: `Check` and nothing else.
+
+    Its two messages are a text and a number in field 1, which is what protobuf's own StringValue
+    and Int32Value are on the wire; so no further package and no generated code is needed. `Watch`
+    is left out: clients that find it missing fall back to `Check`, by the service's own rules.
+    """
+
+    def check(request: StringValue, call: AdmittedCall) -> Int32Value:
+        if request.value not in ("", _SERVICE.full_name):
+            call.context.set_code(grpc.StatusCode.NOT_FOUND)
+            call.context.set_details("there is no such service here")
+        return Int32Value(value=_SERVING if serving() else _NOT_SERVING)
+
+    read = one(lambda data: strict.decode(StringValue, data))
+    method = front.answering("Check", read, check, Kind.SHORT)
+    return grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": method})

@@ -9,23 +9,25 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, cast
 
 import grpc
 
-from common.files import pieces_of
-from common.release.archive import zip_pieces
+from common.errors import InputError
+from common.files import pieces_of, read
+from common.release.archive import add_signature, zip_pieces
 from common.release.contents import FolderContents
-from common.study.ids import StudyId
+from common.release.manifest import MANIFEST
+from common.release.signatures import Signature, SignerRole
+from common.study.ids import StudyId, short_id
 from common.study.messages import MOST_TEXT
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
-from common.wire.pki.peers import Call, Peer, Revocations, identify
+from common.wire.pki.peers import Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
 from curator.node import StudyNode
-from curator.releases import countersign, release_folder
 from curator.server.admission import Admission, AdmittedCall
 from curator.store.records import StudyState, Summary
 from curator.studies import Studies
@@ -62,11 +64,8 @@ class CuratorServicer:
         software: str,
         admission: Admission,
     ) -> None:
-        self._studies = studies
-        self._revocations = revocations
-        self._clock = clock
-        self._software = software
-        self._admission = admission
+        self._studies, self._revocations, self._admission = studies, revocations, admission
+        self._clock, self._software = clock, software
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
         """Introductions, and the studies of this party."""
@@ -86,7 +85,6 @@ class CuratorServicer:
     def FetchStudy(
         self, request: pb.FetchStudyRequest, call: AdmittedCall
     ) -> pb.FetchStudyResponse:
-        """The text of a study."""
         node, _ = self._node(request, call)
         return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
 
@@ -94,7 +92,7 @@ class CuratorServicer:
         """The owner's signature under a study."""
         node, peer = self._node(request, call)
         state = node.approve(peer.name, request.signature)
-        logger.info("party %s approved study %s", peer.name, request.study.hex()[:16])
+        logger.info("party %s approved study %s", peer.name, short_id(node.digest))
         return pb.ApproveResponse(state=_STATES[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
@@ -146,7 +144,7 @@ class CuratorServicer:
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
                 f"{party!r} has message {newest}, never sent from here: if this folder is an older "
-                f"copy, `parley curator study abort {digest.hex()[:16]}`",
+                f"copy, `parley curator study abort {short_id(digest)}`",
             )
         store.acknowledge(digest, party, newest)
 
@@ -182,7 +180,6 @@ class CuratorServicer:
         return node, Assembler(stored=stored)
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
-        """How a study is getting on."""
         node, _ = self._node(request, call)
         record = node.record
         return pb.StatusResponse(
@@ -205,11 +202,11 @@ class CuratorServicer:
         record = node.record
         if record.state is not StudyState.DONE:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release yet: {record.state.value}")
-        folder = release_folder(record.state, record.place)
+        folder = record.folder
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
         yield from self._pieces(zip_pieces(FolderContents(folder)), call)
-        logger.info("party %s has the release of %s", peer.name, request.study.hex()[:16])
+        logger.info("party %s has the release of %s", peer.name, short_id(node.digest))
 
     def _pieces(
         self, pieces: Iterator[bytes], call: AdmittedCall
@@ -227,19 +224,27 @@ class CuratorServicer:
         """A party's signature under the release of a study that is done."""
         node, peer = self._node(request, call)
         record = node.record
-        folder = release_folder(record.state, record.place)
-        if folder is None:
+        if record.folder is None:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {record.state.value}")
-        identity = next(m.identity for m in node.study.members if m.name == peer.name)
-        countersign(folder, peer.name, identity, request.signature)
-        logger.info("party %s countersigned %s", peer.name, request.study.hex()[:16])
+        made = Signature(
+            role=SignerRole.PARTY,
+            name=peer.name,
+            identity=next(m.identity for m in node.study.members if m.name == peer.name),
+            signature=request.signature,
+        )
+        try:
+            made.require(read(record.folder / MANIFEST))
+        except InputError as error:
+            raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
+        add_signature(record.folder, made)
+        logger.info("party %s countersigned %s", peer.name, short_id(node.digest))
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
         """Who makes a call; WireError for a caller that may not."""
         # gRPC's stubs say that a property has one value; it has a list of them.
-        now = self._clock()
-        peer = identify(cast(Call, context), self._revocations, at=now)
+        properties = cast(Mapping[str, Iterable[bytes]], context.auth_context())
+        peer = identify(properties, self._revocations, at=self._clock())
         self._studies.called(peer.name)
         return peer
 

@@ -15,7 +15,7 @@ from typing import Any
 from common.errors import InputError
 from common.service.database import Database
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from curator.progress import StepRecord
 from curator.store.records import (
     UNREADABLE,
@@ -111,7 +111,7 @@ class StoreReader:
     def record(self, study: StudyId) -> Record:
         rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
         if not rows:
-            raise InputError(f"there is no study {study.hex()[:16]} here")
+            raise InputError(f"there is no study {short_id(study)} here")
         return _record(rows[0])
 
     def records(self) -> list[Record]:
@@ -135,7 +135,6 @@ class StoreReader:
         )
 
     def steps(self, study: StudyId) -> list[StepRecord]:
-        """The steps that were opened, in order."""
         rows = self._file.rows(
             "SELECT number, name, phase, opened_at, costs, links FROM step WHERE study = ? "
             "ORDER BY number",
@@ -157,14 +156,12 @@ class StoreReader:
         return [StepBytes(party=p, step=s, sent=o, received=i) for p, s, o, i in rows]
 
     def awaited(self, study: StudyId) -> list[Awaited]:
-        """Whom a running study waits for."""
         rows = self._file.rows(
             "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
         )
         return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
 
     def all_awaited(self) -> list[tuple[StudyId, Awaited]]:
-        """Whom the running studies wait for."""
         rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")
         return [
             (StudyId(study), Awaited(party=party, word=Word(word), since=since))
@@ -186,7 +183,7 @@ def _record(row: tuple[Any, ...]) -> Record:
 
 
 def _read_study(digest: StudyId, name: str, *, text: str) -> Study:
-    where = f"study {digest.hex()[:16]} ({name!r})"
+    where = f"study {short_id(digest)} ({name!r})"
     try:
         study = Study.from_toml(text, where="its text")
     except InputError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from pathlib import Path
 
 from common.study.ids import StudyId
 
@@ -40,6 +41,14 @@ class Record:
     abort_asked: str  # why the operator wants it ended; empty if not
     proposed_at: str  # when it was offered
     ended_at: str | None  # when it ended
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the release is, if it can be handed out."""
+        if self.state is not StudyState.DONE or not self.place:
+            return None
+        folder = Path(self.place)
+        return folder if folder.is_dir() and not folder.is_symlink() else None
 
     @property
     def unreadable(self) -> bool:

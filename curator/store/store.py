@@ -64,11 +64,9 @@ class Store(StoreReader):
         return self._file.transaction()
 
     def check(self) -> None:
-        """Raise LocalError if the file is damaged."""
         self._file.check()
 
     def check_at_start(self) -> None:
-        """Refuse to run on a damaged file."""
         self._file.check_at_start()
 
     def enrol(self, name: str, *, identity: bytes, software: str, at: str) -> None:
@@ -79,7 +77,6 @@ class Store(StoreReader):
             )
 
     def note_calls(self, calls: Mapping[str, str]) -> None:
-        """Note when parties called last."""
         with self._file.transaction():
             for party, at in calls.items():
                 self._file.write("UPDATE party SET seen_at = ? WHERE name = ?", (at, party))
@@ -194,7 +191,6 @@ class Store(StoreReader):
         ]
 
     def drop_alerts(self, newest: int) -> None:
-        """Forget the events up to a number."""
         with self._file.transaction():
             self._file.write("DELETE FROM alert WHERE number <= ?", (newest,))
 
@@ -256,12 +252,10 @@ class Store(StoreReader):
                 self._file.write("UPDATE member SET settled = 1 WHERE study = ?", (study,))
 
     def paillier_key(self, study: StudyId) -> PrivateKey | None:
-        """The study's Paillier key, if it has one yet."""
         found = self._file.rows("SELECT key FROM paillier_key WHERE study = ?", (study,))
         return keyfile.from_bytes(found[0][0], passphrase=self._passphrase) if found else None
 
     def keep_paillier_key(self, study: StudyId, key: PrivateKey) -> None:
-        """Keep the study's Paillier key until it ends."""
         data = keyfile.to_bytes(key, passphrase=self._passphrase, source=self._source)
         with self._file.transaction():
             self._file.write("INSERT INTO paillier_key VALUES (?, ?)", (study, data))

@@ -3,7 +3,7 @@
 Keys, certificates, settings files and rows are written below one folder, every process is started
 with the command a deployment uses, and they meet on loopback over mTLS:
 
-    with Consortium(folder, tables, schema, options) as consortium:
+    with Consortium(folder, tables, schema, terms) as consortium:
         release = consortium.run(timeout_s=600, tell=tell)
 
 Processes are ended by their own process ids when the block ends, however it ends. Each also has the
@@ -38,10 +38,9 @@ from common.service.clock import system_clock
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
-from curator.app import CuratorSettings, open_store, priors, propose
-from curator.configuration import curator_settings
+from curator.app import CuratorSettings, curator_settings, open_store, priors, propose
 from curator.store.records import Record, StudyState
-from party.configuration import party_settings
+from party.app import party_settings
 from party.countersigning import countersign
 
 HOST = "127.0.0.1"
@@ -63,13 +62,7 @@ class _Child:
 class Consortium:
     """The files of curator and owners, and the processes that run on them.
 
-    Args:
-        folder: exists and is empty; everything is written here.
-        tables: the owners' rows by their names.
-        schema: the public domains.
-        options: of the study.
-        file_format: of the synthetic rows.
-        prior: an earlier release to build on.
+    Everything is written into `folder`, which exists and is empty. `terms` are those of `Study.of`.
 
     Raises:
         InputError: the study contradicts itself, or a table is not of the schema.

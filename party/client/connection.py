@@ -97,12 +97,8 @@ class Connection:
         clock: Callable[[], dt.datetime],
         target: str,
     ) -> None:
-        self._target = target
-        self._software = software
-        self._credentials = credentials
-        self._replaced = replaced
-        self._hung_up = hung_up
-        self._clock = clock
+        self._target, self._software, self._clock = target, software, clock
+        self._credentials, self._replaced, self._hung_up = credentials, replaced, hung_up
         self._stub = CuratorServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
         self._stream: grpc.Call | None = None
         self._stopped_listening = False
@@ -167,7 +163,6 @@ class Connection:
         self._call("Approve", request, timeout=_SUBMIT_S)
 
     def decline(self, study: StudyId, reason: str) -> None:
-        """Say that the owner does not approve."""
         self._call("Decline", pb.DeclineRequest(study=study, reason=reason))
 
     def work(self, study: StudyId, *, received: int) -> Iterator[Whole]:
@@ -228,7 +223,6 @@ class Connection:
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
 
     def status(self, study: StudyId) -> Status:
-        """How a study is getting on."""
         response = self._call("Status", pb.StatusRequest(study=study))
         return Status(
             state=STATES[response.state],

@@ -16,7 +16,7 @@ from common.release.prior import Priors
 from common.service.alerts import Hook
 from common.service.clock import Clock, stamp
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
 from party.client.connection import Connection
@@ -80,12 +80,11 @@ class PartyContext:
             pieces = connection.fetch_release(study.digest, prior=True)
             found = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
             logger.info(
-                "study %s builds on release %s, signed by %s", study.digest.hex()[:16],
+                "study %s builds on release %s, signed by %s", short_id(study.digest),
                 found.digest[:16], ", ".join(found.signers) or "nobody",
             )  # fmt: skip
 
     def review(self, study: Study, source: PinnedRows) -> Review:
-        """A study through this owner's eyes."""
         steps = self.forecast(study, self.name)
         digest = study.digest.hex()
         circumstances = Circumstances(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from common.errors import LocalError
+from common.study.ids import short_id
 from party.client.connection import Summary
 from party.journal import Journal
 from party.owner.policy import Policy
@@ -30,11 +31,11 @@ def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summ
     if not forgotten:
         return
     listed = "; ".join(
-        f"study {each.study.hex()[:16]} ({each.name!r}): {each.submitted}, here "
+        f"study {short_id(each.study)} ({each.name!r}): {each.submitted}, here "
         f"{journal.newest_released(each.study)}"
         for each in forgotten
     )
-    keys = ", ".join(f'"{each.study.hex()[:16]}"' for each in forgotten)
+    keys = ", ".join(f'"{short_id(each.study)}"' for each in forgotten)
     raise LocalError(
         "this folder is an old copy, a new one, or runs twice: the curator has more messages of "
         f"ours than the journal here ({listed}). So the ledger has forgotten what they cost, and "

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
+from common.privacy.randomness import SourceOfStep
 from common.service.durable.messages import Outgoing
-from common.service.durable.role import SourceForStep
 from common.study import approval
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
 from party.client.connection import ENDED, OPEN, Connection, Summary
@@ -35,9 +35,7 @@ from party.role import PartyRole
 logger = logging.getLogger(__name__)
 
 _ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves the curator's disk
-_OPENINGS = (
-    3  # of a table that does not fit a study, before that is refused: it may be in the works
-)
+_OPENINGS = 3  # of a table that does not fit a study, before it is refused: it may be in the works
 # All that the curator is told: why is the owner's own business, and may say something about rows.
 _DECLINED = "the owner does not take part in this study"
 _EXPIRED = "the study has expired"
@@ -74,7 +72,7 @@ def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) ->
     except WireError as error:
         if error.code is not ErrorCode.STUDY_CLOSED:
             raise
-        logger.info("study %s is closed already", study.hex()[:16])
+        logger.info("study %s is closed already", short_id(study))
 
 
 class StudySession:
@@ -132,7 +130,6 @@ class StudySession:
 
     @property
     def holds_rows(self) -> bool:
-        """Whether rows are in memory for this study."""
         return self._source is not None
 
     def release(self) -> None:
@@ -175,7 +172,7 @@ class StudySession:
         if decision is not None and not decision.approved:
             # Whatever the curator says it has: an owner's no is never worked around.
             word = "declined" if decision.withdrawn_at is None else "withdrawn"
-            self._refuse(connection, f"study {self._digest.hex()[:16]} was {word} by its owner")
+            self._refuse(connection, f"study {short_id(self._digest)} was {word} by its owner")
         study = self._fetched(connection)
         if decision is None or (not summary.approved and summary.state in OPEN):
             self._node = self._approve(connection, study)
@@ -208,7 +205,7 @@ class StudySession:
             )
         spent = self._context.ledger.spent(self._digest.hex())
         logger.info(
-            "study %s: %s, epsilon %s spent", self._digest.hex()[:16], node.state.value, spent
+            "study %s: %s, epsilon %s spent", short_id(self._digest), node.state.value, spent
         )
         return node.state
 
@@ -239,7 +236,7 @@ class StudySession:
         except (RemoteProtocolError, PolicyError) as error:
             if whole.sequence > node.newest_received + 1:
                 raise  # a gap, which another connection closes, and nothing that was asked of us
-            logger.error("study %s is refused: %s", self._digest.hex()[:16], error)
+            logger.error("study %s is refused: %s", short_id(self._digest), error)
             node.refuse(error)
             self._hand_in(connection, node)
             raise
@@ -250,8 +247,8 @@ class StudySession:
             study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
             if study.digest != self._digest:
                 raise RemoteProtocolError(
-                    f"the curator sent study {study.digest.hex()[:16]}, asked for was "
-                    f"{self._digest.hex()[:16]}"
+                    f"the curator sent study {short_id(study.digest)}, asked for was "
+                    f"{short_id(self._digest)}"
                 )
             self._study = study
         return self._study
@@ -295,7 +292,7 @@ class StudySession:
             context.alert(self._digest, "to decide", words=study.name)
             logger.info(
                 "study %s waits for its owner: `parley party approve`, or `decline`",
-                self._digest.hex()[:16],
+                short_id(self._digest),
             )
             return None
         if not decision.approved:
@@ -311,7 +308,7 @@ class StudySession:
             if error.code is ErrorCode.STUDY_CLOSED:
                 context.journal.forget_unanswered(self._digest)
             raise
-        logger.info("study %s is approved, and the curator knows", self._digest.hex()[:16])
+        logger.info("study %s is approved, and the curator knows", short_id(self._digest))
         return node
 
     def _opened_or_refused(self, connection: Connection, study: Study) -> PinnedRows:
@@ -327,7 +324,6 @@ class StudySession:
             self._refuse(connection, reason, told=_OUTSIDE_POLICY, cause=error)
 
     def _refuse_for(self, connection: Connection, study: Study, reasons: Sequence[str]) -> None:
-        """Refuse if the policy has reasons to."""
         if reasons:
             listed = "\n".join(f"- {reason}" for reason in reasons)
             self._refuse(
@@ -385,7 +381,7 @@ class StudySession:
             consents=lambda: not self._context.withdrew(study.digest),
         )
 
-    def _make_role(self, study: Study, data: PinnedRows, source_of: SourceForStep) -> PartyRole:
+    def _make_role(self, study: Study, data: PinnedRows, source_of: SourceOfStep) -> PartyRole:
         return PartyRole(
             study=study,
             run=self._context.begin(study),
@@ -412,7 +408,7 @@ class StudySession:
             if error.code is not ErrorCode.STUDY_CLOSED:
                 raise
             # The study ended while we were answering; the stream of work says how.
-            logger.info("study %s is closed", self._digest.hex()[:16])
+            logger.info("study %s is closed", short_id(self._digest))
         else:
             node.acknowledge(newest)
         self._outbox.clear()

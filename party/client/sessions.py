@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from common.errors import InputError, LocalError, ParleyError
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
 from party.client.backoff import Backoff
 from party.client.connection import OPEN, Connection, HungUpError, Summary
@@ -77,13 +77,9 @@ class SessionManager:
         limits: Limits = DEFAULT_LIMITS,
         collector: Collector | None = None,
     ) -> None:
-        self._context = context
-        self._dialer = dialer
-        self._backoff = backoff
-        self._stopping = stopping
-        self._look_again_s = look_again_s
-        self._seats = seats
-        self._limits = limits
+        self._context, self._dialer, self._backoff = context, dialer, backoff
+        self._stopping, self._look_again_s = stopping, look_again_s
+        self._seats, self._limits = seats, limits
         self._source = SourceWatch(context.check_source, changed=self._wake_up)
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[StudyId, _Place] = {}
@@ -177,7 +173,7 @@ class SessionManager:
                 self._consider(self._places[each.study], each, once=once)
         for study in free - {each.study for each in listed}:
             if self._places[study].ending is None:
-                self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, study.hex()[:16]))
+                self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, short_id(study)))
 
     def _invited(self, backoff: Backoff) -> list[Summary] | None:
         """The studies that list us, newest first; None if the curator is out of reach for now."""
@@ -246,7 +242,7 @@ class SessionManager:
         self._note(study, "")
         place.ending = place.session.ended()
         if place.ending is None:
-            logger.info("study %s ended without us", study.hex()[:16])
+            logger.info("study %s ended without us", short_id(study))
             place.ending = StudyState.ABORTED
 
     def _give_seats(self, workers: ThreadPoolExecutor) -> None:
@@ -311,7 +307,7 @@ class SessionManager:
             place.ending = turn.result()
             self._look_at = 0.0  # what comes next only the curator knows
         elif isinstance(error, HungUpError):
-            logger.info("study %s: this node is stopping", study.hex()[:16])
+            logger.info("study %s: this node is stopping", short_id(study))
             place.ending = place.session.ended()
         elif isinstance(error, WireError) and place.session.ended() is not None:
             place.ending = place.session.ended()  # an acknowledgement was lost; see `_tidy`
@@ -328,7 +324,7 @@ class SessionManager:
         except WireError:
             self._fail(study, error)
             return
-        logger.warning("study %s: %s", study.hex()[:16], error)
+        logger.warning("study %s: %s", short_id(study), error)
         place.ending = None
         self._put_off(place, wait_s)
 
@@ -347,7 +343,7 @@ class SessionManager:
         known = isinstance(error, ParleyError)
         words = _words(error) if isinstance(error, ParleyError) else type(error).__name__
         logger.error(
-            "study %s cannot go on here: %s", study.hex()[:16], words,
+            "study %s cannot go on here: %s", short_id(study), words,
             exc_info=None if known else error,
         )  # fmt: skip
         self._note(study, f"cannot go on: {' '.join(str(error).split()) if known else words}")

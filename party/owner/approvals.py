@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from common.errors import PolicyError
 from common.service.database import Database
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wording import moment
 
 _TABLES = """
@@ -114,7 +114,7 @@ class Approvals:
                 if earlier.withdrawn_at is not None:
                     word, at = "withdrawn", earlier.withdrawn_at
                 raise PolicyError(
-                    f"study {study.hex()[:16]} was {word} on {moment(at)}; a no that may have "
+                    f"study {short_id(study)} was {word} on {moment(at)}; a no that may have "
                     "been sent is not taken back. Ask for a new study"
                 )
             if earlier is not None and earlier.approved and not decision.approved:

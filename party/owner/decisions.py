@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from common.errors import PolicyError
-from common.study.ids import StudyId
+from common.study.ids import StudyId, study_id
 from common.wording import moment
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
@@ -27,9 +27,9 @@ def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "
     decision = Decision(
         approved=True, epsilon=seen.cost, reason="", decided_by="owner", decided_at=at
     )
-    approvals.decide(StudyId(bytes.fromhex(seen.digest)), decision)
+    approvals.decide(study_id(seen.digest), decision)
     if data_digest:
-        approvals.review_rows(StudyId(bytes.fromhex(seen.digest)), data_digest)
+        approvals.review_rows(study_id(seen.digest), data_digest)
 
 
 def decline(
@@ -95,7 +95,6 @@ def rows_in_words(changed_at: str) -> str:
 
 
 def in_words(decision: Decision | None) -> str:
-    """What was decided, for people."""
     if decision is None:
         return "not decided"
     withdrawn = decision.withdrawn_at

@@ -8,7 +8,7 @@ from html import escape
 
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
-from common.privacy.statement import suspicion
+from common.privacy.statement import Protection, suspicion
 from common.service.web.pages import (
     Markup,
     badge,
@@ -20,7 +20,7 @@ from common.service.web.pages import (
     table,
 )
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
 from common.wording import many
 from party.collection import Collected
 from party.journal import Departure, StudyRecord
@@ -32,9 +32,10 @@ from party.owner.review import PlannedStep, Review
 MOST_LINES = 200
 MOST_REASON = 500
 
+Row = Sequence[str | int | Markup]
+
 
 def decision_badge(decision: Decision | None) -> Markup:
-    """What was decided, at a glance."""
     if decision is None:
         return badge("to decide", "busy")
     if decision.approved:
@@ -46,13 +47,13 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
     """Every study in the inbox, those to decide first."""
     if not studies:
         return paragraph("None. The curator has not invited us, or was not asked.", "quiet")
-    rows: list[Sequence[str | int | Markup]] = [
+    rows: list[Row] = [
         (
             Markup(f'<a href="/studies/{study.digest.hex()}">{escape(study.name)}</a>'),
             decision_badge(decision),
             str(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
             len(study.members),
-            code(study.digest.hex()[:16]),
+            code(short_id(study.digest)),
         )
         for study, decision in sorted(studies, key=lambda pair: pair[1] is not None)
     ]
@@ -72,44 +73,37 @@ def standing(decision: Decision | None, process: str | None) -> list[Markup]:
 
 def review_sections(seen: Review) -> list[Markup]:
     """What `parley party review` says."""
-    purpose = section("What it is for", bullets(seen.purpose), identifier="purpose")
+    protections = bullets([_protection(each) for each in seen.protections])
+    return [
+        section("What it is for", bullets(seen.purpose), identifier="purpose"),
+        section("What it costs", *_cost(seen), identifier="cost"),
+        section("What it is about", bullets(seen.about), bullets(seen.columns), identifier="about"),
+        section("Who takes part", bullets(seen.members), identifier="members"),
+        section("What it asks", _phases(seen.phases, seen.currency), identifier="asks"),
+        section("What leaves the building", bullets(seen.leaves), identifier="leaves"),
+        section("Who is protected from whom", protections, identifier="protections"),
+        section("What is not promised", bullets(seen.limits), identifier="limits"),
+    ]
+
+
+def _cost(seen: Review) -> list[Markup]:
     claimed = "" if seen.cost == seen.claimed else f" The study claims {shown(seen.claimed)}."
-    cost = section(
-        "What it costs",
+    return [
         paragraph(f"epsilon {shown(seen.cost)}{seen.at_delta}", "big"),
         paragraph(f"for each of our rows: {suspicion(float(seen.cost))}.{claimed}"),
         *([paragraph(seen.delta_means)] if seen.delta else []),
         paragraph(f"{shown(seen.spent)} spent before; {shown(seen.left)} would be left."),
-        identifier="cost",
-    )
-    about = section(
-        "What it is about", bullets(seen.about), bullets(seen.columns), identifier="about"
-    )
-    members = section("Who takes part", bullets(seen.members), identifier="members")
-    asks = section("What it asks", _phases(seen.phases, seen.currency), identifier="asks")
-    leaves = section("What leaves the building", bullets(seen.leaves), identifier="leaves")
-    protections = section(
-        "Who is protected from whom",
-        bullets(
-            [
-                Markup(
-                    badge(
-                        "NOT PROTECTED" if each.epsilon is None else "protected",
-                        "bad" if each.epsilon is None else "good",
-                    ).html
-                    + f" from {escape(each.against)}: {escape(each.assumes)}"
-                )
-                for each in seen.protections
-            ]
-        ),
-        identifier="protections",
-    )
-    limits = section("What is not promised", bullets(seen.limits), identifier="limits")
-    return [purpose, cost, about, members, asks, leaves, protections, limits]
+    ]
+
+
+def _protection(each: Protection) -> Markup:
+    bare = each.epsilon is None
+    state = badge("NOT PROTECTED" if bare else "protected", "bad" if bare else "good")
+    return Markup(f"{state.html} from {escape(each.against)}: {escape(each.assumes)}")
 
 
 def _phases(phases: Sequence[PlannedStep], currency: str) -> Markup:
-    rows: list[Sequence[str | int | Markup]] = [
+    rows: list[Row] = [
         (each.phase, shown(each.cost), each.tables, each.cells, each.choices) for each in phases
     ]
     headings = ["Phase", currency.capitalize(), "Tables", "Cells", "Choices of our own"]
@@ -168,13 +162,12 @@ def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
 def ledger_section(
     entries: Sequence[Entry], *, spent: Spending, cap: Fraction, head: str, complaint: str
 ) -> Markup:
-    """What was spent, and whether the chain holds."""
     state = (
         Markup(f'<div class="trouble" role="alert"><p>{escape(complaint)}</p></div>')
         if complaint
         else Markup(f"<p>{badge('chain verified', 'good').html} head {code(head).html}</p>")
     )
-    rows: list[Sequence[str | int | Markup]] = [
+    rows: list[Row] = [
         (
             entry.number,
             moment(entry.charged_at),
@@ -187,20 +180,19 @@ def ledger_section(
         for entry in reversed(entries[-MOST_LINES:])
     ]
     caption = f"{many(len(entries), 'charge')}, newest first" + _cut(len(entries))
+    headings = ["No.", "When", "Study", "Step", "Epsilon", "Rho", "Digest"]
     return section(
         "Ledger",
         paragraph(f"{spent.words()} spent of {shown(cap)}", "big"),
         state,
-        table(caption, ["No.", "When", "Study", "Step", "Epsilon", "Rho", "Digest"], rows)
-        if rows
-        else paragraph("Nothing was charged yet.", "quiet"),
+        _listing(caption, headings, rows, none="Nothing was charged yet."),
         identifier="ledger",
     )
 
 
 def transcript_section(departures: Sequence[Departure]) -> Markup:
     total = sum(each.size for each in departures)
-    rows: list[Sequence[str | int | Markup]] = [
+    rows: list[Row] = [
         (
             moment(each.released_at),
             each.study_name,
@@ -216,9 +208,7 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
     headings = ["When", "Study", "No.", "Kind", "For", "Bytes", "SHA-256"]
     return section(
         "What left the building",
-        table(caption + _cut(len(departures)), headings, rows)
-        if rows
-        else paragraph("Nothing has left yet.", "quiet"),
+        _listing(caption + _cut(len(departures)), headings, rows, none="Nothing has left yet."),
         identifier="transcript",
     )
 
@@ -228,7 +218,7 @@ def attended_section(
 ) -> Markup:
     """The studies that our node took part in, with their releases to download."""
     kinds = {"running": "busy", "finished": "good"}
-    rows: list[Sequence[str | int | Markup]] = [
+    rows: list[Row] = [
         (
             each.name,
             badge(each.state.value, kinds.get(each.state.value, "bad")),
@@ -242,7 +232,7 @@ def attended_section(
     headings = ["Study", "State", "Began", "Ended", "Release", "Reason, for our eyes"]
     return section(
         "Studies our node took part in",
-        table("Newest first", headings, rows) if rows else paragraph("None yet.", "quiet"),
+        _listing("Newest first", headings, rows, none="None yet."),
         identifier="attended",
     )
 
@@ -270,12 +260,15 @@ def node_section(process: str | None) -> Markup:
 
 
 def ask_form(csrf: str, *, answer: str) -> Markup:
-    """The button that asks the curator."""
     return Markup(
         f'<form class="row" method="post" action="/ask">{_hidden(csrf=csrf)}'
         '<button type="submit" class="plain">Ask the curator for invitations</button>'
         f'<span class="quiet" role="status">{escape(answer)}</span></form>'
     )
+
+
+def _listing(caption: str, headings: Sequence[str], rows: Sequence[Row], *, none: str) -> Markup:
+    return table(caption, headings, rows) if rows else paragraph(none, "quiet")
 
 
 def _hidden(**fields: str) -> str:

@@ -24,7 +24,7 @@ from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
 from common.study.document import Study
-from common.study.ids import StudyId
+from common.study.ids import study_id
 from party.owner.decisions import rows_in_words
 from party.ui import pages
 from party.ui.inbox import OwnerInbox
@@ -77,7 +77,7 @@ class OwnerPages:
         )
 
     def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        found = self._inbox.house.collection.all().get(StudyId(bytes.fromhex(match["digest"])))
+        found = self._inbox.house.collection.all().get(study_id(match["digest"]))
         if found is None or found.place is None or not found.place.is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
         return download(found.place.name, pieces_of(found.place))
@@ -140,7 +140,7 @@ class OwnerPages:
         return see_other(request.path.rpartition("/")[0])
 
     def _found(self, match: Mapping[str, str]) -> Study | None:
-        return self._inbox.study(StudyId(bytes.fromhex(match["digest"])))
+        return self._inbox.study(study_id(match["digest"]))
 
     def _trouble(self, session: Session, study: Study, what: str, error: ParleyError) -> Response:
         shown = page(

@@ -23,6 +23,7 @@ from curator.publisher import publish
 from parley.simulation.population import demo_schema_toml, make_population
 from party import app as party_app
 from party.app import PartySettings
+from party.sources.settings import owners_table
 from tests.harness.enrolment import authority, enrolled
 
 SIGNER = Identity.generate(OsRandomSource())
@@ -164,10 +165,8 @@ class Consortium:
 
     @contextlib.contextmanager
     def house(self, name):
-        source = party_app.source_of(
-            {"source": {"kind": "csv", "path": "rows.csv"}},
-            folder=self.parties[name], environment={},
-        )  # fmt: skip
+        rows = {"kind": "csv", "path": "rows.csv"}
+        source = owners_table(rows, folder=self.parties[name], environment={})
         with party_app.party_context(
             self.party_settings(name), source, clock=system_clock
         ) as house:

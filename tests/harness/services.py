@@ -9,7 +9,6 @@ from pathlib import Path
 
 from common.privacy.randomness import SeededRandomSource
 from common.service.process import log_to, stopping_on_signals
-from common.service.settings import read_settings
 from curator import app as curator_app
 from party import app as party_app
 
@@ -19,10 +18,7 @@ def clock():
 
 
 def serve_curator(file):
-    settings = read_settings(
-        curator_app.CuratorSettings,
-        prefix=curator_app.PREFIX, file=file, environment=os.environ, flags={},
-    ).values  # fmt: skip
+    settings = curator_app.curator_settings(file, os.environ).values
 
     def publish(outcome):
         settings.releases.mkdir(exist_ok=True)
@@ -46,12 +42,8 @@ def serve_curator(file):
 
 
 def join_party(file):
-    settings = read_settings(
-        party_app.PartySettings,
-        prefix=party_app.PREFIX, file=file, environment=os.environ, flags={},
-        tables=party_app.TABLES,
-    )  # fmt: skip
-    source = party_app.source_of(settings.tables, folder=file.parent, environment=os.environ)
+    settings = party_app.party_settings(file, os.environ)
+    source = party_app.source_settings(settings, file, os.environ)
     with (
         stopping_on_signals() as stopping,
         party_app.alone(settings.values),

@@ -13,12 +13,11 @@ from common.service.clock import system_clock
 from common.service.database import Database
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
-from curator.app import open_store, propose
-from curator.configuration import curator_settings
+from curator.app import curator_settings, open_store, propose
 from party import app as party_app
+from party.app import party_settings, source_settings
 from party.client.dialer import Dialer
 from party.collection import Collection
-from party.configuration import party_settings, source_settings
 from party.journal import Journal
 from party.owner import decisions
 from party.ui.inbox import OwnerInbox

@@ -12,8 +12,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
-from curator.app import open_store
-from curator.configuration import curator_settings
+from curator.app import curator_settings, open_store
 from curator.publisher import curator_signer, publish
 from curator.server.admission import Kind, limits
 from curator.store.records import StudyState

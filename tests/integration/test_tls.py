@@ -73,7 +73,7 @@ class Servicer(curator_pb2_grpc.CuratorServiceServicer):
         self.callers.append(request.party)
         try:
             strict.check(request)
-            peer = peers.identify(context, self.revocations, at=datetime.now(UTC))
+            peer = peers.identify(context.auth_context(), self.revocations, at=datetime.now(UTC))
             peer.require_name(request.party)
         except Exception as error:  # noqa: BLE001
             refusal = classify(error)

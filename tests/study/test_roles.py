@@ -130,7 +130,7 @@ def party_in(state, study, identities, tables, key=b"", name="north"):
         party.receive(opened(study, plan))
     if state is party_role.State.FINISHED:
         party.receive(StudyAborted(study=study.digest, reason="x"))
-        party._state = party_role.State.FINISHED
+        party.state = party_role.State.FINISHED
     if state is party_role.State.ABORTED:
         party.receive(StudyAborted(study=study.digest, reason="x"))
     assert party.state is state
@@ -191,7 +191,7 @@ def test_every_message_in_every_state_of_the_curator(state, kind, masked_study):
     curator = new_curator(masked_study)
     if state is not curator_role.State.AWAITING_START:
         curator.start()
-        curator._state = state
+        curator.state = state
     digest = masked_study.digest
     message = {
         EnvelopePosted: EnvelopePosted(study=digest, step=0, recipient="south", envelope=b"e"),

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from curator.app import CuratorSettings
-from curator.configuration import curator_settings
+from curator.app import CuratorSettings, curator_settings
 from parley.cli.main import main
-from party.app import PartySettings
-from party.configuration import party_settings, source_settings
+from party.app import PartySettings, party_settings, source_settings
 from party.owner.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]

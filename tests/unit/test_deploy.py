@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from common.service.process import ENOUGH_OPEN_FILES
-from curator.app import CuratorSettings
-from curator.configuration import curator_settings
+from curator.app import CuratorSettings, curator_settings
 from parley.cli.main import main
-from party.app import PartySettings
-from party.configuration import party_settings, source_settings
+from party.app import PartySettings, party_settings, source_settings
 from party.owner.policy import SAMPLE, Policy
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"

@@ -137,39 +137,27 @@ class Mailbox:
     def seal(self, recipient: str, *, step: str, plaintext: bytes) -> bytes:
         """The next envelope to this recipient in this step."""
         sequence = self._sent.get((recipient, step), 0)
-        route = Route(
-            study=self._study,
-            round=self._round,
-            step=step,
-            sequence=sequence,
-            sender=self._member.name,
-            recipient=recipient,
-        )
-        envelope = seal(
-            plaintext,
-            route,
-            sender=self._member.identity,
-            recipient=self._member.peer(recipient),
-        )
+        route = self._route(step, sequence, sender=self._member.name, recipient=recipient)
+        peer = self._member.peer(recipient)
+        envelope = seal(plaintext, route, sender=self._member.identity, recipient=peer)
         self._sent[recipient, step] = sequence + 1
         return envelope
 
     def open(self, sender: str, *, step: str, envelope: bytes) -> bytes:
         """The next message of this sender in this step, or EnvelopeError and no change."""
         sequence = self._received.get((sender, step), 0)
-        route = Route(
-            study=self._study,
-            round=self._round,
-            step=step,
-            sequence=sequence,
-            sender=sender,
-            recipient=self._member.name,
-        )
+        route = self._route(step, sequence, sender=sender, recipient=self._member.name)
         plaintext = unseal(
             envelope, route, sender=self._member.peer(sender), recipient=self._member.identity
         )
         self._received[sender, step] = sequence + 1
         return plaintext
+
+    def _route(self, step: str, sequence: int, *, sender: str, recipient: str) -> Route:
+        return Route(
+            study=self._study, round=self._round, step=step, sequence=sequence, sender=sender,
+            recipient=recipient,
+        )  # fmt: skip
 
 
 def _context(header: bytes, sender: PublicIdentity, recipient: PublicIdentity) -> bytes:

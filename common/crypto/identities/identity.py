@@ -133,7 +133,6 @@ class Identity:
         return self._seed
 
     def sign(self, message: bytes) -> bytes:
-        """This identity's Ed25519 signature."""
         return self._signing.sign(message)
 
     @property
@@ -172,7 +171,6 @@ class Member:
             raise LocalError(f"the study's roster pins another identity for {self.name!r}")
 
     def peer(self, name: str) -> PublicIdentity:
-        """The pinned identity of another party."""
         if name not in self.roster:
             known = ", ".join(sorted(self.roster))
             raise LocalError(f"{name!r} is not in the study's roster: {known}")

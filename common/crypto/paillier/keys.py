@@ -221,10 +221,6 @@ class PublicKey:
     def ciphertexts_from_bytes(self, data: bytes, expected: int) -> list[mpz]:
         """Reads and checks ciphertexts from outside.
 
-        Args:
-            data: what `ciphertexts_to_bytes` made, or an attacker.
-            expected: how many ciphertexts the protocol asks for here.
-
         Raises:
             RemoteProtocolError: for another version, key, count or length, or an integer that
                 is no ciphertext.

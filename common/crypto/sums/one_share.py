@@ -122,11 +122,7 @@ def make_selector(
 ) -> Selector:
     """The curator's step: a one-hot vector at a uniform place, encrypted, with its proof.
 
-    Args:
-        key: the curator's own; with its factors a selector takes a third of the time.
-        parties: the length of the vector.
-        context: the digest of the sum's plan; the proof holds for this sum only.
-        source: the place, the ciphertexts' randomness and the proofs' come from it.
+    The context is the digest of the sum's plan: the proof holds for this sum only.
     """
     chosen = below(parties, source)
     entries = [int(place == chosen) for place in range(parties)]

@@ -150,7 +150,6 @@ class SumPlan:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 over every field."""
         key = b"" if self.public_key is None else self.public_key.digest
         fields = (
             "parley sum plan 3",
@@ -206,17 +205,14 @@ class SumPlan:
         return -(-self.cells // self.chunk_cells)
 
     def cells_of(self, chunk: int) -> slice:
-        """The cells of one chunk."""
         if not 0 <= chunk < self.chunks:
             raise LocalError(f"a sum of {self.chunks} chunks has no chunk {chunk}")
         return slice(chunk * self.chunk_cells, min((chunk + 1) * self.chunk_cells, self.cells))
 
     def limit_of(self, name: str) -> int:
-        """The limit of one party's values."""
         return self.limits[self.place_of(name)]
 
     def place_of(self, name: str) -> int:
-        """A party's place in the ring."""
         if name not in self._places:
             raise LocalError(f"{name!r} takes no part in this sum of {', '.join(self.parties)}")
         return self._places[name]

@@ -96,13 +96,7 @@ class RecoverableParty:
     """One party of one sum. Each round once, in order; holds secrets."""
 
     def __init__(self, plan: SumPlan, member: Member, *, source: RandomSource) -> None:
-        """Draw the secrets of this sum and deal their shares.
-
-        Args:
-            plan: of the sum, which the party derived from the study itself.
-            member: the party's name and keys, and the pinned identities of all parties.
-            source: of the secrets and their shares.
-        """
+        """Draw the secrets of this sum and deal their shares."""
         self._plan, self._member, self._name = plan, member, member.name
         self._holders = holders_of(plan, member.name)
         self._partners = tuple(name for name in self._holders if name != member.name)
@@ -140,11 +134,8 @@ class RecoverableParty:
     ) -> list[ContributionSubmitted]:
         """Round 2: the masked words, chunk after chunk.
 
-        Args:
-            values: shape (cells,), int64, within the party's limit.
-            relayed: of each partner that is there: its public key and its box.
-            absent: the parties that dealt no keys.
-            source: of the noise.
+        `relayed` has the public key and the box of each partner that is there; the absent ones
+        dealt no keys.
 
         Raises:
             RemoteProtocolError: a box was not made by its sender for this party and this sum, or
@@ -196,8 +187,7 @@ class RecoverableParty:
     def reveal(self, signatures: bytes) -> bytes:
         """Round 4: one share of each holder that dealt keys, in order; once.
 
-        Args:
-            signatures: of the partners on the list, in order; zeros where one is missing.
+        The signatures are those of the partners on the list, in order; zeros where one is missing.
 
         Raises:
             RemoteProtocolError: a signature is wrong, or too few holders signed this list.
@@ -321,11 +311,6 @@ class RecoverableCurator:
             for chunk, own in self._chunks.pop(message.sender).items():
                 self._sum[self._plan.cells_of(chunk)] += own
             self._complete.add(message.sender)
-
-    @property
-    def complete(self) -> frozenset[str]:
-        """The parties that sent all of their words."""
-        return frozenset(self._complete)
 
     def close(self) -> tuple[str, ...]:
         """Close the second round: the list of who is missing."""

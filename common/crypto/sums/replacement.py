@@ -122,11 +122,7 @@ class Books:
     ) -> Release:
         """What has to happen when these marginals are asked of this party.
 
-        Args:
-            party: whose turn it is.
-            rows: of that party's table.
-            marginals: for each marginal its number of cells, in the order of the request.
-            law: of the noise of this release.
+        `marginals` has the number of cells of each marginal, in the order of the request.
         """
         if not marginals:
             raise LocalError("a release has at least one marginal")

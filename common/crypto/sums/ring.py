@@ -55,15 +55,8 @@ class RingContributor:
     ) -> None:
         """One contribution.
 
-        Args:
-            plan: of the sum.
-            name: of this party.
-            values: shape (cells,), within the party's limit.
-            noise: shape (cells,), from `draw_noise`.
-            blinder: for the plan's key.
-            masks: this party's zero-sum masks, if the plan asks for them.
-            selector: E(u'_k), checked, for one-share noise.
-            source: for the last party's blinding.
+        `values` and `noise` have shape (cells,); `selector` is E(u'_k), checked, for one-share
+        noise. The source is for the last party's blinding.
         """
         if (masks is not None) != plan.zero_sum_masks:
             raise LocalError("the plan says whether a ring is masked")

@@ -95,13 +95,8 @@ class SumParty:
     ) -> None:
         """One party's half.
 
-        Args:
-            plan: of the sum, which the party derived from the study itself.
-            member: the party's name and keys, and everybody's identities.
-            values: shape (cells,), int64, within the party's limit.
-            source: for the noise, and for blinding.
-            blinder: for the plan's key. Made here if absent.
-            selection: for one-share noise in a ring.
+        `values` have shape (cells,), int64, within the party's limit; a selection is for one-share
+        noise in a ring.
 
         Raises:
             RemoteProtocolError: the curator's selector does not prove that there will be noise.

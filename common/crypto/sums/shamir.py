@@ -25,14 +25,7 @@ SHARE_BYTES = 33
 
 
 def split(secret: bytes, *, holders: int, threshold: int, source: RandomSource) -> list[bytes]:
-    """Return a value for each of the holders 1..holders; any `threshold` of them give the secret.
-
-    Args:
-        secret: 32 bytes.
-        holders: how many values to make.
-        threshold: how many of them it takes, 1 to holders.
-        source: of the coefficients.
-    """
+    """Return a value for each of the holders 1..holders; any `threshold` give the secret back."""
     if len(secret) != SECRET_BYTES or not 1 <= threshold <= holders:
         raise LocalError(f"{threshold} of {holders} holders cannot share {len(secret)} bytes")
     coefficients = [mpz(below(int(PRIME), source)) for _ in range(threshold - 1)]

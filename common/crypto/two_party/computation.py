@@ -84,7 +84,6 @@ class _Counter(InTheOpen):
     number = 0
 
     def both(self, one: Wire, other: Wire) -> Wire:
-        """And."""
         self.number += len(one)
         return one & other
 

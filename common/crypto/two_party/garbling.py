@@ -39,12 +39,10 @@ def last_bits(labels: Labels) -> Bits:
 
 
 def to_labels(data: bytes | NDArray[np.uint8]) -> Labels:
-    """Return bytes as labels."""
     return np.frombuffer(bytes(data), "<u8").reshape(-1, 2).astype(np.uint64)
 
 
 def to_bytes(labels: Labels) -> bytes:
-    """Return labels as bytes."""
     return labels.astype("<u8").tobytes()
 
 
@@ -87,11 +85,7 @@ class Garbler:
 
 
 class Evaluator:
-    """Computes on one label of every wire.
-
-    Args:
-        rows: of all gates, from the garbler.
-    """
+    """Computes on one label of every wire."""
 
     def __init__(self, rows: bytes) -> None:
         if len(rows) % (2 * LABEL_BYTES):
@@ -99,7 +93,6 @@ class Evaluator:
         self._rows, self._used = to_labels(rows), 0
 
     def both(self, one: Wire, other: Wire) -> Wire:
-        """And."""
         lanes, start = len(one), 2 * self._used
         generated = self._rows[start : start + lanes]
         evaluated = self._rows[start + lanes : start + 2 * lanes]

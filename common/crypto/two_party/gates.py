@@ -36,15 +36,12 @@ class InTheOpen:
     """Gates on bits that everyone may see: the function itself."""
 
     def both(self, one: Wire, other: Wire) -> Wire:
-        """And."""
         return one & other
 
     def flipped(self, wire: Wire) -> Wire:
-        """Not."""
         return ~wire
 
     def constant(self, bits: Bits) -> Wire:
-        """The bits."""
         return bits
 
 
@@ -61,7 +58,6 @@ def widened(gates: Gates, number: Number, width: int) -> Number:
 
 
 def constants(gates: Gates, numbers: NDArray[np.int64], width: int) -> Number:
-    """Return public numbers."""
     return list(map(gates.constant, np.split(to_bits(numbers, width), width)))
 
 

@@ -58,12 +58,7 @@ _C = gmpy2.powmod(
 
 
 class TransferSender:
-    """Holds the offset; gets the labels for 0.
-
-    Args:
-        offset: the difference of the two labels of every bit.
-        source: of the exponents.
-    """
+    """Holds the offset; gets the labels for 0."""
 
     def __init__(self, offset: Labels, source: RandomSource) -> None:
         self._offset = offset

@@ -9,8 +9,10 @@
     4. Pairs. The few that are seen to depend strongly (`.dependence`), in full detail. If there are
        none, the margins once more.
 
-With a delta the margins come before the look: there, two sums of the same tables are as good as one
-that costs as much as both. Where the noise allows no more than two groups, there is no look: the
+With a delta, and up to 64 columns, contrasts take the place of views: a row's contrast is shorter
+than its table in the L2 norm, which noise is then calibrated to, and longer in the L1 norm. The
+margins come before the look: there, two sums of the same tables are as good as one that costs as
+much as both. Where the noise allows no more than two groups, there is no look: the
 agreement of halves is all that is asked for after the margins.
 
 The model is a mixture (`common.methods.subn_plus.latent`) in which the chosen pairs are single

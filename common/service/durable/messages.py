@@ -10,7 +10,6 @@ Everything is written in the transaction of the caller, whose file has a table `
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,8 @@ from dataclasses import dataclass
 
 from common.errors import LocalError
 from common.service.database import Database
-from common.study.ids import StudyId
+from common.study.ids import StudyId, short_id
+from common.wire.catalogue import ErrorCode, WireError
 
 _RECEIVED = """
 CREATE TABLE IF NOT EXISTS received (
@@ -53,15 +53,6 @@ CREATE INDEX IF NOT EXISTS outgoing_due ON outgoing (study, digest) WHERE acknow
 """
 
 
-class Arrival(enum.Enum):
-    """How a message stands to those that its sender sent before."""
-
-    NEXT = enum.auto()
-    DUPLICATE = enum.auto()
-    GAP = enum.auto()  # one before it is missing
-    CONFLICT = enum.auto()  # another one came with its number
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
     """A message that was taken in, and the names of the effects it had."""
@@ -87,18 +78,27 @@ class Inbox:
         self._file = database
         database.add_tables(_RECEIVED)
 
-    def arrival(self, study: StudyId, sender: str, *, sequence: int, body: bytes) -> Arrival:
-        """Compare a message with those that came before it."""
+    def is_duplicate(self, study: StudyId, sender: str, *, sequence: int, body: bytes) -> bool:
+        """Compare a message with those that its sender sent before; whether it is one of them.
+
+        Raises:
+            WireError: OUT_OF_ORDER: one before it is missing; SEQUENCE_REUSED: another one came
+                with its number.
+        """
         newest = self.newest(study, sender)
         if sequence == newest + 1:
-            return Arrival.NEXT
+            return False
         if not 1 <= sequence <= newest:
-            return Arrival.GAP
+            words = f"message {sequence} came after message {newest}"
+            raise WireError(ErrorCode.OUT_OF_ORDER, words)
         ((digest,),) = self._file.rows(
             "SELECT digest FROM received WHERE study = ? AND sender = ? AND sequence = ?",
             (study, sender, sequence),
         )
-        return Arrival.DUPLICATE if digest == _sha256(body) else Arrival.CONFLICT
+        if digest != _sha256(body):
+            words = f"message {sequence} came twice, with different content"
+            raise WireError(ErrorCode.SEQUENCE_REUSED, words)
+        return True
 
     def add(
         self,
@@ -141,7 +141,7 @@ class Inbox:
                 (study, number),
             )
             if body is None:
-                raise LocalError(f"message {number} of study {study.hex()[:16]} was wiped")
+                raise LocalError(f"message {number} of study {short_id(study)} was wiped")
             yield Received(
                 sender=sender, sequence=sequence, body=bytes(body),
                 effects=tuple(json.loads(effects)),

@@ -19,13 +19,12 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from common.errors import LocalError, RemoteProtocolError
-from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource
+from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource, SourceOfStep
 from common.privacy.secret import Secret
 from common.service.database import Database
 from common.service.durable.messages import Received
 from common.study.ids import StudyId
 
-SourceForStep = Callable[[int], RandomSource]
 R = TypeVar("R")
 
 _TABLES = """
@@ -84,7 +83,7 @@ class DurableRole(Generic[R]):
         self,
         study: str,
         *,
-        begin: Callable[[SourceForStep], R],
+        begin: Callable[[SourceOfStep], R],
         feed: Callable[[R, Received], Iterable[str]],
         start: Callable[[R], object] = lambda role: None,
         messages: Callable[[], Iterable[Received]],

@@ -57,12 +57,10 @@ def filled(template: str, **values: str) -> bytes:
 
 
 def paragraph(words: str, kind: str = "") -> Markup:
-    """A paragraph of plain text."""
     return Markup(f"<p{_class(kind)}>{escape(words)}</p>")
 
 
 def section(title: str, *content: Markup, identifier: str) -> Markup:
-    """A heading and what stands below it."""
     name = escape(identifier, quote=True)
     inner = "".join(each.html for each in content)
     return Markup(

@@ -237,9 +237,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, response: Response) -> None:
         self.close_connection = True
-        self.request_version = (
-            self.protocol_version
-        )  # a request that is none gets a status line, too
+        # A request that is none gets a status line, too.
+        self.request_version = self.protocol_version
         self.connection.settimeout(WRITE_WITHIN_S)
         self.send_response(response.status)
         for name, value in (*SECURITY_HEADERS, *response.headers):
@@ -252,10 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(response.body)
             return
         self.end_headers()
-        self._send_pieces(response.body)
-
-    def _send_pieces(self, pieces: Iterator[bytes]) -> None:
-        for piece in pieces:
+        for piece in response.body:
             self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:

@@ -76,7 +76,6 @@ class Site:
         self._cookie = f"{'__Host-' if self._secure else ''}parley-{port}"
 
     def alive(self, session: Session) -> bool:
-        """Return whether a session is still valid."""
         found = self._sessions.find(session.key)
         return found is not None and (not found.certificate or self._admits(found.certificate))
 

@@ -145,7 +145,6 @@ def parse_certificates(data: bytes, *, where: Path) -> list[x509.Certificate]:
 
 
 def parse_request(data: bytes, *, where: Path) -> x509.CertificateSigningRequest:
-    """The request in a PEM file."""
     try:
         return x509.load_pem_x509_csr(data)
     except (ValueError, x509.InvalidVersion):
@@ -155,7 +154,6 @@ def parse_request(data: bytes, *, where: Path) -> x509.CertificateSigningRequest
 def parse_key(
     data: bytes, *, where: Path, passphrase: AskPassphrase = no_passphrase
 ) -> ec.EllipticCurvePrivateKey:
-    """The private key in a PEM file."""
     sealed = b"ENCRYPTED" in data
     try:
         password = passphrase().encode() if sealed else None
@@ -172,7 +170,6 @@ def parse_key(
 
 
 def pem(item: x509.Certificate | x509.CertificateSigningRequest) -> bytes:
-    """A certificate or a request as a file holds it."""
     return item.public_bytes(serialization.Encoding.PEM)
 
 

@@ -110,13 +110,11 @@ class Keyring:
 
     def certificate(self) -> x509.Certificate | None:
         """The certificate in use, if there is one yet."""
-        path = self.files.certificate
-        return parse_certificates(read(path), where=path)[0] if path.exists() else None
+        return _first(self.files.certificate)
 
     def authority(self) -> x509.Certificate | None:
         """The consortium's authority, if it is known here yet."""
-        path = self.files.authority
-        return parse_certificates(read(path), where=path)[0] if path.exists() else None
+        return _first(self.files.authority)
 
     def issued(self) -> list[x509.Certificate]:
         """Every certificate issued here, by the holder's name."""
@@ -125,7 +123,6 @@ class Keyring:
         return sorted(found, key=lambda one: certificates.subject_of(one).name)
 
     def read_request(self) -> x509.CertificateSigningRequest:
-        """The request that waits for approval."""
         return parse_request(read(self.request), where=self.request)
 
     def approve(
@@ -204,8 +201,9 @@ class Keyring:
             certificates.verify(certificate, authorities, role=self.role, at=now)
         except WireError as error:
             raise InputError(f"{where}: {error}") from error
+        public = certificate.public_key()
         for path in (self._next_key, self.files.key):
-            if path.exists() and _owns(parse_key(read(path), where=path), certificate):
+            if path.exists() and parse_key(read(path), where=path).public_key() == public:
                 break
         else:
             raise InputError(f"{where}: no key in {self.folder} belongs to this certificate")
@@ -311,5 +309,6 @@ def _new_ring(folder: Path, subject: Subject) -> Keyring:
     return ring
 
 
-def _owns(key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> bool:
-    return key.public_key() == certificate.public_key()
+def _first(path: Path) -> x509.Certificate | None:
+    """The certificate in a file, if it is there yet."""
+    return parse_certificates(read(path), where=path)[0] if path.exists() else None

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from cryptography import x509
 
@@ -26,20 +25,12 @@ _FINGERPRINT = re.compile(r"(?:[0-9A-F]{2}:){31}[0-9A-F]{2}")
 HEADER = "# Revoked certificates: SHA-256 fingerprints, one per line; read again when it changes.\n"
 
 
-class Call(Protocol):
-    """What is needed of a gRPC servicer's context, blocking or asyncio."""
-
-    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        """The properties of the connection."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
     """A verified party."""
 
     name: str
     fingerprint: str
-    expires: datetime
 
     def require_name(self, claimed: str) -> None:
         """Raise NAME_MISMATCH unless the caller goes by the name in its certificate."""
@@ -87,13 +78,14 @@ def parse_revocations(text: str, where: Path) -> frozenset[str]:
     return frozenset(revoked)
 
 
-def identify(call: Call, revocations: Revocations, *, at: datetime) -> Peer:
-    """The party that makes a call.
+def identify(
+    properties: Mapping[str, Iterable[bytes]], revocations: Revocations, *, at: datetime
+) -> Peer:
+    """The party that makes a call, by the properties that gRPC knows of its connection.
 
     Raises:
         WireError: CERTIFICATE_MISSING, _UNTRUSTED, _EXPIRED or _REVOKED, or VERSION_MISMATCH.
     """
-    properties = call.auth_context()
     version = _only(properties, "ssl_tls_version")
     if version != b"TLSv1.3":
         raise WireError(ErrorCode.VERSION_MISMATCH, f"TLS 1.3 is needed, not {version!r}")
@@ -106,7 +98,7 @@ def identify(call: Call, revocations: Revocations, *, at: datetime) -> Peer:
         raise WireError(ErrorCode.CERTIFICATE_UNTRUSTED, "unreadable") from error
     subject = certificates.verify_holder(certificate, role=Role.PARTY, at=at)
     revocations.refuse(fingerprint)
-    return Peer(name=subject.name, fingerprint=fingerprint, expires=certificate.not_valid_after_utc)
+    return Peer(name=subject.name, fingerprint=fingerprint)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -13,12 +13,12 @@ from common.service.clock import stamp, system_clock
 from common.service.version import software
 from common.wire.pki.certificates import Role
 from curator import backup as curator_backup
-from curator.configuration import curator_settings
+from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Config
 from party import backup as party_backup
-from party.configuration import party_settings
+from party.app import party_settings
 
 app = new_app()
 
@@ -44,9 +44,6 @@ def backup(
     else:
         own = party_settings(config, os.environ).values
         about = party_backup.back_up(own, out, at=at, software=software())
-    if json:
-        console.result_json({"file": str(out)} | asdict(about))
-        return
-    console.result(f"backup  {out}, {out.stat().st_size:,} bytes, of {about.taken_at}")
-    if about.head:
-        console.result(f"head    {about.head}")
+    lines = [f"backup  {out}, {out.stat().st_size:,} bytes, of {about.taken_at}"]
+    lines += [f"head    {about.head}"] if about.head else []
+    console.show({"file": str(out)} | asdict(about), *lines, as_json=json)

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from common.wire.pki.certificates import Role
-from curator.configuration import curator_settings
+from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Config
-from party.configuration import party_settings
+from party.app import party_settings
 
 app = new_app("The settings of a service: defaults, then a file, then the environment, then flags.")
 
@@ -36,16 +36,11 @@ def show(
         if role is Role.CURATOR
         else party_settings(config, os.environ)
     )
-    if not json:
-        for line in found.lines():
-            console.result(line)
-        return
-    console.result_json(
-        {
-            key: {"value": _plain(getattr(found.values, key)), "from": origin}
-            for key, origin in found.origins.items()
-        }
-    )
+    settings = {
+        key: {"value": _plain(getattr(found.values, key)), "from": origin}
+        for key, origin in found.origins.items()
+    }
+    console.show(settings, *found.lines(), as_json=json)
 
 
 def _plain(value: object) -> object:

@@ -15,8 +15,7 @@ from common.privacy.budget import parse_epsilon
 from common.release.prior import PriorRelease
 from common.service.clock import system_clock
 from common.study.document import Study
-from curator.app import open_store, priors
-from curator.configuration import curator_settings
+from curator.app import curator_settings, open_store, priors
 from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, revised
 from parley.cli import console

@@ -15,15 +15,15 @@ from common.service.checks import Finding
 from common.service.clock import system_clock
 from common.study.document import Study
 from common.wire.pki.certificates import Role
+from curator.app import curator_settings
 from curator.checks import examine_curator
-from curator.configuration import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
 from parley.cli.options import AsJson, Config
 from parley.cli.passphrases import passphrase_in
+from party.app import party_settings, source_settings
 from party.checks import examine_party
-from party.configuration import party_settings, source_settings
 
 app = new_app()
 

@@ -16,8 +16,7 @@ from common.study.document import Study
 from common.study.ids import StudyId
 from parley.cli import console
 from parley.cli.options import AsJson, Config
-from party.app import PartySettings, open_file
-from party.configuration import party_settings
+from party.app import PartySettings, open_file, party_settings
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner import decisions
@@ -121,10 +120,8 @@ def _say_no(
             "join`"
         )
     word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
-    if as_json:
-        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
-        console.result_json(told)
-        return
-    console.result(f"{word} {digest.hex()}")
+    told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
+    lines = [f"{word} {digest.hex()}"]
     if word == "withdrawn":
-        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")
+        lines.append(f"charged {charged}, which stays charged" if charged else "charged nothing")
+    console.show(told, *lines, as_json=as_json)

@@ -19,8 +19,8 @@ from parley.cli import console
 from parley.cli.options import Config
 from parley.cli.passphrases import passphrase_in
 from party import app as party_app
+from party.app import party_settings, source_settings
 from party.client.dialer import Dialer
-from party.configuration import party_settings, source_settings
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
 

@@ -13,12 +13,12 @@ from common.errors import InputError
 from common.service.backup import About, read_about
 from common.service.clock import stamp, system_clock
 from curator import backup as curator_backup
-from curator.configuration import curator_settings
+from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Config
 from party import backup as party_backup
-from party.configuration import party_settings
+from party.app import party_settings
 
 app = new_app()
 
@@ -52,12 +52,10 @@ def restore(
     if not yes and not typer.confirm("Restore it?", err=True):
         raise InputError("not confirmed; nothing was restored")
     ended = _restored(file, about, config)
-    if json:
-        console.result_json({"restored": about.taken_at, "head": about.head, "ended": ended})
-        return
-    console.result(f"restored  the {about.role}'s state of {about.taken_at}")
-    for name in ended:
-        console.result(f"ends      study {name!r}, which was running")
+    told = {"restored": about.taken_at, "head": about.head, "ended": ended}
+    lines = [f"restored  the {about.role}'s state of {about.taken_at}"]
+    lines += [f"ends      study {name!r}, which was running" for name in ended]
+    console.show(told, *lines, as_json=json)
 
 
 def _restored(file: Path, about: About, config: Path | None) -> Sequence[str]:

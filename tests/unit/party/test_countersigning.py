@@ -10,6 +10,7 @@ from common.study.messages import ResultPublished, StudyFinished
 from common.wire import codec
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
+from party.own_record import Books as OurBooks
 from party.own_record import reasons_against
 from party.owner.approvals import Approvals, Decision
 from tests.harness.run_script import random_tables, study_of
@@ -62,8 +63,8 @@ class Books:
 
     def reasons(self, *, results=RESULTS, privacy=PRIVACY):
         return reasons_against(
-            STUDY, party="p0", results=results, privacy=privacy, approvals=self.approvals,
-            journal=self.journal, ledger=self.ledger,
+            STUDY, OurBooks(self.approvals, self.journal, self.ledger), party="p0",
+            results=results, privacy=privacy,
         )  # fmt: skip
 
 

@@ -9,10 +9,8 @@ import pytest
 
 from common.errors import InputError
 from common.service.settings import read_settings
-from curator.app import CuratorSettings
-from curator.configuration import curator_settings
-from party.app import PartySettings
-from party.configuration import party_settings
+from curator.app import CuratorSettings, curator_settings
+from party.app import PartySettings, party_settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,15 @@
 """What stands between the sums of subn+ and the fit: weights of tables, and the price of noise."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from common.methods.subn_plus.models import both, noise_edge
+from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.models import both, mixture_model, noise_edge
 from common.methods.subn_plus.moment_loss import Moments
 from common.methods.subn_plus.table_loss import Measurement
+from common.privacy.promise import Promise
 
 MARGINS = (np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.7, 0.3]), np.array([0.25, 0.25, 0.5]))
 GROUPINGS = (np.array([0, 0, 1, 2]), np.array([0, 1]), np.array([0, 1, 2]))
@@ -54,3 +58,12 @@ def test_noise_alone_shows_no_more_than_twice_the_price():
         largest.append(np.linalg.eigvalsh(root @ symmetric @ root)[-1] / variance)
     edge = 2 * noise_edge(moments(variance), MARGINS)
     assert 0.4 * edge < np.mean(largest) < edge
+
+
+@pytest.mark.parametrize(("pairs", "classes"), [(2, 64), (10, 80), (40, 256)])
+def test_views_of_more_groups_are_fitted_by_more_classes(pairs, classes):
+    sizes = (2,) * 2 * pairs
+    facts = PublicFacts(sizes=sizes, parties=("a",), rows=1000, promise=Promise(Fraction(1)))
+    even = np.full((2, 2), 250.0)
+    views = [Measurement((2 * p, 2 * p + 1), (None, None), even, 1.0) for p in range(pairs)]
+    assert len(mixture_model(facts, views).weights) == classes

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from common.errors import LocalError
 from common.service.database import Database
-from common.service.durable.messages import Arrival, Inbox, Outbox
+from common.service.durable.messages import Inbox, Outbox
+from common.wire.catalogue import ErrorCode, WireError
 
 STUDY = bytes(32)
 _STUDIES = "CREATE TABLE IF NOT EXISTS study (study BLOB PRIMARY KEY) STRICT;"
@@ -35,15 +36,17 @@ def keep(database, inbox, sender, sequence, body, effects=()):
 def test_a_message_is_next_again_too_early_or_another(database):
     inbox = Inbox(database)
     keep(database, inbox, "north", 1, b"one")
-    for sequence, body, expected in (
-        (2, b"two", Arrival.NEXT),
-        (1, b"one", Arrival.DUPLICATE),
-        (1, b"other", Arrival.CONFLICT),
-        (3, b"three", Arrival.GAP),
-        (0, b"one", Arrival.GAP),
+    assert not inbox.is_duplicate(STUDY, "north", sequence=2, body=b"two")
+    assert inbox.is_duplicate(STUDY, "north", sequence=1, body=b"one")
+    for sequence, body, code in (
+        (1, b"other", ErrorCode.SEQUENCE_REUSED),
+        (3, b"three", ErrorCode.OUT_OF_ORDER),
+        (0, b"one", ErrorCode.OUT_OF_ORDER),
     ):
-        assert inbox.arrival(STUDY, "north", sequence=sequence, body=body) is expected
-    assert inbox.arrival(STUDY, "east", sequence=1, body=b"one") is Arrival.NEXT
+        with pytest.raises(WireError) as refusal:
+            inbox.is_duplicate(STUDY, "north", sequence=sequence, body=body)
+        assert refusal.value.code is code
+    assert not inbox.is_duplicate(STUDY, "east", sequence=1, body=b"one")
 
 
 def test_messages_come_back_in_the_order_in_which_they_came(database):

@@ -41,19 +41,15 @@ def revocations(tmp_path):
     return peers.Revocations(path)
 
 
-class Call:
-    def __init__(self, certificate, version=b"TLSv1.3"):
-        self.properties = {"ssl_tls_version": [version]}
-        if certificate is not None:
-            self.properties["x509_pem_cert"] = [certificate]
-
-    def auth_context(self):
-        return self.properties
+def connection(certificate, version=b"TLSv1.3"):
+    """What gRPC knows of a caller."""
+    properties = {"ssl_tls_version": [version]}
+    return properties if certificate is None else properties | {"x509_pem_cert": [certificate]}
 
 
 def test_a_caller_is_named_by_its_certificate(north, revocations):
-    peer = peers.identify(Call(pem(north[1])), revocations, at=NOW)
-    assert (peer.name, peer.expires) == ("north", NOW + DAY)
+    peer = peers.identify(connection(pem(north[1])), revocations, at=NOW)
+    assert peer.name == "north"
     assert peer.fingerprint == certificates.fingerprint(north[1])
     peer.require_name("north")
     with pytest.raises(WireError, match="NAME_MISMATCH"):
@@ -63,10 +59,10 @@ def test_a_caller_is_named_by_its_certificate(north, revocations):
 @pytest.mark.parametrize(
     ("make", "at", "code"),
     [
-        (lambda c: Call(None), NOW, ErrorCode.CERTIFICATE_MISSING),
-        (lambda c: Call(b"nonsense"), NOW, ErrorCode.CERTIFICATE_UNTRUSTED),
-        (lambda c: Call(c, b"TLSv1.2"), NOW, ErrorCode.VERSION_MISMATCH),
-        (Call, NOW + 2 * DAY, ErrorCode.CERTIFICATE_EXPIRED),
+        (lambda c: connection(None), NOW, ErrorCode.CERTIFICATE_MISSING),
+        (lambda c: connection(b"nonsense"), NOW, ErrorCode.CERTIFICATE_UNTRUSTED),
+        (lambda c: connection(c, b"TLSv1.2"), NOW, ErrorCode.VERSION_MISMATCH),
+        (connection, NOW + 2 * DAY, ErrorCode.CERTIFICATE_EXPIRED),
     ],
 )
 def test_a_caller_without_a_good_certificate_is_refused(north, revocations, make, at, code):
@@ -77,10 +73,8 @@ def test_a_caller_without_a_good_certificate_is_refused(north, revocations, make
 
 
 def test_an_insecure_connection_is_refused(revocations):
-    call = Call(None)
-    call.properties = {}
     with pytest.raises(WireError, match=r"TLS 1\.3 is needed"):
-        peers.identify(call, revocations, at=NOW)
+        peers.identify({}, revocations, at=NOW)
 
 
 def test_the_revocation_list_names_the_line_it_cannot_read(tmp_path):

@@ -10,8 +10,7 @@ from common.release import folder as release
 from common.service.clock import stamp, system_clock
 from common.study.document import Study
 from common.wording import moment
-from curator.app import open_store
-from curator.configuration import curator_settings
+from curator.app import curator_settings, open_store
 from curator.publisher import publish
 from curator.store.records import StudyState as CuratorState
 from curator.store.records import Word

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 from common.service.database import Database
 from common.service.process import alone_in
-from curator.app import open_store
-from curator.configuration import curator_settings
+from curator.app import curator_settings, open_store
 from curator.store.records import StudyState as CuratorState
 from party.ledger import Caps, Charge, Ledger
 from tests.harness.deployed_folder import BACKUP, HUB, NORTH, RESTORE, books_of_north, spend, state
