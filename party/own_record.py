@@ -16,6 +16,7 @@ from typing import Any
 from common.methods.registry import run_of
 from common.study.document import Study
 from common.study.history import History
+from common.study.ids import HistoryDigest
 from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
 from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest
@@ -125,7 +126,7 @@ def _told_in_step(
     came: Set[bytes],
     study: Study,
     run: ScriptRun,
-    history: bytes,
+    history: HistoryDigest,
     number: int,
     before: Sequence[str],
     gone: Sequence[str],
